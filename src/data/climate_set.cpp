@@ -25,13 +25,6 @@ void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary)
     write_numbers(numbers, dtype, fields);
 }
 
-}  // namespace
-
-ChannelStatistics usual_statistics() {
-    return {{kClimateMean.begin(), kClimateMean.end()},
-            {kClimateDeviation.begin(), kClimateDeviation.end()}};
-}
-
 tensor::DType dtype_of(config::FieldPrecision precision) {
     switch (precision) {
         case config::FieldPrecision::fp32:
@@ -42,6 +35,18 @@ tensor::DType dtype_of(config::FieldPrecision precision) {
             return tensor::DType::bf16;
     }
     return tensor::DType::f32;
+}
+
+}  // namespace
+
+ChannelStatistics usual_statistics() {
+    return {{kClimateMean.begin(), kClimateMean.end()},
+            {kClimateDeviation.begin(), kClimateDeviation.end()}};
+}
+
+SampleFormat climate_format(const config::Config& config) {
+    return {config.workload.image_size, config::image_width(config), kClimateChannels,
+            dtype_of(config.data.climate_precision), config.data.max_boxes};
 }
 
 int ClimateSet::classes() const {

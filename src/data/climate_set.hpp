@@ -17,7 +17,8 @@ namespace hpcai::data {
 /// Returns kClimateMean and kClimateDeviation.
 ChannelStatistics usual_statistics();
 
-tensor::DType dtype_of(config::FieldPrecision precision);
+/// Returns the format of samples that a set makes in data.climate_precision.
+SampleFormat climate_format(const config::Config& config);
 
 /// Sets of weather; what they differ in is where the fields come from.
 class ClimateSet : public SampleSet {

@@ -32,16 +32,12 @@ struct Wanted {
     bool is_varied = false;
 };
 
-struct Grid {
-    int height = 0;
-    int width = 0;
-};
-
-void require_grid(const Wanted& wanted, Grid grid, const std::string& file) {
-    require(grid.height == wanted.format.height && grid.width == wanted.format.width,
+/// `from` is a ClimateFile or a RecordSet.
+void require_grid(const Wanted& wanted, const auto& from, const std::string& file) {
+    require(from.height() == wanted.format.height && from.width() == wanted.format.width,
             ExitCode::data,
             "{}: fields of {} x {} pixels, but workload.image_size x image_width is {} x {}", file,
-            grid.height, grid.width, wanted.format.height, wanted.format.width);
+            from.height(), from.width(), wanted.format.height, wanted.format.width);
 }
 
 void require_boxes(const Wanted& wanted, const std::vector<Box>& boxes, const std::string& name) {
@@ -67,7 +63,7 @@ public:
           folder_(folder) {
         require(records_.channels() == kClimateChannels, ExitCode::data,
                 "{}: {} channels, expected {}", folder, records_.channels(), kClimateChannels);
-        require_grid(wanted, {records_.height(), records_.width()}, folder);
+        require_grid(wanted, records_, folder);
         for (std::int64_t sample = 0; sample < records_.samples(); ++sample) {
             require_boxes(wanted, records_.boxes(sample), records_.name(sample));
         }
@@ -104,7 +100,7 @@ public:
             files_.emplace_back(listed.path,
                                 ClimateFileSettings{.is_vouched_for = listed.is_vouched_for});
             const ClimateFile& file = files_.back();
-            require_grid(wanted, {file.height(), file.width()}, listed.path.string());
+            require_grid(wanted, file, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
                     "{}: channel 13 is Z100, but HDF5 files are normalized by what is usual for "
                     "Z1000; make records of it (data transcode)",
@@ -221,9 +217,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     const auto training_files = climate::list_files(config.data.path, group);
     const auto validation_files = climate::list_files(config.data.validation_path, group);
     comm::collective_try(group, [&] {
-        const SampleFormat format{config.workload.image_size, config::image_width(config),
-                                  kClimateChannels, dtype_of(config.data.climate_precision),
-                                  config.data.max_boxes};
+        const SampleFormat format = climate_format(config);
         Opening opening;
         const auto training = open_set(config.data.path, training_files,
                                        {format, config.data.climate_augmentation}, opening);

@@ -22,11 +22,6 @@ ClimateSettings settings_of(const config::Config& config) {
     return settings;
 }
 
-SampleFormat format_of(const config::Config& config) {
-    return {config.workload.image_size, config::image_width(config), kClimateChannels,
-            dtype_of(config.data.climate_precision), config.data.max_boxes};
-}
-
 std::int64_t samples_of(const config::DataConfig& data, Split split) {
     return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
 }
@@ -42,7 +37,7 @@ std::size_t cache_bytes(const config::DataConfig& data, Split split) {
 class SyntheticClimate final : public ClimateSet {
 public:
     SyntheticClimate(const config::Config& config, Split split)
-        : ClimateSet(format_of(config), usual_statistics(),
+        : ClimateSet(climate_format(config), usual_statistics(),
                      split == Split::training && config.data.climate_augmentation),
           generator_(settings_of(config)),
           split_(split),
