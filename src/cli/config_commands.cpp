@@ -22,7 +22,7 @@ ExitCode print_config(const ConfigPrintOptions& options, const Context& context)
 void add_config_print_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"print",
-         "Print every key with its value in force; without --config, the defaults.",
+         "Print every key with its effective value; without --config, the defaults.",
          {"hpcai500 config print --config configs/quickstart.yaml --set training.batch_size=64",
           "hpcai500 config print --config configs/imagenet_goyal.yaml --json"}},
         print_config);

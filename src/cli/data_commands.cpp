@@ -38,7 +38,7 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 void add_data_index_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"index",
-         "List a folder's pictures in a file; data.path may name it and so spare the listing.",
+         "Write an index of a folder's pictures, so that data.path need not be scanned.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
           "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
         index_folder);
@@ -71,8 +71,8 @@ ExitCode transcode(const TranscodeOptions& options, const Context& context) {
 void add_data_transcode_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"transcode",
-         "Convert ExtremeWeather HDF5 files to normalized records, one block of memory a sample, "
-         "which training maps instead of unpacking chunks.",
+         "Convert ExtremeWeather HDF5 files to normalized, memory-mappable records, which are "
+         "faster to read.",
          {"hpcai500 data transcode /data/extreme_weather/train --output train-records",
           "hpcai500 data transcode climo_1984.h5 --output test-records --statistics-from "
           "train-records"}},
@@ -81,14 +81,14 @@ void add_data_transcode_command(Command parent) {
     command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
     command.add_text(
         "--statistics-from", options.statistics_from, "DIR",
-        "records whose mean and deviation are used, as a test set uses the training set's");
+        "records whose mean and deviation are used, for a test set those of the training set");
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
-        "NAME", "of a record: fp32, fp16 or bf16 (fp16)");
+        "NAME", "precision of a record: fp32, fp16 or bf16 (fp16)");
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
-                     "leave out samples with values that are not finite");
+                     "skip samples with non-finite values");
     add_threads(command, options.threads);
 }
 
@@ -169,7 +169,7 @@ void add_data_show_command(Command parent) {
 void add_data_command(Command parent) {
     const Command command = parent.add_command(
         {"data",
-         "Make, check, measure, convert and show data sets.",
+         "Generate, check, measure, convert and show data sets.",
          {"hpcai500 data generate photographs --output quickstart-data --classes 8",
           "hpcai500 data check quickstart-data/train"}});
     add_data_generate_command(command);

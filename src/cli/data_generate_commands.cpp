@@ -47,16 +47,16 @@ void add_set_options(Command command, data::GenerateOptions& set) {
     add_count(command, "--validation-per-class", set.validation_per_class, {1, 1'000'000},
               "pictures of a class in val/");
     add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
-    add_count(command, "--quality", set.quality, {1, 100}, "of the JPEG files");
+    add_count(command, "--quality", set.quality, {1, 100}, "JPEG quality");
     command.add_integer("--seed", set.seed, kSeeds,
-                        fmt::format("what is drawn follows from it ({})", set.seed));
+                        fmt::format("seed of all random numbers ({})", set.seed));
 }
 
 void add_data_generate_photographs_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"photographs",
-         "Make synthetic photographs in the ImageNet layout: DIR/train/<class>/*.jpg and "
-         "DIR/val/<class>/*.jpg. A set that is there already with the same options is kept.",
+         "Generate synthetic photographs in the ImageNet layout, DIR/{train,val}/<class>/*.jpg. An "
+         "existing set with the same options is kept.",
          {"hpcai500 data generate photographs --output quickstart-data --classes 8 --size 48",
           "hpcai500 data generate photographs --output /tmp/set --training-per-class 500 --seed "
           "7"}},
@@ -79,19 +79,21 @@ struct Knob {
     const char* meaning;
 };
 constexpr std::array<Knob, 8> kKnobs{{
-    {"--amplitude", &data::ClimateSettings::amplitude, 10, "of what storms do to the fields"},
-    {"--event-rate", &data::ClimateSettings::event_rate, 10, "times the usual storms"},
+    {"--amplitude", &data::ClimateSettings::amplitude, 10,
+     "factor on the effect of storms on the fields"},
+    {"--event-rate", &data::ClimateSettings::event_rate, 10, "factor on the number of storms"},
     {"--distractor-rate", &data::ClimateSettings::distractor_rate, 10,
-     "times the usual unlabelled look-alikes"},
+     "factor on the number of unlabelled look-alikes"},
     {"--intensity-spread", &data::ClimateSettings::intensity_spread, 2,
-     "of what a snapshot shows of a storm's strength, standard deviation of the logarithm"},
+     "spread of the visible strength of a storm, standard deviation of the logarithm"},
     {"--extent-spread", &data::ClimateSettings::extent_spread, 2,
-     "of a box's sides around what is visible, likewise"},
-    {"--label-dropout", &data::ClimateSettings::label_dropout, 1, "chance that a storm has no box"},
+     "spread of the sides of a box, standard deviation of the logarithm"},
+    {"--label-dropout", &data::ClimateSettings::label_dropout, 1,
+     "probability that a storm has no box"},
     {"--event-windows", &data::ClimateSettings::event_windows, 1,
-     "share of windows that are laid around a storm"},
+     "fraction of windows placed around a storm"},
     {"--kept-share", &data::ClimateSettings::kept_share, 1,
-     "of a box that a window must hold for the box to stay"},
+     "fraction of a box that a window must contain to keep it"},
 }};
 
 void add_knobs(Command command, data::ClimateSettings& settings) {
@@ -121,8 +123,8 @@ void add_size(Command command, const std::string& name, int& target, int largest
 void add_data_generate_climate_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"climate",
-         "Make synthetic weather with labelled storms: an HDF5 file in the layout of the "
-         "ExtremeWeather data.",
+         "Generate synthetic weather with labelled storms as an HDF5 file in the ExtremeWeather "
+         "layout.",
          {"hpcai500 data generate climate --output train.h5 --samples 64 --height 128 --width 192",
           "hpcai500 data generate climate --output test.h5 --samples 16 --split validation"}},
         generate_climate);
@@ -133,7 +135,7 @@ void add_data_generate_climate_command(Command parent) {
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
     command.add_integer("--seed", set.settings.seed, kSeeds,
-                        fmt::format("what is drawn follows from it ({})", set.settings.seed));
+                        fmt::format("seed of all random numbers ({})", set.settings.seed));
     command.add_choice(
         "--split", set.split,
         {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
@@ -147,7 +149,7 @@ void add_data_generate_climate_command(Command parent) {
 void add_data_generate_command(Command parent) {
     const Command command =
         parent.add_command({"generate",
-                            "Make synthetic data in the formats of the real ones.",
+                            "Generate synthetic data in the formats of real data.",
                             {"hpcai500 data generate photographs --output quickstart-data",
                              "hpcai500 data generate climate --output train.h5 --samples 64"}});
     add_data_generate_photographs_command(command);

@@ -148,24 +148,22 @@ ExitCode energy(const EnergyOptions& options, const Context& context) {
 void add_energy_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"energy",
-         "Energy of a result's core phase by the readings of a meter beside the machine: a "
-         "CSV file whose header is time,watts or time,joules. Changes no file.",
+         "Compute the energy of a result's core phase from the CSV file of an external meter "
+         "(time,watts or time,joules).",
          {"hpcai500 energy results/run-17 --readings rack7.csv",
           "hpcai500 energy results/run-17 --readings pdu.csv --clock-offset -1.5 --json"}},
         energy);
     command.add_argument("DIR", options.directory, "result directory of a run");
-    command.add_text(
-        "--readings", options.readings, "FILE",
-        "readings, a line each: UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, and "
-        "watts, or joules of a counter",
-        Presence::required);
+    command.add_text("--readings", options.readings, "FILE",
+                     "CSV file: UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, and watts or "
+                     "a counter of joules",
+                     Presence::required);
     command.add_number("--clock-offset", options.settings.clock_offset_seconds,
                        between(-kDaySeconds, kDaySeconds),
                        "seconds to add to the meter's times (default 0)");
-    command.add_number(
-        "--longest-gap", options.settings.longest_gap_seconds, between(1e-3, kDaySeconds),
-        "seconds between two readings of the core phase beyond which they are refused (default "
-        "10)");
+    command.add_number("--longest-gap", options.settings.longest_gap_seconds,
+                       between(1e-3, kDaySeconds),
+                       "maximum seconds between two readings (default 10)");
     add_json_flag(command, options.json);
 }
 

@@ -63,7 +63,7 @@ nlohmann::ordered_json number_json(const std::optional<double>& number) {
 void add_evaluate_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"evaluate",
-         "Compute the quality of predictions from files, of several as an ensemble.",
+         "Compute the quality of prediction files, each alone and as an ensemble.",
          {"hpcai500 evaluate --annotations evaluation/annotations.json --detections "
           "groups/0/detections.json groups/1/detections.json --aggregation wbf",
           "hpcai500 evaluate --labels evaluation/labels.npy --predictions "
@@ -78,20 +78,17 @@ void add_evaluate_command(Command parent) {
                       "each model's probabilities, npy, float32 (samples, classes)");
     command.add_integer(
         "--cells", options.cells, {1, std::int64_t{1} << 31},
-        "rows are cells, so many of a sample: mean IoU, as of workload.kind climate_segmentation");
+        "cells per sample of a segmentation, whose rows are cells; the quality is the mean IoU");
     command.add_text(
         "--aggregation", options.aggregation, "NAME",
-        "of detections wbf (the default) or nms, of predictions soft_vote (the default) or "
-        "majority");
+        "wbf (default) or nms for detections, soft_vote (default) or majority for predictions");
     command.add_numbers("--weights", options.weights, above_zero(),
-                        "of the models in wbf, 1 by default");
-    command.add_number(
-        "--overlap", options.overlap, below_one(),
-        "intersection over union above which the models' boxes are one, as "
-        "detector.fusion_overlap of a run (0: the usual one, 0.55 of wbf, 0.5 of nms)");
-    command.add_number(
-        "--lowest-score", options.lowest_score, below_one(),
-        "of a detection that takes part, as detector.score_threshold of a run (0.01)");
+                        "weights of the models in wbf; default: 1");
+    command.add_number("--overlap", options.overlap, below_one(),
+                       "IoU above which boxes are merged, as detector.fusion_overlap; 0 is 0.55 "
+                       "for wbf and 0.5 for nms (0)");
+    command.add_number("--lowest-score", options.lowest_score, below_one(),
+                       "minimum score of a detection, as detector.score_threshold (0.01)");
     add_json_flag(command, options.json);
 }
 

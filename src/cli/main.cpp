@@ -13,17 +13,17 @@
 
 namespace {
 
-/// All ranks have the same arguments: what the first one says of them is said once.
-bool is_said_by_first_rank(hpcai::ExitCode code) {
+/// Whether the first rank reports the error: all ranks have the same arguments.
+bool is_reported_by_first_rank(hpcai::ExitCode code) {
     const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
     return code == hpcai::ExitCode::usage && rank != nullptr && std::string_view(rank) != "0";
 }
 
 int failure(const std::exception& error, hpcai::ExitCode code) {
     std::cout.flush();
-    if (is_said_by_first_rank(code)) {
-        // mpirun ends all ranks after the first failure: the one that speaks shall come first, also
-        // where it starts last on a busy machine.
+    if (is_reported_by_first_rank(code)) {
+        // mpirun ends all ranks after the first failure. The first rank shall report it before
+        // that, even if it starts last on a busy machine.
         std::this_thread::sleep_for(std::chrono::seconds(5));
     } else {
         std::cerr << "hpcai500: " << error.what() << '\n';

@@ -75,26 +75,26 @@ ExitCode doctor(const speed::DoctorRequest& options, const Context& context) {
 void add_bench_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"bench",
-         "Measure the training step of one rank, which takes the whole batch at once whatever "
-         "`parallel` says, on random data in memory, and each of its operations alone.",
+         "Benchmark one training step on a single rank with random data in memory, in total and by "
+         "operation. Ignores `parallel`.",
          {"hpcai500 bench --config configs/imagenet_goyal.yaml --set training.batch_size=32",
           "hpcai500 bench --config configs/ucmerced.yaml --set device.threads=2 --steps 20 "
           "--json"}},
         bench);
     add_config_options(command, options.config, Presence::required);
-    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to time (10)");
+    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to measure (10)");
     command.add_text("--roofline", options.roofline, "FILE",
-                     "what `hpcai500 roofline --output` measured, for --svg");
+                     "output of `hpcai500 roofline`, for --svg");
     command.add_text("--svg", options.svg, "FILE",
-                     "where to draw the speed of each operation under the ceilings");
+                     "file for the plot of each operation's speed under the ceilings");
     add_json_flag(command, options.json);
 }
 
 void add_roofline_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"roofline",
-         "Measure how fast this machine can be: matrix products, the model's convolutions, memory, "
-         "sums over the ranks of a launch, and whole training steps, for `plan` and `bench`.",
+         "Measure peak rates: matrix products, convolutions, memory, all-reduces, training steps. "
+         "`plan` and `bench` use them.",
          {"hpcai500 roofline --config configs/ucmerced.yaml --output roofline.json",
           "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
           "--seconds 30 --output roofline.json"}},
@@ -102,10 +102,10 @@ void add_roofline_command(Command parent) {
     add_config_options(command, options.request.config_path, options.request.overrides);
     command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
     command.add_text("--precision", options.precision, "P",
-                     "training.precision, and no other one; default: all that the device has");
+                     "training.precision to measure; default: all that the device supports");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
-                       "to measure for, about (20)");
-    command.add_text("--output", options.output, "FILE", "where to write the JSON, too");
+                       "approximate duration in seconds (20)");
+    command.add_text("--output", options.output, "FILE", "file for the JSON");
     add_json_flag(command, options.json);
 }
 
@@ -120,9 +120,9 @@ void add_doctor_command(Command parent) {
     add_config_options(command, options.config_path, options.overrides);
     command.add_text(
         "--output", options.output, "DIR",
-        "result directory of the run to come; default: run.output, else a new one in results");
+        "result directory of the planned run; default: run.output, else a new one in results");
     command.add_flag("--golden", options.golden,
-                     "take the same 20 steps on every rank and compare their bits");
+                     "train the same 20 steps on every rank and compare their bits");
 }
 
 }  // namespace hpcai::cli

@@ -133,24 +133,25 @@ void add_request_options(Command command, prediction::EstimateRequest& request) 
     command.add_integer("--ranks", request.ranks, {1, kMaxRanks},
                         "ranks of the run; not with --sweep");
     command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
-                        "ranks of each node");
+                        "ranks per node");
     command.add_integer("--samples", request.samples, {1, kMaxSamples},
-                        "training samples, where data.path is not on this machine");
+                        "training samples, if data.path is not on this machine");
     command.add_number("--flops-per-rank", request.flops_per_rank, above_zero(),
-                       "FLOP/s that a rank sustains in training, for the time");
+                       "FLOP/s of a rank in training, to estimate the time");
     command.add_number("--watts-per-rank", request.watts_per_rank, above_zero(),
-                       "watts of a rank in training, for the energy");
+                       "watts of a rank in training, to estimate the energy");
 }
 
 void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
-                     "what `hpcai500 roofline --output` measured, for the time");
-    command.add_text("--interconnect", options.interconnect, "FILE",
-                     "latency and bandwidth within and between nodes, in place of measured sums");
+                     "output of `hpcai500 roofline`, to predict the time");
+    command.add_text(
+        "--interconnect", options.interconnect, "FILE",
+        "latency and bandwidth within and between nodes, instead of measured all-reduces");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one model on A, 2 A, ... B ranks");
-    command.add_text("--svg", options.svg, "FILE", "where to draw the sweep");
+    command.add_text("--svg", options.svg, "FILE", "file for the plot of the sweep");
 }
 
 struct FlopsOptions {
@@ -170,7 +171,8 @@ ExitCode flops(const FlopsOptions& options, const Context& context) {
 void add_plan_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"plan",
-         "Dry run for any number of ranks: groups and nodes, FLOPs, memory, traffic, time, energy.",
+         "Estimate a run on any number of ranks: groups, nodes, FLOPs, memory, traffic, time, "
+         "energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
           "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
           "--json",
@@ -185,13 +187,14 @@ void add_plan_command(Command parent) {
 }
 
 void add_flops_command(Command parent) {
-    const auto [command, options] = parent.add_command(
-        {"flops",
-         "Count the model's FLOPs by layer and pass in three ledgers, parameters and activations.",
-         {"hpcai500 flops --config configs/imagenet_goyal.yaml",
-          "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
-          "workload.model=resnet50_v1 --json"}},
-        flops);
+    const auto [command, options] =
+        parent.add_command({"flops",
+                            "Count the FLOPs of a model by layer and pass in three ledgers, its "
+                            "parameters and activations.",
+                            {"hpcai500 flops --config configs/imagenet_goyal.yaml",
+                             "hpcai500 flops --config configs/imagenet_goyal.yaml --set "
+                             "workload.model=resnet50_v1 --json"}},
+                           flops);
     add_config_options(command, options.config, Presence::required);
     add_json_flag(command, options.json);
 }

@@ -12,8 +12,8 @@ namespace hpcai::cli {
 namespace {
 
 constexpr const char* kSummary =
-    "HPC AI500 V3.0: trains an ensemble by bagging, M base models of P_degree ranks each, and "
-    "scores it.";
+    "HPC AI500 V3.0: trains an ensemble of M base models with P_degree ranks each, and reports "
+    "FLOPS and VFLOPS.";
 constexpr const char* kFooter =
     "Options without a command belong to `run`.\n\n"
     "Examples:\n"

@@ -173,7 +173,7 @@ ExitCode export_group(const ExportOptions& options, const Context& context) {
 void add_verify_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"verify",
-         "Check a result's files and form all its numbers again from steps and predictions.",
+         "Check the files of a result, and recompute its numbers from steps and predictions.",
          {"hpcai500 verify results/quickstart", "hpcai500 verify /archive/2026-11/run-17 --json"}},
         verify);
     command.add_argument("DIR", options.directory,
@@ -184,8 +184,7 @@ void add_verify_command(Command parent) {
 void add_compare_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"compare",
-         "Two results side by side: settings that differ, and which metrics do by "
-         "statistics.",
+         "Compare two results: settings that differ, and metrics with statistical tests.",
          {"hpcai500 compare results/fp32 results/bf16",
           "hpcai500 compare results/before results/after --json"}},
         compare);
@@ -197,32 +196,30 @@ void add_compare_command(Command parent) {
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
-         "The ranking table of results that verify: those that are VALID by VFLOPS, the "
-         "others below.",
+         "Rank verified results by VFLOPS. Results that are not VALID are listed below.",
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --unverified"}},
         rank);
     command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories, of runs or of several runs each", Presence::required);
+                      "result directories of runs or of repeated runs", Presence::required);
     command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
                         {"html", verification::to_html}},
                        "NAME", "text (the default), csv or html");
     command.add_flag("--unverified", options.unverified,
-                     "take results that do not verify, too, and say so");
+                     "also list results that do not verify, marked as such");
 }
 
 void add_report_command(Command parent) {
-    const auto [command, options] = parent.add_command(
-        {"report",
-         "Make the page and the MLPerf logs of a result anew from its record and its steps.",
-         {"hpcai500 report results/quickstart --output /tmp/quickstart.html",
-          "hpcai500 report results/quickstart"}},
-        report);
+    const auto [command, options] =
+        parent.add_command({"report",
+                            "Write report.html and the MLPerf logs of a result again.",
+                            {"hpcai500 report results/quickstart --output /tmp/quickstart.html",
+                             "hpcai500 report results/quickstart"}},
+                           report);
     command.add_argument("DIR", options.directory, "result directory of a run");
-    command.add_text("--output", options.output, "FILE",
-                     "write the page there and nothing into DIR");
+    command.add_text("--output", options.output, "FILE", "write only the page, to this file");
 }
 
 void add_export_command(Command parent) {
@@ -233,8 +230,8 @@ void add_export_command(Command parent) {
           "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}},
         export_group);
     command.add_argument("DIR", options.directory, "result directory of a run");
-    command.add_integer("--group", options.group, {0, 1'000'000'000}, "base model, from 0",
-                        Presence::required);
+    command.add_integer("--group", options.group, {0, 1'000'000'000},
+                        "number of the base model, from 0", Presence::required);
     command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
 }
 

@@ -63,7 +63,8 @@ ExitCode status(const StatusOptions& options, const Context& context) {
 void add_run_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"run",
-         "Run the benchmark as one rank of it: train, vote, score, write the result directory.",
+         "Run the benchmark: train, evaluate the ensemble, score, write the result directory. "
+         "Start it with mpirun or srun.",
          {"mpirun -np 4 hpcai500 run --config configs/quickstart.yaml",
           "mpirun -np 2 hpcai500 run --config configs/ucmerced.yaml --set training.precision=fp32 "
           "--output results/ucmerced"}},
@@ -77,42 +78,39 @@ void add_run_command(Command parent) {
 void add_resume_command(Command parent) {
     const auto [command, options] =
         parent.add_command({"resume",
-                            "Go on with a run that was stopped or has died, as one rank of it: "
-                            "groups from their newest checkpoints, then the vote.",
+                            "Resume an interrupted run from its latest checkpoints, on the same "
+                            "number of ranks. Start it with mpirun or srun.",
                             {"mpirun -np 4 hpcai500 resume results/quickstart",
                              "mpirun -np 64 --map-by ppr:4:node hpcai500 resume /scratch/run-17"}},
                            resume);
 
-    command.add_argument("DIR", options.directory,
-                         "result directory of the run, which had as many ranks");
+    command.add_argument("DIR", options.directory, "result directory of the run");
 }
 
 void add_score_command(Command parent) {
     const auto [command, request] = parent.add_command(
         {"score",
-         "Let the groups of a run vote that died before it could: without MPI, by their "
-         "files.",
+         "Evaluate the ensemble of an interrupted run from its stored predictions. Needs no MPI.",
          {"hpcai500 score results/quickstart", "hpcai500 score /scratch/run-17 --allow-partial"}},
         score);
     command.add_argument("DIR", request.directory, "result directory of the run");
     command.add_flag("--allow-partial", request.allow_partial,
-                     "without the groups that have not finished, for a PARTIAL result");
+                     "leave out unfinished groups; the result is PARTIAL");
 }
 
 void add_status_command(Command parent) {
     constexpr double kMaxSeconds = 86400;
     const auto [command, options] = parent.add_command(
         {"status",
-         "Say by its files what became of a run, or how far it is, and exit with its "
-         "verdict's code.",
+         "Show the progress or the result of a run. Exits with the exit code of the run.",
          {"hpcai500 status results/quickstart",
           "hpcai500 status results/imagenet-4711 --watch --interval 10"}},
         status);
     command.add_argument("DIR", options.directory,
                          "result directory of a run or of several (run.repeat)");
-    command.add_flag("--watch", options.watch, "say it again until there is a result");
+    command.add_flag("--watch", options.watch, "repeat until there is a result");
     command.add_number("--interval", options.interval_seconds, between(0.1, kMaxSeconds),
-                       "seconds between two looks of --watch; default: 2");
+                       "seconds between two updates of --watch; default: 2");
 }
 
 }  // namespace hpcai::cli

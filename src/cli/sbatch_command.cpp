@@ -218,11 +218,11 @@ void add_place_options(Command command, SbatchOptions& options) {
     command.add_integer("--nodes", options.job.nodes, {1, kMaxNodes}, "nodes of the job",
                         Presence::required);
     command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMaxOfANode},
-                        "ranks of each; default: its GPUs, or one");
+                        "ranks per node; default: its GPUs, or one");
     command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxOfANode},
-                        "GPUs of each; default: none");
+                        "GPUs per node; default: none");
     command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxOfANode},
-                        "cores of each rank, on nodes that others may share; default: whole nodes");
+                        "cores per rank on shared nodes; default: whole nodes");
 }
 
 void add_time(Command command, std::string& time) {
@@ -235,7 +235,7 @@ void add_time(Command command, std::string& time) {
         time = text;
     };
     command.add_parsed("--time", read, "[D-]H:M:S",
-                       "longest time of the job; default: the partition's");
+                       "time limit of the job; default: the partition's");
 }
 
 }  // namespace
@@ -253,14 +253,14 @@ void add_sbatch_command(Command parent) {
     add_place_options(command, options);
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
-                       "mpirun|srun", "what starts the ranks; default: mpirun");
+                       "mpirun|srun", "launcher of the ranks; default: mpirun");
     add_time(command, options.job.time);
     command.add_texts("--array", options.array, "KEY=A,B,...",
                       "a job for each combination; may be repeated");
     command.add_integer("--requeue", options.job.requeues, {0, 1000},
-                        "restarts after stops at checkpoints, at most; default: 0");
+                        "maximum number of restarts after a stop; default: 0");
     command.add_text("--results", options.job.results, "DIR",
-                     "folder of the result directories; default: results");
+                     "parent of the result directories; default: results");
     command.add_text("--output", options.output, "FILE", "write the script there");
 }
 

@@ -109,8 +109,7 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
 }
 
 void add_threads(Command command, int& threads) {
-    command.add_integer("--threads", threads, {1, 1024},
-                        "threads (as many as there are cores to use)");
+    command.add_integer("--threads", threads, {1, 1024}, "threads (as many as available cores)");
 }
 
 int threads_or_all(int threads) {
@@ -120,9 +119,8 @@ int threads_or_all(int threads) {
 void add_data_check_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"check",
-         "Read every picture of a folder, every picture and annotation of a list of a Pascal VOC "
-         "folder or of a COCO file (*.json), or every sample of ExtremeWeather files or records, "
-         "and name the bad ones (exit 4).",
+         "Read every sample and name the damaged ones (exit 4). PATH has pictures, Pascal VOC, "
+         "COCO (*.json) or ExtremeWeather data.",
          {"hpcai500 data check /data/imagenet/train",
           "hpcai500 data check VOCdevkit/VOC2007 --split test",
           "hpcai500 data check annotations/instances_val2017.json --pictures val2017",
@@ -132,14 +130,14 @@ void add_data_check_command(Command parent) {
     command.add_text("--split", options.split, "NAME",
                      "list in ImageSets/Main of a Pascal VOC folder (train)");
     command.add_text("--pictures", options.pictures, "FOLDER",
-                     "where the pictures of a COCO file are (beside it)");
+                     "folder of the pictures of a COCO file (the file's folder)");
 }
 
 void add_data_stats_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"stats",
-         "Measure mean and standard deviation of a folder's pictures, as configuration, or of "
-         "ExtremeWeather files; bad ones are left out and end with exit 4.",
+         "Compute mean and standard deviation of pictures, as configuration, or of ExtremeWeather "
+         "files. Damaged samples are skipped (exit 4).",
          {"hpcai500 data stats quickstart-data/train", "hpcai500 data stats climo_1984.h5 --json"}},
         stats);
     add_survey_options(command, options);
