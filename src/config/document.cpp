@@ -115,8 +115,7 @@ private:
     /// yaml-cpp takes a text whose closing quote is missing, and the rest of the file with it.
     void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
                         const std::string& value) const {
-        const std::string_view rest =
-            yaml_.substr(std::min(static_cast<std::size_t>(mark.pos), yaml_.size()));
+        const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
         if (!in_quotes_or_block) {
             if (!rest.starts_with(value)) fail(mark, "a value on one line", "one on several lines");
             return;

@@ -27,8 +27,7 @@ LedgerRow count(const graph::Graph& graph, const graph::Node& node,
                   graph.value(node.output).shape};
     for (const graph::ParameterId parameter : node.parameters) {
         if (!counted.insert(parameter).second) continue;
-        row.parameters +=
-            graph.parameters().at(static_cast<std::size_t>(parameter)).shape.elements();
+        row.parameters += graph.parameters().at(parameter).shape.elements();
     }
     row.activation_elements = row.output.elements();
     for (std::size_t index = 0; index < row.flops.size(); ++index) {

@@ -140,7 +140,7 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                reasons.hidden_communication);
     std::vector<std::vector<RankRecord>> stages;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        const auto of = static_cast<std::size_t>(stage[rank]);
+        const std::size_t of = stage[rank];
         stages.resize(std::max(stages.size(), of + 1));
         stages[of].push_back(ranks[rank]);
     }

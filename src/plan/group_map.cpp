@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxEntries = 8;  // of one line, so that it stays readable
 
 std::string name_of(int node, const std::vector<std::string>& names) {
-    const auto index = static_cast<std::size_t>(node);
+    const std::size_t index = node;
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
 }
 
@@ -87,8 +87,7 @@ std::string draw(const Run& run, int degree, const std::vector<std::string>& nam
                            : fmt::format("groups {}-{}: ", run.first_group, run.last_group);
     text += counted(degree, "rank");
     text += run.first_group == run.last_group ? " on " : " each on ";
-    text += counted(static_cast<std::int64_t>(run.nodes), "node") + ", " +
-            name_of(run.first_node, names);
+    text += counted(run.nodes, "node") + ", " + name_of(run.first_node, names);
     if (run.last_node != run.first_node) text += " .. " + name_of(run.last_node, names);
     return text;
 }

@@ -22,14 +22,14 @@ RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
                        std::vector<int>(node_of_world_rank.size() + 1, 0)};
     for (const int node : node_of_world_rank) {
         ensure(node >= 0 && node < ranks, "node {} is not in 0..{}", node, ranks - 1);
-        ++sorted.first[static_cast<std::size_t>(node) + 1];
+        ++sorted.first[node + 1];
     }
     for (std::size_t node = 0; node + 1 < sorted.first.size(); ++node) {
         sorted.first[node + 1] += sorted.first[node];
     }
     std::vector<int> next(sorted.first.begin(), sorted.first.end() - 1);
     for (int world_rank = 0; world_rank < ranks; ++world_rank) {
-        int& slot = next[node_of_world_rank[static_cast<std::size_t>(world_rank)]];
+        int& slot = next[node_of_world_rank[world_rank]];
         sorted.world_ranks[slot++] = world_rank;
     }
     return sorted;
@@ -75,7 +75,7 @@ private:
 std::vector<std::vector<Chunk>> assign_chunks(const Layout& layout, const RanksByNode& sorted) {
     FreeNodes free(sorted);
     const auto by_position = [](const Chunk& a, const Chunk& b) { return a.first < b.first; };
-    std::vector<std::vector<Chunk>> groups(static_cast<std::size_t>(layout.groups));
+    std::vector<std::vector<Chunk>> groups(layout.groups);
     for (auto& group : groups) {
         for (int missing = layout.degree; missing > 0; missing -= group.back().count) {
             group.push_back(free.take(missing));
@@ -96,8 +96,8 @@ ParallelismController::ParallelismController(Layout layout,
                layout.ranks % layout.groups == 0 && layout.ranks / layout.groups == layout.degree,
            "a layout of {} ranks cannot have {} groups of {}", layout.ranks, layout.groups,
            layout.degree);
-    ensure(node_of_world_rank.size() == static_cast<std::size_t>(layout.ranks),
-           "{} nodes given for {} ranks", node_of_world_rank.size(), layout.ranks);
+    ensure(std::ssize(node_of_world_rank) == layout.ranks, "{} nodes given for {} ranks",
+           node_of_world_rank.size(), layout.ranks);
     const RanksByNode sorted = sort_by_node(node_of_world_rank);
     places_.resize(node_of_world_rank.size());
     members_.reserve(node_of_world_rank.size());
@@ -116,15 +116,14 @@ ParallelismController::ParallelismController(Layout layout,
 }
 
 const RankPlace& ParallelismController::place(int world_rank) const {
-    return places_.at(static_cast<std::size_t>(world_rank));
+    return places_.at(world_rank);
 }
 
 int ParallelismController::world_rank_of(int group, int group_rank) const {
     if (group < 0 || group >= layout_.groups || group_rank < 0 || group_rank >= layout_.degree) {
         throw std::out_of_range(fmt::format("no rank {} of group {}", group_rank, group));
     }
-    return members_[static_cast<std::size_t>(group) * static_cast<std::size_t>(layout_.degree) +
-                    static_cast<std::size_t>(group_rank)];
+    return members_[group * layout_.degree + group_rank];
 }
 
 std::vector<NodeShare> ParallelismController::shares_of(int group) const {
@@ -163,7 +162,7 @@ LayoutSummary ParallelismController::summary() const {
 std::vector<int> fill_nodes(int ranks, int ranks_per_node) {
     require(ranks >= 1 && ranks_per_node >= 1, ExitCode::usage,
             "expected at least 1 rank and 1 rank per node, got {} and {}", ranks, ranks_per_node);
-    std::vector<int> node_of_world_rank(static_cast<std::size_t>(ranks));
+    std::vector<int> node_of_world_rank(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
         node_of_world_rank[rank] = rank / ranks_per_node;
     }
