@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <hpcai/config/config.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::models {
@@ -16,7 +17,7 @@ struct ImageInput {
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
 };
 
-enum class Norm { batch, frozen_batch, group };
+using Norm = config::Normalization;
 
 struct NormOptions {
     Norm kind = Norm::batch;

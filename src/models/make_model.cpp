@@ -34,18 +34,6 @@ ImageInput image_input(const config::Config& config, const ModelInput& input) {
     return {input.dtype.value_or(usual), config.data.mean, config.data.standard_deviation};
 }
 
-Norm norm_of(config::Normalization normalization) {
-    switch (normalization) {
-        case config::Normalization::batch:
-            return Norm::batch;
-        case config::Normalization::frozen_batch:
-            return Norm::frozen_batch;
-        case config::Normalization::group:
-            return Norm::group;
-    }
-    return Norm::batch;
-}
-
 FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input) {
     const config::DetectorConfig& detector = config.detector;
     FasterRcnn options;
@@ -58,7 +46,7 @@ FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input)
     options.input = image_input(config, input);
     options.backbone.width = config.workload.backbone_width;
     options.backbone.zero_gamma = config.training.zero_gamma;
-    options.backbone.norm = {norm_of(detector.normalization), config.training.batch_norm_momentum,
+    options.backbone.norm = {detector.normalization, config.training.batch_norm_momentum,
                              input.statistics_samples};
     options.backbone.trained_stages = detector.trained_stages;
     options.pyramid_channels = detector.pyramid_channels;
