@@ -72,7 +72,7 @@ ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& re
     if (!options.svg.empty()) {
         storage::write_file_durably(options.svg, report::sweep_svg(record));
     }
-    out << (options.json ? prediction::to_json(record) : prediction::to_text(record));
+    out << (options.json ? records::to_json(record) : prediction::to_text(record));
     return ExitCode::ok;
 }
 
@@ -119,8 +119,8 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected --sweep beside it");
     look_at_samples(config.data, request);
-    const prediction::Estimate estimate = prediction::estimate(config, request);
-    context.out << (options.json ? prediction::to_json(estimate) : prediction::to_text(estimate));
+    const PlanRecord plan = prediction::estimate(config, request);
+    context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {
         std::cerr << "the result will be INVALID: " << rule << '\n';
     }

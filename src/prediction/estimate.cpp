@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
@@ -89,48 +90,64 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
     return ranks;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
 class Estimator {
 public:
     Estimator(const config::Config& config, const EstimateRequest& request)
         : config_(config), request_(request) {}
 
-    Estimate estimate() {
+    PlanRecord estimate() {
         check(request_);
-        estimate_.model = config::value_text(config_, "workload.model");
-        estimate_.epochs = config_.workload.epochs;
-        estimate_.batch_size = config_.training.batch_size;
+        plan_.model = config::value_text(config_, "workload.model");
+        plan_.epochs = config_.workload.epochs;
+        plan_.batch_size = config_.training.batch_size;
         lay_out();
         fill_data();
         fill_work();
         const ModelParts parts = cut_model(config_, layout());
-        estimate_.pipeline = estimate_pipeline(config_, layout(), parts);
-        estimate_.memory =
-            estimate_memory(config_, layout(), parts, exchange_bytes(), estimate_.data.samples);
+        plan_.parallel = estimate_parallel(config_, layout(), parts);
+        plan_.memory_per_rank =
+            estimate_memory(config_, layout(), parts, exchange_bytes(parts), plan_.data.samples);
+        plan_.memory_per_rank.fullest_node_bytes =
+            plan_.memory_per_rank.total_bytes * placement_.ranks_of_fullest_node;
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is asked");
         }
         fill_staging();
-        fill_traffic();
+        fill_traffic(parts);
         fill_time();
-        return std::move(estimate_);
+        return std::move(plan_);
     }
 
 private:
-    const plan::Layout& layout() const { return estimate_.layout.layout; }
-    void assume(std::string text) { estimate_.assumptions.push_back(std::move(text)); }
+    const plan::Layout& layout() const { return placement_.layout; }
+    void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
     void lay_out() {
-        const int per_node = ranks_per_node(config_.bagging, request_, estimate_.assumptions);
+        const int per_node = ranks_per_node(config_.bagging, request_, plan_.assumptions);
         const plan::Layout made = plan::make_layout(config_.bagging, config_.training,
                                                     config_.parallel, request_.ranks, per_node);
         const plan::ParallelismController controller(made,
                                                      plan::fill_nodes(request_.ranks, per_node));
         check_model(config_, made);
-        estimate_.layout = controller.summary();
-        estimate_.group_map = plan::draw_group_map(controller, {});
-        const auto& groups = estimate_.layout.groups;
+        placement_ = controller.summary();
+        plan_.layout = {.ranks = made.ranks,
+                        .groups = made.groups,
+                        .degree = made.degree,
+                        .nodes = placement_.nodes,
+                        .ranks_of_fullest_node = placement_.ranks_of_fullest_node,
+                        .groups_on_one_node = placement_.groups_on_one_node,
+                        .nodes_of_widest_group = placement_.nodes_of_widest_group,
+                        .map = lines_of(plan::draw_group_map(controller, {}))};
+        const auto& groups = placement_.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
         for (int slice = 0; slice < made.slices(); ++slice) {
@@ -140,7 +157,7 @@ private:
     }
 
     void find_samples() {
-        DataEstimate& data = estimate_.data;
+        PlanDataRecord& data = plan_.data;
         if (request_.samples) {
             data.samples = {static_cast<double>(*request_.samples), ""};
             data.source = "counted or given";
@@ -164,7 +181,7 @@ private:
 
     Quantity samples_per_epoch() {
         const config::BaggingConfig& bagging = config_.bagging;
-        const Quantity& samples = estimate_.data.samples;
+        const Quantity& samples = plan_.data.samples;
         if (!samples.value) return samples;
         if (bagging.sampler == config::Sampler::poisson) {
             assume(
@@ -177,7 +194,7 @@ private:
 
     void fill_data() {
         find_samples();
-        DataEstimate& data = estimate_.data;
+        PlanDataRecord& data = plan_.data;
         data.samples_per_epoch = samples_per_epoch();
         data.steps_per_epoch = data.samples_per_epoch;
         if (data.steps_per_epoch.value) {
@@ -194,22 +211,24 @@ private:
 
     void fill_work() {
         const metrics::FlopsLedger ledger(models::make_model(config_));
-        WorkEstimate& work = estimate_.work;
+        PlanWorkRecord& work = plan_.work;
         work.convention = official_name();
-        for (std::size_t index = 0; index < work.ledgers.size(); ++index) {
-            const ops::LedgerName& name = ops::kLedgers[index];
-            work.ledgers[index] = {std::string(name.name), ledger.forward_per_sample(name.ledger),
-                                   ledger.training_per_sample(name.ledger)};
+        for (const ops::LedgerName& name : ops::kLedgers) {
+            work.ledgers.push_back({std::string(name.name), ledger.forward_per_sample(name.ledger),
+                                    ledger.training_per_sample(name.ledger)});
         }
-        work.step = static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *
-                    config_.training.batch_size;
-        work.epoch = times(estimate_.data.steps_per_epoch, work.step);
-        work.run = times(estimate_.data.steps_per_run, work.step);
+        const double step =
+            static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *
+            config_.training.batch_size;
+        work.model_flops = {step, times(plan_.data.steps_per_epoch, step),
+                            times(plan_.data.steps_per_run, step)};
+        const double groups = layout().groups;
+        work.ensemble_flops = {groups * step, times(work.model_flops.epoch, groups),
+                               times(work.model_flops.run, groups)};
     }
 
     void fill_staging() {
-        estimate_.staging =
-            estimate_staging(config_, request_, estimate_.layout, estimate_.data.samples);
+        plan_.staging = estimate_staging(config_, request_, placement_, plan_.data.samples);
         if (config_.data.staging == config::Staging::all) {
             assume("staging without the test samples, which are not counted");
         }
@@ -217,19 +236,20 @@ private:
 
     /// Gradients that a rank of the stage sums.
     std::size_t gradients(std::size_t stage) const {
-        return static_cast<std::size_t>(estimate_.pipeline.stages[stage].parameters);
+        return plan_.parallel.stages[stage].parameters;
     }
 
     /// [stage]
-    std::vector<double> exchange_bytes() const {
-        std::vector<double> bytes;
+    std::vector<double> exchange_bytes(const ModelParts& parts) const {
+        std::vector<double> bytes =
+            part_buffer_bytes(layout(), parts, plan_.parallel.micro_batch_samples);
         double before = 0;
-        for (std::size_t stage = 0; stage < estimate_.pipeline.stages.size(); ++stage) {
-            const StageEstimate& described = estimate_.pipeline.stages[stage];
+        for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
+            const PlanStageRecord& described = plan_.parallel.stages[stage];
             // A letter awaited from each side, and one to each for every micro-batch in flight.
             const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
-            bytes.push_back(letters + described.part_buffer_bytes + sum_bytes(stage));
+            bytes[stage] += letters + sum_bytes(stage);
         }
         return bytes;
     }
@@ -237,24 +257,22 @@ private:
     /// What the sums of a rank take.
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
-        const comm::AllReduceOptions& options =
-            sums_[stage * static_cast<std::size_t>(layout().parts)];
+        const comm::AllReduceOptions& options = sums_[stage * layout().parts];
         const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }
 
-    void fill_traffic() {
-        TrafficEstimate& traffic = estimate_.traffic;
+    void fill_traffic(const ModelParts& parts) {
+        PlanTrafficRecord& traffic = plan_.traffic_per_rank;
+        const std::vector<double> statistics_of_stage = statistics_bytes(layout(), parts);
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
-        traffic.format = config::value_text(config_, "communication.precision");
+        traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
         std::vector<comm::PlannedSum> sums;
         for (std::size_t slice = 0; slice < sums_.size(); ++slice) {
-            const std::size_t stage = slice / static_cast<std::size_t>(layout().parts);
-            const double statistics = traffic.statistics_ranks > 1
-                                          ? estimate_.pipeline.stages[stage].statistics_bytes
-                                          : 0;
+            const std::size_t stage = slice / layout().parts;
+            const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
             sums.push_back(
                 {sums_[slice], gradients(stage),
                  comm::statistics_traffic(traffic.statistics_ranks, sums_[slice].node_of_rank,
@@ -263,62 +281,51 @@ private:
                 traffic.gradient_bytes = std::max(
                     traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
             }
-            traffic.statistics_bytes = std::max(traffic.statistics_bytes, statistics);
+            traffic.statistics_bytes_per_step =
+                std::max(traffic.statistics_bytes_per_step, statistics);
         }
         const comm::AllReduceTraffic most = comm::estimate_traffic(sums);
-        traffic.per_step = static_cast<double>(most.sent);
-        traffic.between_nodes = {static_cast<double>(most.between_nodes), ""};
-        traffic.out_of_node = {static_cast<double>(most.out_of_node), ""};
-        traffic.per_run = times(estimate_.data.steps_per_run, traffic.per_step);
+        traffic.sent_bytes_per_step = static_cast<double>(most.sent);
+        traffic.between_nodes_bytes_per_step = static_cast<double>(most.between_nodes);
+        traffic.out_of_node_bytes_per_step = static_cast<double>(most.out_of_node);
+        traffic.sent_bytes_per_run = times(plan_.data.steps_per_run, traffic.sent_bytes_per_step);
     }
 
     void fill_time() {
-        TimeEstimate& time = estimate_.time;
+        PlanTimeRecord& time = plan_.time;
         const Quantity nothing{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
         time.step_seconds = time.compute_seconds = nothing;
         time.communication_seconds =
             time.exposed_seconds = {std::nullopt, "nothing is known of communication (--roofline)"};
         if (request_.roofline) {
-            take_predicted_step();
+            time = predict_step(config_, request_, layout(), plan_);
         } else if (request_.flops_per_rank) {
-            const double rank_flops =
-                estimate_.work.step * estimate_.pipeline.largest_share / layout().data_degree();
-            const double busy = 1 - estimate_.pipeline.bubble_fraction;
+            const double rank_flops = plan_.work.model_flops.step *
+                                      plan_.parallel.largest_stage_share / layout().data_degree();
+            const double busy = 1 - plan_.parallel.bubble_fraction;
             time.source = "computation alone, at the rate of --flops-per-rank";
             time.step_seconds = {rank_flops / busy / *request_.flops_per_rank, ""};
             time.compute_seconds = time.step_seconds;
         }
-        time.epoch_seconds = times(time.step_seconds, estimate_.data.steps_per_epoch);
-        time.run_seconds = times(time.step_seconds, estimate_.data.steps_per_run);
-        estimate_.joules = {std::nullopt, "no power was given (--watts-per-rank)"};
+        time.epoch_seconds = times(time.step_seconds, plan_.data.steps_per_epoch);
+        time.run_seconds = times(time.step_seconds, plan_.data.steps_per_run);
+        Quantity& joules = plan_.energy.joules;
+        joules = {std::nullopt, "no power was given (--watts-per-rank)"};
         if (request_.watts_per_rank) {
-            estimate_.joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
+            joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
         }
-    }
-
-    void take_predicted_step() {
-        StepTime predicted = predict_step(config_, request_, estimate_);
-        TimeEstimate& time = estimate_.time;
-        time.source =
-            fmt::format("predicted from {} rank{} of {}, measured {}", request_.roofline->ranks,
-                        request_.roofline->ranks == 1 ? "" : "s", request_.roofline->device,
-                        request_.roofline->measured_utc);
-        time.step_seconds = predicted.step_seconds;
-        time.compute_seconds = predicted.compute_seconds;
-        time.communication_seconds = predicted.communication_seconds;
-        time.exposed_seconds = predicted.exposed_seconds;
-        for (std::string& assumption : predicted.assumptions) assume(std::move(assumption));
     }
 
     const config::Config& config_;
     const EstimateRequest& request_;
-    Estimate estimate_;
+    PlanRecord plan_;
+    plan::LayoutSummary placement_;
     std::vector<comm::AllReduceOptions> sums_;  // [slice] of the group that spans most nodes
 };
 
 }  // namespace
 
-Estimate estimate(const config::Config& config, const EstimateRequest& request) {
+PlanRecord estimate(const config::Config& config, const EstimateRequest& request) {
     return Estimator(config, request).estimate();
 }
 

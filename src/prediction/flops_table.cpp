@@ -41,10 +41,6 @@ struct Counts {
     }
 };
 
-std::string bytes_text(std::int64_t bytes) {
-    return format_bytes(static_cast<std::uint64_t>(bytes));
-}
-
 /// "112x112x64": the output of one sample.
 std::string extents(const LedgerRow& row) {
     std::string text;
@@ -81,7 +77,7 @@ std::string line(const LedgerRow& row, const std::string& node, std::size_t node
     const ops::Flops& aiperf = row.of(Ledger::aiperf);
     return line({node, row.operation, extents(row),
                  row.parameters == 0 ? "-" : format_count(row.parameters),
-                 bytes_text(activation_bytes), mega(row.of(Ledger::table3).forward),
+                 format_bytes(activation_bytes), mega(row.of(Ledger::table3).forward),
                  mega(two_mac.forward), mega(two_mac.weight_gradient), mega(two_mac.input_gradient),
                  mega(aiperf.forward), mega(aiperf.weight_gradient), mega(aiperf.input_gradient)},
                 node_width);

@@ -2,6 +2,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <vector>
@@ -83,30 +84,31 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
     return static_cast<double>(bytes);
 }
 
+/// Of the values that no node makes: what a model reads of its samples, and learns of them.
+std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
+    std::int64_t bytes = 0;
+    for (graph::ValueId value = 0; value < std::ssize(graph.values()); ++value) {
+        if (graph.value(value).producer != graph::kNoNode) continue;
+        bytes += value_bytes(graph, value, precision);
+    }
+    return bytes;
+}
+
 /// The most that values take at a time while one sample is predicted; each lives from the node that
 /// makes it to the last that reads it.
 double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);
     for (std::size_t index = 0; index < nodes.size(); ++index) {
-        for (const graph::ValueId input : nodes[index].inputs) {
-            last_read[input] = index;
-        }
+        for (const graph::ValueId input : nodes[index].inputs) last_read[input] = index;
     }
-    std::int64_t live = 0, most = 0;
-    for (std::size_t value = 0; value < graph.values().size(); ++value) {
-        const auto id = static_cast<graph::ValueId>(value);
-        if (graph.values()[value].producer == graph::kNoNode)
-            live += value_bytes(graph, id, precision);
-    }
+    std::int64_t live = source_bytes(graph, precision), most = 0;
     for (std::size_t index = 0; index < nodes.size(); ++index) {
         live += value_bytes(graph, nodes[index].output, precision);
         most = std::max(most, live);
         const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
         for (const graph::ValueId input : read) {
-            if (last_read[input] == index) {
-                live -= value_bytes(graph, input, precision);
-            }
+            if (last_read[input] == index) live -= value_bytes(graph, input, precision);
         }
     }
     return static_cast<double>(most);
@@ -138,14 +140,8 @@ double evaluation_bytes(const config::Config& config, int samples) {
            working_copies(built, precision) / 2;
 }
 
-/// Of what a model reads of one sample, and learns of it.
 double sample_bytes(const graph::Graph& graph) {
-    double sample = 0;
-    for (std::size_t value = 0; value < graph.values().size(); ++value) {
-        if (graph.values()[value].producer != graph::kNoNode) continue;
-        sample += static_cast<double>(value_bytes(graph, static_cast<graph::ValueId>(value), {}));
-    }
-    return sample;
+    return static_cast<double>(source_bytes(graph, {}));
 }
 
 /// The prefetched batches and the one that is computed on, and what is cached, of no more samples
@@ -163,36 +159,51 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Two doubles a channel in each direction, of one micro-batch.
-double statistics_bytes(const graph::Graph& graph) {
-    double channels = 0;
+/// Of all samples of a step, what the first part hands on to the others of its stage.
+double handed_bytes(const plan::Layout& layout, const ModelParts& parts, int samples) {
+    return (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * samples;
+}
+
+double normalized_channels(const graph::Graph& graph) {
+    std::int64_t channels = 0;
     for (const graph::NormStatistics& statistics : graph.statistics()) {
-        channels += static_cast<double>(statistics.channels);
+        channels += statistics.channels;
     }
-    return 4 * sizeof(double) * channels;
+    return static_cast<double>(channels);
+}
+
+/// While it trains or while it evaluates, whichever takes more.
+double total_of(const PlanMemoryRecord& memory) {
+    const double training = memory.working_copy_bytes + memory.activation_bytes;
+    return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +
+           memory.statistics_bytes + memory.input_bytes + memory.exchange_bytes +
+           memory.program_bytes +
+           (memory.evaluates_between ? training + memory.evaluation_bytes
+                                     : std::max(training, memory.evaluation_bytes));
+}
+
+/// Of the model's nodes, which parts have under other names.
+std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
+    std::vector<std::string> names{whole.nodes().front().name};
+    for (const std::size_t end : graph::stage_ends(whole, stages)) {
+        names.push_back(whole.nodes()[end].name);
+    }
+    return names;
 }
 
 }  // namespace
 
 ComputePrecision compute_precision(const config::Config& config) {
-    switch (config.training.precision) {
-        case config::Precision::bf16:
-            return {"bf16", 2, false};
-        case config::Precision::int8:
-            return {"int8", 4, false, true};
-        case config::Precision::fp16:
-            return {"fp16", 2, false};
-        case config::Precision::mixed:
-            return {"mixed", 2, false};
-        case config::Precision::tf32:
-            return {"tf32", 4, false};
-        case config::Precision::fp32:
-            return {"fp32", 4, false};
-        case config::Precision::automatic:
-            break;
+    using config::Precision;
+    const Precision precision = config.training.precision;
+    if (precision == Precision::automatic) {
+        if (config.device.kind == config::DeviceKind::cuda) return {"mixed", 2, false};
+        return {"fp32", 4, true};
     }
-    if (config.device.kind == config::DeviceKind::cuda) return {"mixed", 2, false};
-    return {"fp32", 4, true};
+    const bool is_narrow = precision == Precision::bf16 || precision == Precision::fp16 ||
+                           precision == Precision::mixed;
+    return {config::value_text(config, "training.precision"), is_narrow ? 2 : 4, false,
+            precision == Precision::int8};
 }
 
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
@@ -211,7 +222,7 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     for (int stage = 0; stage < layout.stages; ++stage) {
         graph::ExchangedBytes& most = parts.exchanged.emplace_back();
         for (int part = 0; part < layout.parts; ++part) {
-            const auto slice = static_cast<std::size_t>(stage * layout.parts + part);
+            const int slice = stage * layout.parts + part;
             const graph::ExchangedBytes bytes =
                 graph::exchanged_bytes(slices[slice].graph, element_bytes);
             most.sent = std::max(most.sent, bytes.sent);
@@ -224,116 +235,115 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     return parts;
 }
 
-MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts, const std::vector<double>& exchange,
-                               const Quantity& training_samples) {
+PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
+                                 const ModelParts& parts, const std::vector<double>& exchange,
+                                 const Quantity& training_samples) {
     const int samples = layout.rows(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
     const int gradient_copies = layout.micro_batches > 1 ? 2 : 1;
-    MemoryEstimate most;
+    PlanMemoryRecord most;
     for (std::size_t stage = 0; stage < parts.stages.size(); ++stage) {
         const graph::Graph& graph = parts.stages[stage].graph;
         const double bytes = kFp32Bytes * static_cast<double>(graph.parameter_count());
-        MemoryEstimate memory{
-            .precision = precision.name,
-            .parameters = bytes,
-            .gradients = gradient_copies * bytes,
-            .optimizer_state = states * bytes,
-            .working_copies = working_copies(graph, precision),
-            .activations = samples * parts.in_flight[stage] * kept_for_backward(graph, precision)};
-        memory.exchange = exchange[stage];
-        memory.program = config.device.kind == config::DeviceKind::cuda ? 0 : kProgramBytes;
-        if (stage == 0)
-            memory.input =
+        PlanMemoryRecord memory{.precision = precision.name,
+                                .parameter_bytes = bytes,
+                                .gradient_bytes = gradient_copies * bytes,
+                                .optimizer_bytes = states * bytes,
+                                .working_copy_bytes = working_copies(graph, precision),
+                                .activation_bytes = samples * parts.in_flight[stage] *
+                                                    kept_for_backward(graph, precision)};
+        memory.exchange_bytes = exchange[stage];
+        memory.program_bytes = config.device.kind == config::DeviceKind::cuda ? 0 : kProgramBytes;
+        if (stage == 0) {
+            memory.input_bytes =
                 input_bytes(config, parts.whole, samples * layout.micro_batches, training_samples);
-        for (const graph::NormStatistics& statistics : graph.statistics()) {
-            memory.statistics += 2 * kFp32Bytes * static_cast<double>(statistics.channels);
         }
-        memory.evaluation = evaluation_bytes(config, samples);
+        memory.statistics_bytes = 2 * kFp32Bytes * normalized_channels(graph);
+        memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
         if (layout.slices() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
             // At the end collected beside the slice, which then goes.
-            const double slice_bytes = memory.gradients + memory.optimizer_state + bytes;
-            memory.evaluation =
+            const double slice_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
+            memory.evaluation_bytes =
                 memory.evaluates_between
-                    ? memory.evaluation + model_bytes
-                    : std::max(model_bytes, memory.evaluation + model_bytes - slice_bytes);
+                    ? memory.evaluation_bytes + model_bytes
+                    : std::max(model_bytes, memory.evaluation_bytes + model_bytes - slice_bytes);
         }
-        if (memory.total() > most.total()) most = memory;
+        memory.total_bytes = total_of(memory);
+        if (memory.total_bytes > most.total_bytes) most = memory;
     }
     return most;
 }
 
-namespace {
-
-/// Of the model's nodes, which parts have under other names.
-std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
-    std::vector<std::string> names{whole.nodes().front().name};
-    for (const std::size_t end : graph::stage_ends(whole, stages)) {
-        names.push_back(whole.nodes()[end].name);
-    }
-    return names;
-}
-
-}  // namespace
-
-PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
-                                   const ModelParts& parts) {
-    PipelineEstimate pipeline{
+PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
+                                     const ModelParts& parts) {
+    const int samples = layout.rows(config.training.batch_size);
+    PlanParallelRecord parallel{
+        .data_degree = layout.data_degree(),
+        .pipeline_degree = layout.stages,
+        .model_degree = layout.parts,
+        .micro_batches = layout.micro_batches,
+        .micro_batch_samples = samples,
         .schedule = config::value_text(config, "parallel.schedule"),
-        .samples = layout.rows(config.training.batch_size),
-        .bubble_fraction = plan::bubble_fraction(layout.stages, layout.micro_batches)};
-    // What the first part hands on of the samples of a step.
-    const double handed =
-        (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * pipeline.samples;
+        .bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches)},
+        .stages = {}};
     const std::vector<std::string> first_names = first_names_of_stages(parts.whole, layout.stages);
     double most_flops = 0, before = 0;
     for (std::size_t index = 0; index < parts.stages.size(); ++index) {
         const graph::Stage& stage = parts.stages[index];
         const auto flops =
             static_cast<double>(graph::flops(stage.graph, metrics::kOfficialLedger).training());
-        double behind = 0;
+        double after = 0;
         for (const graph::ValueId output : stage.graph.outputs()) {
-            behind += pipeline.samples * static_cast<double>(value_bytes(
-                                             stage.graph, output, compute_precision(config)));
+            after += samples * static_cast<double>(
+                                   value_bytes(stage.graph, output, compute_precision(config)));
         }
-        const graph::ExchangedBytes& exchanged = parts.exchanged[index];
-        const double of_samples = index == 0 ? handed : 0;
-        pipeline.stages.push_back(
-            {.first_node = first_names[index],
-             .nodes = static_cast<int>(stage.nodes),
-             .flops = flops,
-             .parameters = stage.graph.parameter_count(),
-             .boundary_bytes = behind,
-             .in_flight = parts.in_flight[index],
-             .statistics_bytes = layout.micro_batches * statistics_bytes(stage.graph),
-             .part_buffer_bytes =
-                 std::max(pipeline.samples * static_cast<double>(exchanged.largest), of_samples) +
-                 (layout.parts > 1 ? of_samples / (layout.parts - 1) : 0)});
-        pipeline.message_bytes =
-            std::max(pipeline.message_bytes, layout.micro_batches * (before + behind));
-        pipeline.part_bytes =
-            std::max(pipeline.part_bytes, of_samples + static_cast<double>(layout.micro_batches) *
-                                                           pipeline.samples *
-                                                           static_cast<double>(exchanged.sent));
-        before = behind;
+        parallel.stages.push_back({.first_node = first_names[index],
+                                   .nodes = static_cast<int>(stage.nodes),
+                                   .flops_per_sample = flops,
+                                   .parameters = stage.graph.parameter_count(),
+                                   .boundary_bytes = after,
+                                   .in_flight = parts.in_flight[index]});
+        parallel.message_bytes_per_step =
+            std::max(parallel.message_bytes_per_step, layout.micro_batches * (before + after));
+        const double handed = index == 0 ? handed_bytes(layout, parts, samples) : 0;
+        parallel.part_bytes_per_step =
+            std::max(parallel.part_bytes_per_step,
+                     handed + layout.micro_batches * samples *
+                                  static_cast<double>(parts.exchanged[index].sent));
+        before = after;
         most_flops = std::max(most_flops, flops);
     }
-    const bool is_whole = layout.slices() == 1;
-    pipeline.largest_share =
-        is_whole ? 1
-                 : most_flops / static_cast<double>(
-                                    graph::flops(parts.whole, metrics::kOfficialLedger).training());
-    return pipeline;
+    if (layout.slices() > 1) {
+        parallel.largest_stage_share.value =
+            most_flops /
+            static_cast<double>(graph::flops(parts.whole, metrics::kOfficialLedger).training());
+    }
+    return parallel;
 }
 
-double MemoryEstimate::total() const {
-    const double training = working_copies + activations;
-    return parameters + gradients + optimizer_state + statistics + input + exchange + program +
-           (evaluates_between ? training + evaluation : std::max(training, evaluation));
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts) {
+    std::vector<double> bytes;
+    for (const graph::Stage& stage : parts.stages) {
+        // Two doubles a channel in each direction, of each micro-batch.
+        bytes.push_back(layout.micro_batches *
+                        (4 * sizeof(double) * normalized_channels(stage.graph)));
+    }
+    return bytes;
+}
+
+std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
+                                      int samples) {
+    std::vector<double> bytes;
+    for (const graph::ExchangedBytes& exchanged : parts.exchanged) {
+        const double handed = bytes.empty() ? handed_bytes(layout, parts, samples) : 0;
+        bytes.push_back(std::max(samples * static_cast<double>(exchanged.largest), handed) +
+                        (layout.parts > 1 ? handed / (layout.parts - 1) : 0));
+    }
+    return bytes;
 }
 
 }  // namespace hpcai::prediction

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/split.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
-#include <hpcai/prediction/estimate_parts.hpp>
+#include <hpcai/records/plan_record.hpp>
 
 namespace hpcai::prediction {
 
@@ -40,12 +41,21 @@ struct ModelParts {
 /// Throws as graph::cut and graph::split.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
-/// Memory of a rank of the stage that takes most; `exchange` [stage] are the bytes of its messages.
-MemoryEstimate estimate_memory(const config::Config& config, const plan::Layout& layout,
-                               const ModelParts& parts, const std::vector<double>& exchange,
-                               const Quantity& training_samples);
+/// Memory of a rank of the stage that takes most, but for fullest_node_bytes; `exchange` [stage]
+/// are the bytes of its messages.
+PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
+                                 const ModelParts& parts, const std::vector<double>& exchange,
+                                 const Quantity& training_samples);
 
-PipelineEstimate estimate_pipeline(const config::Config& config, const plan::Layout& layout,
-                                   const ModelParts& parts);
+PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
+                                     const ModelParts& parts);
+
+/// [stage] Bytes of the BatchNorm statistics of a step, where ranks take them together.
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts);
+
+/// [stage] Bytes of what parts exchange at a time, and of samples handed on, by `samples` of a
+/// micro-batch.
+std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
+                                      int samples);
 
 }  // namespace hpcai::prediction

@@ -60,9 +60,9 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
 
 }  // namespace
 
-StagingEstimate estimate_staging(const config::Config& config, const EstimateRequest& request,
-                                 const plan::LayoutSummary& layout, const Quantity& samples) {
-    StagingEstimate staging{config::value_text(config, "data.staging"), {}, {}};
+PlanStagingRecord estimate_staging(const config::Config& config, const EstimateRequest& request,
+                                   const plan::LayoutSummary& layout, const Quantity& samples) {
+    PlanStagingRecord staging{config::value_text(config, "data.staging"), {}, {}};
     if (config.data.staging == config::Staging::none) {
         const Quantity nothing{std::nullopt, "data.staging is none"};
         return {staging.scope, nothing, nothing};

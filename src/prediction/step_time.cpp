@@ -45,15 +45,18 @@ double through(const std::vector<CalibrationPoint>& points, double samples) {
 class StepPrediction {
 public:
     StepPrediction(const config::Config& config, const EstimateRequest& request,
-                   const Estimate& estimate)
+                   const plan::Layout& layout, PlanRecord& plan)
         : config_(config),
           request_(request),
-          estimate_(estimate),
+          plan_(plan),
           roofline_(*request.roofline),
-          layout_(estimate.layout.layout),
+          layout_(layout),
           slowdown_(slowdown()) {}
 
-    StepTime predict() {
+    PlanTimeRecord predict() {
+        time_.source =
+            fmt::format("predicted from {} rank{} of {}, measured {}", roofline_.ranks,
+                        roofline_.ranks == 1 ? "" : "s", roofline_.device, roofline_.measured_utc);
         time_.compute_seconds = {compute_seconds(), ""};
         communicate();
         time_.step_seconds = time_.exposed_seconds;
@@ -64,7 +67,7 @@ public:
     }
 
 private:
-    void assume(std::string text) { time_.assumptions.push_back(std::move(text)); }
+    void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
     /// Against the measured ranks, where ranks share cores in another way; nodes are as those.
     double slowdown() {
@@ -73,7 +76,7 @@ private:
         const auto share = [&](int threads, int ranks) {
             return std::min<double>(threads, cores / ranks);
         };
-        const int ranks = estimate_.layout.ranks_of_fullest_node;
+        const int ranks = plan_.layout.ranks_of_fullest_node;
         const int threads = config_.device.threads > 0 ? config_.device.threads
                                                        : std::max(1, roofline_.cores / ranks);
         const double factor =
@@ -91,9 +94,8 @@ private:
         const CalibrationRecord& known = roofline_.calibration;
         const bool is_precision = config_.training.precision == config::Precision::automatic ||
                                   compute_precision(config_).name == known.precision;
-        return !known.points.empty() && is_precision && known.model == estimate_.model &&
-               known.training_flops_per_sample ==
-                   estimate_.work.ledgers.front().training_per_sample;
+        return !known.points.empty() && is_precision && known.model == plan_.model &&
+               known.training_flops_per_sample == plan_.work.ledgers.front().training_per_sample;
     }
 
     /// Of a rank's samples, computed at once.
@@ -121,8 +123,8 @@ private:
             assume(fmt::format("steps were measured with {}; those with {} take as long",
                                printable(measured), optimizer));
         }
-        return slowdown_ * whole * estimate_.pipeline.largest_share /
-               (1 - estimate_.pipeline.bubble_fraction);
+        return slowdown_ * whole * plan_.parallel.largest_stage_share /
+               (1 - plan_.parallel.bubble_fraction);
     }
 
     /// FLOP/s of an operation: its own where it was measured, else the median of its kind.
@@ -175,7 +177,7 @@ private:
         require(is_complete, ExitCode::data,
                 "roofline: expected training steps of {} in {}, or rates of convolutions, linear "
                 "layers and memory, got neither; measure with the same --config",
-                estimate_.model, compute_precision(config_).name);
+                plan_.model, compute_precision(config_).name);
         return seconds;
     }
 
@@ -203,12 +205,13 @@ private:
 
     /// Fills the times of sums and messages.
     void communicate() {
-        const double messages = estimate_.pipeline.message_bytes + estimate_.pipeline.part_bytes;
+        const double messages =
+            plan_.parallel.message_bytes_per_step + plan_.parallel.part_bytes_per_step;
         if (layout_.degree == 1) {
             time_.communication_seconds = time_.exposed_seconds = {0.0, ""};
             return;
         }
-        const bool has_nodes = estimate_.layout.nodes_of_widest_group > 1;
+        const bool has_nodes = plan_.layout.nodes_of_widest_group > 1;
         const std::optional<config::Link> near = link(false), far = link(true);
         const auto missing = [&](const char* what) {
             time_.communication_seconds = time_.exposed_seconds = {
@@ -233,10 +236,11 @@ private:
     double sum_seconds(const config::Link& near, const config::Link& far, bool has_nodes) const {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
-        const int nodes = has_nodes ? std::min(ranks, estimate_.layout.nodes_of_widest_group) : 1;
-        const double between = estimate_.traffic.between_nodes.value.value_or(0);
-        const double out_of_node = estimate_.traffic.out_of_node.value.value_or(0);
-        const double within = (estimate_.traffic.per_step - between) / near.bytes_per_second;
+        const int nodes = has_nodes ? std::min(ranks, plan_.layout.nodes_of_widest_group) : 1;
+        const double between = plan_.traffic_per_rank.between_nodes_bytes_per_step;
+        const double out_of_node = plan_.traffic_per_rank.out_of_node_bytes_per_step;
+        const double within =
+            (plan_.traffic_per_rank.sent_bytes_per_step - between) / near.bytes_per_second;
         const int ranks_of_node = ceil_div(ranks, nodes);
         // Copies within a node are made by the cores that ranks share.
         const double copied = request_.interconnect ? within : slowdown_ * within;
@@ -263,7 +267,7 @@ private:
             "sums hide behind the backward pass, two thirds of computation, but for the last "
             "bucket");
         const double bucket = config_.communication.bucket_mib * 1024 * 1024;
-        const double last = sums * std::min(1.0, bucket / estimate_.traffic.gradient_bytes);
+        const double last = sums * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
         return std::max(last, sums - most_hidden);
     }
 
@@ -289,19 +293,19 @@ private:
 
     const config::Config& config_;
     const EstimateRequest& request_;
-    const Estimate& estimate_;
+    PlanRecord& plan_;
     const RooflineRecord& roofline_;
     const plan::Layout& layout_;
-    StepTime time_;  // before what assumes
+    PlanTimeRecord time_;
     double slowdown_;
     std::optional<double> by_operations_;
 };
 
 }  // namespace
 
-StepTime predict_step(const config::Config& config, const EstimateRequest& request,
-                      const Estimate& estimate) {
-    return StepPrediction(config, request, estimate).predict();
+PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
+                            const plan::Layout& layout, PlanRecord& plan) {
+    return StepPrediction(config, request, layout, plan).predict();
 }
 
 }  // namespace hpcai::prediction

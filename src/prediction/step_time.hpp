@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include <hpcai/prediction/estimate_parts.hpp>
+#include <hpcai/config/config.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/prediction/estimate_request.hpp>
+#include <hpcai/records/plan_record.hpp>
 
 namespace hpcai::prediction {
 
-/// Of a step of one base model, from what was measured elsewhere.
-struct StepTime {
-    Quantity compute_seconds;        // with the pipeline's bubble
-    Quantity communication_seconds;  // of all sums and messages
-    Quantity exposed_seconds;        // of these, behind no computation
-    Quantity step_seconds;
-    std::vector<std::string> assumptions;
-};
-
-/// Predicts from request.roofline, which is there, and request.interconnect; `estimate` has all but
-/// its times. docs/METRICS.md has the formulas.
-StepTime predict_step(const config::Config& config, const EstimateRequest& request,
-                      const Estimate& estimate);
+/// Predicts the times of a step from request.roofline, which is there, and request.interconnect.
+/// `plan` has all but its times; what is assumed is added to it. docs/METRICS.md has the formulas.
+PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
+                            const plan::Layout& layout, PlanRecord& plan);
 
 }  // namespace hpcai::prediction

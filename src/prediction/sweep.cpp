@@ -4,16 +4,12 @@
 #include <limits>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/sweep.hpp>
 
 namespace hpcai::prediction {
 namespace {
-
-using nlohmann::ordered_json;
 
 /// FLOP/s of all ranks; `groups` models of `degree` ranks, of `samples` a step each.
 Quantity speed(const config::Config& config, EstimateRequest request, int groups, int degree) {
@@ -22,9 +18,9 @@ Quantity speed(const config::Config& config, EstimateRequest request, int groups
     laid_out.bagging.groups = groups;
     laid_out.bagging.degree = degree;
     try {
-        const Estimate predicted = estimate(laid_out, request);
+        const PlanRecord predicted = estimate(laid_out, request);
         if (!predicted.time.step_seconds.value) return predicted.time.step_seconds;
-        return {groups * predicted.work.step / *predicted.time.step_seconds.value, ""};
+        return {groups * predicted.work.model_flops.step / *predicted.time.step_seconds.value, ""};
     } catch (const Error& error) {
         if (error.code() != ExitCode::launch) throw;
         return {std::nullopt, error.what()};
@@ -60,7 +56,7 @@ public:
         record.points.push_back(point(range.last));
         EstimateRequest one = request_;
         one.ranks = 1;
-        const Estimate base = estimate(with_batch(1), one);
+        const PlanRecord base = estimate(with_batch(1), one);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;
@@ -117,11 +113,6 @@ std::string cell(const Quantity& flops, const Quantity& share) {
                        share.value ? format_percent(*share.value) : "");
 }
 
-void put_quantity(ordered_json& object, const std::string& key, const Quantity& quantity) {
-    object[key] = quantity.value ? ordered_json(*quantity.value) : ordered_json(nullptr);
-    if (!quantity.value) object[key + "_reason"] = quantity.reason;
-}
-
 }  // namespace
 
 SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
@@ -147,26 +138,6 @@ std::string to_text(const SweepRecord& sweep) {
     text += "\nassumed\n";
     for (const std::string& assumption : sweep.assumptions) text += "  " + assumption + "\n";
     return text;
-}
-
-std::string to_json(const SweepRecord& sweep) {
-    ordered_json points = ordered_json::array();
-    for (const SweepPoint& point : sweep.points) {
-        ordered_json one{{"ranks", point.ranks}};
-        put_quantity(one, "bagging_flops", point.bagging_flops);
-        put_quantity(one, "bagging_efficiency", point.bagging_efficiency);
-        put_quantity(one, "data_parallel_flops", point.data_parallel_flops);
-        put_quantity(one, "data_parallel_efficiency", point.data_parallel_efficiency);
-        points.push_back(std::move(one));
-    }
-    const ordered_json document{{"schema", "hpcai500-sweep/1"},
-                                {"model", sweep.model},
-                                {"source", sweep.source},
-                                {"degree", sweep.degree},
-                                {"samples_per_rank", sweep.samples_per_rank},
-                                {"points", points},
-                                {"assumptions", sweep.assumptions}};
-    return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hpcai::prediction

@@ -13,7 +13,9 @@
 #include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/flight_record.hpp>
 #include <hpcai/records/json.hpp>
+#include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/repetitions_record.hpp>
+#include <hpcai/records/sweep_record.hpp>
 
 #include "record_checks.hpp"
 
@@ -34,9 +36,20 @@ ordered_json number_or_null(const Quantity& quantity) {
     return reason_of(quantity).empty() ? ordered_json(*quantity.value) : ordered_json(nullptr);
 }
 
+/// `number` as an integer where it is whole and a double holds it exactly.
+ordered_json without_point(const ordered_json& number) {
+    constexpr double kMaxExact = 9007199254740992.0;
+    if (!number.is_number_float()) return number;
+    const double value = number.get<double>();
+    if (value != std::floor(value) || std::abs(value) > kMaxExact) return number;
+    return static_cast<std::int64_t>(value);
+}
+
 /// Adds one struct's keys to a JSON object.
 class Writer {
 public:
+    explicit Writer(bool has_whole_numbers) : has_whole_numbers_(has_whole_numbers) {}
+
     template <typename T>
     void operator()(const std::string& key, const T& value) {
         object_[key] = json_of(value);
@@ -44,8 +57,13 @@ public:
 
     void operator()(const std::string& key, double value) { (*this)(key, Quantity{value, {}}); }
 
+    void operator()(const std::string& key, const Fraction& fraction) {
+        object_[key] = fraction.value;
+    }
+
     void operator()(const std::string& key, const Quantity& quantity) {
-        object_[key] = number_or_null(quantity);
+        const ordered_json number = number_or_null(quantity);
+        object_[key] = has_whole_numbers_ ? without_point(number) : number;
         if (object_[key].is_null()) object_[key + "_reason"] = reason_of(quantity);
     }
 
@@ -83,13 +101,13 @@ public:
 
 private:
     template <typename T>
-    static ordered_json json_of(const T& value) {
+    ordered_json json_of(const T& value) const {
         if constexpr (requires { words_of(value); }) {
             return word_of(value);
         } else if constexpr (std::is_same_v<T, ExitCode>) {
             return static_cast<int>(value);
         } else if constexpr (requires { value.record_values(); }) {
-            Writer inner;
+            Writer inner(has_whole_numbers_);
             for_each_field(value, inner);
             return inner.take();
         } else {
@@ -98,12 +116,13 @@ private:
     }
 
     template <typename T>
-    static ordered_json json_of(const std::vector<T>& values) {
+    ordered_json json_of(const std::vector<T>& values) const {
         ordered_json list = ordered_json::array();
         for (const T& value : values) list.push_back(json_of(value));
         return list;
     }
 
+    bool has_whole_numbers_;
     ordered_json object_ = ordered_json::object();
 };
 
@@ -265,7 +284,7 @@ std::string text_of(const ordered_json& document) {
 
 template <typename Record>
 std::string to_json(const Record& record) {
-    Writer writer;
+    Writer writer(requires { Record::has_whole_numbers; });
     for_each_field(record, writer);
     return text_of(writer.take());
 }
@@ -301,5 +320,7 @@ template std::string to_json(const RepetitionsRecord&);
 template RepetitionsRecord from_json(std::string_view, std::string_view);
 template std::string to_json(const RooflineRecord&);
 template RooflineRecord from_json(std::string_view, std::string_view);
+template std::string to_json(const PlanRecord&);
+template std::string to_json(const SweepRecord&);
 
 }  // namespace hpcai::records

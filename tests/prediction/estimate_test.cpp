@@ -8,6 +8,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "configurations.hpp"
 
@@ -25,7 +26,7 @@ config::Config small() {
     return config;
 }
 
-bool assumes(const Estimate& estimate, const std::string& words) {
+bool assumes(const PlanRecord& estimate, const std::string& words) {
     for (const std::string& assumption : estimate.assumptions) {
         if (assumption.find(words) != std::string::npos) return true;
     }
@@ -33,17 +34,17 @@ bool assumes(const Estimate& estimate, const std::string& words) {
 }
 
 TEST(Estimate, LaysOutGroupsByNode) {
-    const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
-    EXPECT_EQ(plan.layout.layout.groups, 8);
-    EXPECT_EQ(plan.layout.layout.degree, 8);
+    const PlanRecord plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
+    EXPECT_EQ(plan.layout.groups, 8);
+    EXPECT_EQ(plan.layout.degree, 8);
     EXPECT_EQ(plan.layout.groups_on_one_node, 8);
-    EXPECT_NE(plan.group_map.find("group 7: node7[0-7]"), std::string::npos) << plan.group_map;
+    EXPECT_EQ(plan.layout.map.back(), "group 7: node7[0-7]");
 }
 
 TEST(Estimate, TakesAGroupPerNodeWhereNothingIsKnownOfNodesAndSaysSo) {
     config::Config config = official();
     config.bagging.degree = 4;
-    const Estimate plan = estimate(config, {.ranks = 12});
+    const PlanRecord plan = estimate(config, {.ranks = 12});
     EXPECT_EQ(plan.layout.nodes, 3);
     EXPECT_TRUE(assumes(plan, "nodes of 4 ranks"));
     EXPECT_FALSE(assumes(estimate(config, {.ranks = 12, .ranks_per_node = 4}), "nodes of"));
@@ -72,14 +73,14 @@ TEST(Estimate, RefusesNumbersOutOfRange) {
 }
 
 TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
-    const Estimate plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
+    const PlanRecord plan = estimate(official(), {.ranks = 64, .ranks_per_node = 8});
     EXPECT_EQ(plan.data.samples.value, kImageNet);
     EXPECT_TRUE(assumes(plan, "1 281 167"));
     EXPECT_EQ(plan.data.steps_per_epoch.value, 5004) << "the last 143 samples fill no batch";
     EXPECT_EQ(plan.data.steps_per_run.value, 90 * 5004);
-    EXPECT_EQ(plan.work.step, 256 * kTrainingFlops);
-    EXPECT_EQ(plan.work.epoch.value, 5004 * 256 * kTrainingFlops);
-    EXPECT_DOUBLE_EQ(plan.work.run.value.value(), 90.0 * 5004 * 256 * kTrainingFlops);
+    EXPECT_EQ(plan.work.model_flops.step, 256 * kTrainingFlops);
+    EXPECT_EQ(plan.work.model_flops.epoch.value, 5004 * 256 * kTrainingFlops);
+    EXPECT_DOUBLE_EQ(plan.work.model_flops.run.value.value(), 90.0 * 5004 * 256 * kTrainingFlops);
     EXPECT_EQ(plan.work.ledgers[0].convention, "table3");
     EXPECT_EQ(plan.work.ledgers[1].forward_per_sample, 8'178'368'512);
 }
@@ -87,7 +88,7 @@ TEST(Estimate, CountsTheWorkOfTheOfficialWorkload) {
 TEST(Estimate, TellsV1FromV15) {
     config::Config config = official();
     config.workload.model = config::Model::resnet50_v1;
-    EXPECT_EQ(estimate(config, {}).work.step, 256 * 3 * 7'739'990'016.0);
+    EXPECT_EQ(estimate(config, {}).work.model_flops.step, 256 * 3 * 7'739'990'016.0);
 }
 
 TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
@@ -95,7 +96,7 @@ TEST(Estimate, TakesTheSizeOfTheDataFromWhereItIsKnown) {
     EXPECT_FALSE(assumes(estimate(official(), {.samples = 1000}), "ImageNet"));
     config::Config synthetic = official();
     synthetic.data.kind = config::DataKind::synthetic;
-    const Estimate plan = estimate(synthetic, {});
+    const PlanRecord plan = estimate(synthetic, {});
     EXPECT_EQ(plan.data.samples.value, synthetic.data.synthetic_samples);
     EXPECT_EQ(plan.data.source, "data.synthetic_samples");
     synthetic.data.kind = config::DataKind::climate_synthetic;
@@ -110,11 +111,13 @@ TEST(Estimate, InventsNoSizeOfOtherData) {
                         +[](config::WorkloadConfig& workload) { workload.target_quality = 0.7; }}) {
         config::Config config = official();
         change(config.workload);
-        const Estimate plan = estimate(config, {.flops_per_rank = 1e12, .watts_per_rank = 100});
+        const PlanRecord plan = estimate(config, {.flops_per_rank = 1e12, .watts_per_rank = 100});
         EXPECT_FALSE(plan.data.samples.value);
-        for (const Quantity& unknown : {plan.data.samples, plan.data.samples_per_epoch,
-                                        plan.data.steps_per_epoch, plan.work.epoch, plan.work.run,
-                                        plan.traffic.per_run, plan.time.run_seconds, plan.joules}) {
+        for (const Quantity& unknown :
+             {plan.data.samples, plan.data.samples_per_epoch, plan.data.steps_per_epoch,
+              plan.work.model_flops.epoch, plan.work.model_flops.run,
+              plan.traffic_per_rank.sent_bytes_per_run, plan.time.run_seconds,
+              plan.energy.joules}) {
             EXPECT_FALSE(unknown.value);
             EXPECT_NE(unknown.reason.find("samples"), std::string::npos) << unknown.reason;
         }
@@ -139,21 +142,23 @@ TEST(Estimate, CountsWhatEachSamplerDraws) {
 }
 
 TEST(Estimate, SaysWhenAnEpochHasNoStep) {
-    const Estimate plan = estimate(small(), {.samples = 15});
+    const PlanRecord plan = estimate(small(), {.samples = 15});
     EXPECT_EQ(plan.data.steps_per_epoch.value, 0);
-    EXPECT_EQ(plan.work.run.value, 0);
+    EXPECT_EQ(plan.work.model_flops.run.value, 0);
     EXPECT_TRUE(assumes(plan, "no step at all"));
 }
 
 TEST(Estimate, CountsGradientTrafficOfAnIdealAllReduce) {
     config::Config config = official();
     config.bagging.degree = 8;
-    const Estimate plan = estimate(config, {.ranks = 64});
-    EXPECT_EQ(plan.traffic.gradient_bytes, 4 * kParameters);
-    EXPECT_DOUBLE_EQ(plan.traffic.per_step, 2.0 * 7 / 8 * 4 * kParameters);
-    EXPECT_DOUBLE_EQ(plan.traffic.per_run.value.value(), plan.traffic.per_step * 90 * 5004);
+    const PlanRecord plan = estimate(config, {.ranks = 64});
+    EXPECT_EQ(plan.traffic_per_rank.gradient_bytes, 4 * kParameters);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step, 2.0 * 7 / 8 * 4 * kParameters);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_run.value.value(),
+                     plan.traffic_per_rank.sent_bytes_per_step * 90 * 5004);
     config.bagging.degree = 1;
-    EXPECT_EQ(estimate(config, {.ranks = 64}).traffic.per_step, 0) << "nobody to talk to";
+    EXPECT_EQ(estimate(config, {.ranks = 64}).traffic_per_rank.sent_bytes_per_step, 0)
+        << "nobody to talk to";
 }
 
 TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
@@ -171,62 +176,66 @@ TEST(Estimate, CountsWhatEveryWayToSumSendsBetweenNodesOfTwoRanks) {
                             Case{AllReduceAlgorithm::torus_2d, 1.75, 2 * 2.0 / 4 + 2 * 0.5 / 4},
                             Case{AllReduceAlgorithm::hierarchical, 1.75, 2 * 0.75 / 2}}) {
         config.communication.algorithm = one.algorithm;
-        const Estimate plan = estimate(config, {.ranks = 8, .ranks_per_node = 2});
-        EXPECT_NEAR(plan.traffic.per_step / bytes, one.sent, 1e-4);
-        EXPECT_NEAR(plan.traffic.between_nodes.value.value() / bytes, one.between_nodes, 1e-4);
-        EXPECT_NEAR(plan.traffic.out_of_node.value.value() / bytes, 2 * one.between_nodes, 1e-4);
+        const PlanRecord plan = estimate(config, {.ranks = 8, .ranks_per_node = 2});
+        EXPECT_NEAR(plan.traffic_per_rank.sent_bytes_per_step / bytes, one.sent, 1e-4);
+        EXPECT_NEAR(plan.traffic_per_rank.between_nodes_bytes_per_step / bytes, one.between_nodes,
+                    1e-4);
+        EXPECT_NEAR(plan.traffic_per_rank.out_of_node_bytes_per_step / bytes, 2 * one.between_nodes,
+                    1e-4);
         // Residuals, and what is on its way.
-        EXPECT_GT(plan.memory.exchange, 4 * kParameters + bytes);
-        EXPECT_LT(plan.memory.exchange, 4 * kParameters + 2.5 * bytes);
+        EXPECT_GT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + bytes);
+        EXPECT_LT(plan.memory_per_rank.exchange_bytes, 4 * kParameters + 2.5 * bytes);
     }
 }
 
 TEST(Estimate, CountsStatisticsThatRanksTakeTogether) {
     config::Config config = official();
     config.bagging.degree = 8;
-    const Estimate apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
-    EXPECT_EQ(apart.traffic.statistics_ranks, 1);
-    EXPECT_EQ(apart.traffic.statistics_bytes, 0);
+    const PlanRecord apart = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    EXPECT_EQ(apart.traffic_per_rank.statistics_ranks, 1);
+    EXPECT_EQ(apart.traffic_per_rank.statistics_bytes_per_step, 0);
     config.training.batch_norm_samples = config.training.batch_size / 2;
-    const Estimate plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
+    const PlanRecord plan = estimate(config, {.ranks = 64, .ranks_per_node = 2});
     const double payload = 2 * 2 * 8 * 26560;  // two doubles a channel and pass
-    EXPECT_EQ(plan.traffic.statistics_ranks, 4);
-    EXPECT_EQ(plan.traffic.statistics_bytes, payload);
-    EXPECT_DOUBLE_EQ(plan.traffic.per_step, apart.traffic.per_step + 2 * payload);
-    EXPECT_DOUBLE_EQ(plan.traffic.between_nodes.value.value(),
-                     apart.traffic.between_nodes.value.value() + payload);
-    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(),
-                     apart.traffic.out_of_node.value.value() + 2 * payload);
+    EXPECT_EQ(plan.traffic_per_rank.statistics_ranks, 4);
+    EXPECT_EQ(plan.traffic_per_rank.statistics_bytes_per_step, payload);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step,
+                     apart.traffic_per_rank.sent_bytes_per_step + 2 * payload);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.between_nodes_bytes_per_step,
+                     apart.traffic_per_rank.between_nodes_bytes_per_step + payload);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.out_of_node_bytes_per_step,
+                     apart.traffic_per_rank.out_of_node_bytes_per_step + 2 * payload);
     EXPECT_NE(to_text(plan).find("fp64, over 4 ranks"), std::string::npos);
 }
 
 TEST(Estimate, GivesTimeAndEnergyOnlyForGivenRates) {
-    const Estimate unknown = estimate(small(), {.samples = 160});
+    const PlanRecord unknown = estimate(small(), {.samples = 160});
     EXPECT_FALSE(unknown.time.step_seconds.value);
     EXPECT_NE(unknown.time.run_seconds.reason.find("--flops-per-rank"), std::string::npos);
-    EXPECT_NE(unknown.joules.reason.find("--watts-per-rank"), std::string::npos);
+    EXPECT_NE(unknown.energy.joules.reason.find("--watts-per-rank"), std::string::npos);
 
     config::Config config = small();
     config.bagging.groups = 3;
-    const Estimate known =
+    const PlanRecord known =
         estimate(config, {.ranks = 6, .samples = 160, .flops_per_rank = 1e9, .watts_per_rank = 50});
     const double step = 16 * static_cast<double>(known.work.ledgers[0].training_per_sample);
     EXPECT_DOUBLE_EQ(known.time.step_seconds.value.value(), step / (2 * 1e9));
     EXPECT_DOUBLE_EQ(known.time.epoch_seconds.value.value(), 10 * step / (2 * 1e9));
     EXPECT_DOUBLE_EQ(known.time.run_seconds.value.value(), 2 * 10 * step / (2 * 1e9));
-    EXPECT_DOUBLE_EQ(known.joules.value.value(), 6 * 50 * known.time.run_seconds.value.value());
+    EXPECT_DOUBLE_EQ(known.energy.joules.value.value(),
+                     6 * 50 * known.time.run_seconds.value.value());
 
-    const Estimate no_rate = estimate(small(), {.samples = 160, .watts_per_rank = 50});
-    EXPECT_FALSE(no_rate.joules.value);
-    EXPECT_NE(no_rate.joules.reason.find("--flops-per-rank"), std::string::npos);
+    const PlanRecord no_rate = estimate(small(), {.samples = 160, .watts_per_rank = 50});
+    EXPECT_FALSE(no_rate.energy.joules.value);
+    EXPECT_NE(no_rate.energy.joules.reason.find("--flops-per-rank"), std::string::npos);
 }
 
 TEST(Estimate, Of100000RanksTakesUnderTwoSeconds) {
     const Stopwatch watch;
-    const Estimate plan = estimate(official(), {.ranks = 100'000, .ranks_per_node = 8});
-    const std::size_t characters = to_text(plan).size() + to_json(plan).size();
+    const PlanRecord plan = estimate(official(), {.ranks = 100'000, .ranks_per_node = 8});
+    const std::size_t characters = to_text(plan).size() + records::to_json(plan).size();
     EXPECT_LT(watch.seconds(), 2);
-    EXPECT_EQ(plan.layout.layout.groups, 12'500);
+    EXPECT_EQ(plan.layout.groups, 12'500);
     EXPECT_LT(characters, 10'000u) << "the map is compressed";
 }
 
@@ -256,15 +265,15 @@ TEST(EstimateText, CountsOneThingAsOne) {
 }
 
 TEST(EstimateJson, HasNumbersOrNullWithAReason) {
-    const Estimate plan = estimate(small(), {.ranks = 4, .ranks_per_node = 4, .samples = 160});
-    const auto json = nlohmann::json::parse(to_json(plan));
+    const PlanRecord plan = estimate(small(), {.ranks = 4, .ranks_per_node = 4, .samples = 160});
+    const auto json = nlohmann::json::parse(records::to_json(plan));
     EXPECT_EQ(json["schema"], "hpcai500-plan/1");
     EXPECT_EQ(json["layout"]["degree"], 4);
     EXPECT_EQ(json["layout"]["map"][1], "group 0: node0[0-3]");
     EXPECT_EQ(json["data"]["steps_per_run"], 20);
     EXPECT_TRUE(json["data"]["steps_per_run"].is_number_integer());
-    EXPECT_EQ(json["work"]["model_flops"]["run"], 20 * plan.work.step);
-    EXPECT_EQ(json["memory_per_rank"]["total_bytes"], plan.memory.total());
+    EXPECT_EQ(json["work"]["model_flops"]["run"], 20 * plan.work.model_flops.step);
+    EXPECT_EQ(json["memory_per_rank"]["total_bytes"], plan.memory_per_rank.total_bytes);
     EXPECT_TRUE(json["time"]["run_seconds"].is_null());
     EXPECT_EQ(json["time"]["run_seconds_reason"], plan.time.run_seconds.reason);
     EXPECT_FALSE(json["data"].contains("samples_reason"));
@@ -274,7 +283,7 @@ TEST(EstimateJson, CountsTheEnsembleAsMModels) {
     config::Config config = small();
     config.bagging.groups = 3;
     const auto json =
-        nlohmann::json::parse(to_json(estimate(config, {.ranks = 3, .samples = 160})));
+        nlohmann::json::parse(records::to_json(estimate(config, {.ranks = 3, .samples = 160})));
     const auto& work = json["work"];
     EXPECT_EQ(work["ensemble_flops"]["step"], 3 * work["model_flops"]["step"].get<double>());
     EXPECT_EQ(work["ensemble_flops"]["run"], 3 * work["model_flops"]["run"].get<double>());

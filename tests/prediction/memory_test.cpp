@@ -18,8 +18,8 @@ config::Config small_classifier() {
     return config;
 }
 
-MemoryEstimate memory_of(const config::Config& config, int ranks = 1) {
-    return estimate(config, {.ranks = ranks}).memory;
+PlanMemoryRecord memory_of(const config::Config& config, int ranks = 1) {
+    return estimate(config, {.ranks = ranks}).memory_per_rank;
 }
 
 /// What the CPU engine plans for values, gradients and scratch of a training step.
@@ -43,67 +43,67 @@ TEST(Memory, IsWhatTheCpuEnginePlansUpToScratchOfAQuarter) {
         graph::ParameterStore store(graph, *device);
         const graph::Network network(fusion ? graph::fuse(graph) : graph, *device, store,
                                      {device::Mode::training, tensor::DType::f32});
-        const MemoryEstimate estimated = memory_of(config);
+        const PlanMemoryRecord estimated = memory_of(config);
         const auto arena = static_cast<double>(network.memory().arena_bytes);
-        EXPECT_LT(estimated.activations, arena) << "fusion " << fusion;
-        EXPECT_GT(1.25 * estimated.activations, arena) << "fusion " << fusion;
+        EXPECT_LT(estimated.activation_bytes, arena) << "fusion " << fusion;
+        EXPECT_GT(1.25 * estimated.activation_bytes, arena) << "fusion " << fusion;
         // A device may keep one copy for both directions, or none where it reads the masters.
         EXPECT_LT(static_cast<double>(network.memory().prepared_bytes),
-                  1.05 * estimated.working_copies);
+                  1.05 * estimated.working_copy_bytes);
     }
 }
 
 TEST(Memory, OfParametersIsFourBytesEachThreeTimes) {
-    const MemoryEstimate memory = memory_of(small_classifier());
+    const PlanMemoryRecord memory = memory_of(small_classifier());
     // 1000 classes have 25 557 032; ten have 990 x 2049 less.
-    EXPECT_EQ(memory.parameters, 4.0 * (25'557'032 - 990 * 2049));
-    EXPECT_EQ(memory.gradients, memory.parameters);
-    EXPECT_EQ(memory.optimizer_state, memory.parameters);
-    EXPECT_EQ(memory.statistics, 2 * 4 * 26'560) << "channels of all 53 normalizations";
+    EXPECT_EQ(memory.parameter_bytes, 4.0 * (25'557'032 - 990 * 2049));
+    EXPECT_EQ(memory.gradient_bytes, memory.parameter_bytes);
+    EXPECT_EQ(memory.optimizer_bytes, memory.parameter_bytes);
+    EXPECT_EQ(memory.statistics_bytes, 2 * 4 * 26'560) << "channels of all 53 normalizations";
 }
 
 TEST(Memory, OfActivationsGrowsWithTheShareOfTheBatch) {
     config::Config config = small_classifier();
-    const double whole = memory_of(config).activations;
+    const double whole = memory_of(config).activation_bytes;
     config.bagging.groups = 1;
-    EXPECT_DOUBLE_EQ(memory_of(config, 4).activations, whole / 4);
+    EXPECT_DOUBLE_EQ(memory_of(config, 4).activation_bytes, whole / 4);
     config.training.batch_size *= 4;
-    EXPECT_DOUBLE_EQ(memory_of(config, 4).activations, whole);
+    EXPECT_DOUBLE_EQ(memory_of(config, 4).activation_bytes, whole);
 }
 
 TEST(Memory, OfActivationsAndWorkingCopiesHalvesInBf16) {
     config::Config config = small_classifier();
-    const MemoryEstimate fp32 = memory_of(config);
+    const PlanMemoryRecord fp32 = memory_of(config);
     config.training.precision = config::Precision::bf16;
-    const MemoryEstimate bf16 = memory_of(config);
+    const PlanMemoryRecord bf16 = memory_of(config);
     EXPECT_EQ(bf16.precision, "bf16");
-    EXPECT_DOUBLE_EQ(bf16.working_copies, fp32.working_copies / 2);
-    EXPECT_NEAR(bf16.activations / fp32.activations, 0.5, 0.02);
-    EXPECT_EQ(bf16.parameters, fp32.parameters) << "masters stay fp32";
+    EXPECT_DOUBLE_EQ(bf16.working_copy_bytes, fp32.working_copy_bytes / 2);
+    EXPECT_NEAR(bf16.activation_bytes / fp32.activation_bytes, 0.5, 0.02);
+    EXPECT_EQ(bf16.parameter_bytes, fp32.parameter_bytes) << "masters stay fp32";
 }
 
 // ResNet-50 has 23 454 912 filter weights, 9 408 of them the stem's; the input gradients of 6
 // strided convolutions, of 3 x 3 of 128, 256 and 512 channels and of the shortcuts, stay in fp32.
 TEST(Memory, OfWorkingCopiesIsAByteEachWhereInt8Multiplies) {
     config::Config config = small_classifier();
-    const MemoryEstimate fp32 = memory_of(config);
+    const PlanMemoryRecord fp32 = memory_of(config);
     config.training.precision = config::Precision::int8;
-    const MemoryEstimate int8 = memory_of(config);
+    const PlanMemoryRecord int8 = memory_of(config);
     const double filters = 23'454'912, stem = 9'408, weights = 10 * 2048;
     const double strided =
         9 * (128 * 128 + 256 * 256 + 512 * 512) + 256 * 512 + 512 * 1024 + 1024 * 2048;
     EXPECT_EQ(int8.precision, "int8");
-    EXPECT_EQ(int8.working_copies, 2 * (filters - stem) + 3 * strided + 8 * (stem + weights));
-    EXPECT_EQ(int8.activations, fp32.activations);
-    EXPECT_EQ(int8.evaluation, fp32.evaluation);
+    EXPECT_EQ(int8.working_copy_bytes, 2 * (filters - stem) + 3 * strided + 8 * (stem + weights));
+    EXPECT_EQ(int8.activation_bytes, fp32.activation_bytes);
+    EXPECT_EQ(int8.evaluation_bytes, fp32.evaluation_bytes);
 }
 
 TEST(Memory, TakesTheLargerFormatWhenPrecisionIsAuto) {
     config::Config config = small_classifier();
     config.training.precision = config::Precision::automatic;
-    const Estimate plan = estimate(config, {});
-    EXPECT_EQ(plan.memory.precision, "fp32");
-    EXPECT_EQ(plan.memory.total(), memory_of(small_classifier()).total());
+    const PlanRecord plan = estimate(config, {});
+    EXPECT_EQ(plan.memory_per_rank.precision, "fp32");
+    EXPECT_EQ(plan.memory_per_rank.total_bytes, memory_of(small_classifier()).total_bytes);
     ASSERT_FALSE(plan.assumptions.empty());
     EXPECT_NE(plan.assumptions.back().find("training.precision is auto"), std::string::npos);
 }
@@ -142,7 +142,7 @@ TEST(Memory, OfADetectorIsWhatTheCpuEnginePlansButForTransientGradients) {
         config::Config config = larger_detector();
         config.detector.normalization = row.normalization;
         config.detector.trained_stages = row.trained_stages;
-        const double part = memory_of(config).activations / arena_bytes(config);
+        const double part = memory_of(config).activation_bytes / arena_bytes(config);
         EXPECT_LT(part, 1) << row.trained_stages;
         EXPECT_GT(part, row.least) << row.trained_stages;
     }
@@ -150,9 +150,9 @@ TEST(Memory, OfADetectorIsWhatTheCpuEnginePlansButForTransientGradients) {
 
 TEST(Memory, OfADetectorsRegionsIsTheirFeaturesLossesAndSamples) {
     config::Config config = small_detector();
-    const double many = memory_of(config).activations;
+    const double many = memory_of(config).activation_bytes;
     config.detector.region_samples /= 2;
-    const double fewer = memory_of(config).activations;
+    const double fewer = memory_of(config).activation_bytes;
     const int features = 7 * 7 * config.detector.pyramid_channels;
     const int of_heads = 2 * config.detector.head_features + 5 * (config.workload.classes + 1);
     constexpr int kTargets = 9, kSampleBytes = 4 + 2 * 14 * 16;
@@ -171,8 +171,8 @@ TEST(Memory, OfEvaluationIsWhatTheCpuEnginePlansUpToAFifth) {
             store, {device::Mode::inference, tensor::DType::f32});
         const graph::NetworkMemory planned = network.memory();
         const auto bytes = static_cast<double>(planned.arena_bytes + planned.prepared_bytes);
-        EXPECT_GT(memory_of(config).evaluation, 0.8 * bytes) << "detects " << detects;
-        EXPECT_LT(memory_of(config).evaluation, 1.25 * bytes) << "detects " << detects;
+        EXPECT_GT(memory_of(config).evaluation_bytes, 0.8 * bytes) << "detects " << detects;
+        EXPECT_LT(memory_of(config).evaluation_bytes, 1.25 * bytes) << "detects " << detects;
     }
 }
 
@@ -181,13 +181,13 @@ TEST(Memory, IsThatOfTrainingOrOfEvaluationWhicheverIsLarger) {
     config.workload.image_size = 224;
     for (const int batch : {1, 64}) {
         config.training.batch_size = batch;
-        const MemoryEstimate memory = memory_of(config);
-        const double training = memory.working_copies + memory.activations;
-        EXPECT_EQ(memory.evaluation > training, batch == 1);
-        EXPECT_DOUBLE_EQ(memory.total() - memory.parameters - memory.gradients -
-                             memory.optimizer_state - memory.statistics - memory.input -
-                             memory.program,
-                         std::max(training, memory.evaluation));
+        const PlanMemoryRecord memory = memory_of(config);
+        const double training = memory.working_copy_bytes + memory.activation_bytes;
+        EXPECT_EQ(memory.evaluation_bytes > training, batch == 1);
+        EXPECT_DOUBLE_EQ(memory.total_bytes - memory.parameter_bytes - memory.gradient_bytes -
+                             memory.optimizer_bytes - memory.statistics_bytes - memory.input_bytes -
+                             memory.program_bytes,
+                         std::max(training, memory.evaluation_bytes));
     }
 }
 
@@ -199,26 +199,28 @@ TEST(Memory, IsThatOfTrainingAndOfEvaluationWhereEpochsAreEvaluated) {
             config.parallel.mode = config::ParallelMode::pipeline;
             config.parallel.micro_batches = 2;
         }
-        const MemoryEstimate after = memory_of(config, 2);
+        const PlanMemoryRecord after = memory_of(config, 2);
         config.run.evaluate_epochs = 1;
-        const MemoryEstimate between = memory_of(config, 2);
-        const double network = memory_of(small_classifier()).evaluation;
+        const PlanMemoryRecord between = memory_of(config, 2);
+        const double network = memory_of(small_classifier()).evaluation_bytes;
         const double whole_model = has_stages ? 8.0 * 23'528'522 : 0;  // values and gradients
-        EXPECT_NEAR(between.evaluation, network + whole_model, 0.01 * network);
-        EXPECT_DOUBLE_EQ(between.total(),
-                         after.total() -
-                             std::max(after.working_copies + after.activations, after.evaluation) +
-                             between.working_copies + between.activations + between.evaluation);
+        EXPECT_NEAR(between.evaluation_bytes, network + whole_model, 0.01 * network);
+        EXPECT_DOUBLE_EQ(between.total_bytes,
+                         after.total_bytes -
+                             std::max(after.working_copy_bytes + after.activation_bytes,
+                                      after.evaluation_bytes) +
+                             between.working_copy_bytes + between.activation_bytes +
+                             between.evaluation_bytes);
     }
 }
 
 TEST(Memory, OfADetectorsEvaluationFollowsItsShareOfTheBatch) {
     config::Config config = small_detector();
-    const double two = memory_of(config).evaluation;
+    const double two = memory_of(config).evaluation_bytes;
     config.training.batch_size = 4;
-    const double four = memory_of(config).evaluation;
+    const double four = memory_of(config).evaluation_bytes;
     config.training.batch_size = 64;
-    const double most = memory_of(config).evaluation;
+    const double most = memory_of(config).evaluation_bytes;
     EXPECT_DOUBLE_EQ(most - two, 15 * (four - two)) << "no more than 32 rows";
 }
 
@@ -227,7 +229,7 @@ TEST(Memory, OfInputIsTheBatchesUnderWayAndDecodedPictures) {
     config.data.prefetch_batches = 5;
     config.data.decoded_cache_mib = 2;
     config.data.resident_mib = 3;
-    EXPECT_EQ(memory_of(config).input, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
+    EXPECT_EQ(memory_of(config).input_bytes, 6.0 * 8 * (64 * 64 * 3 + 4) + 5 * 1024 * 1024);
 }
 
 TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
@@ -237,19 +239,19 @@ TEST(Memory, OfMadeUpFieldsIsNoMoreThanThereAre) {
     config.data.kind = config::DataKind::climate_synthetic;
     config.data.decoded_cache_mib = 1;
     config.data.synthetic_samples = 1000;
-    const double many = memory_of(config).input;
+    const double many = memory_of(config).input_bytes;
     config.data.synthetic_samples = 1;
     config.data.synthetic_validation_samples = 1;
-    const double two = memory_of(config).input;
+    const double two = memory_of(config).input_bytes;
     const double fields = 64 * 64 * 16 * 4;
     EXPECT_NEAR(many - two, 1024 * 1024 - 2 * fields, 2048) << "but for boxes of the samples";
 }
 
 TEST(Memory, OfTheProgramCountsWhereTheHostComputes) {
     config::Config config = small_classifier();
-    EXPECT_GT(memory_of(config).program, 0);
+    EXPECT_GT(memory_of(config).program_bytes, 0);
     config.device.kind = config::DeviceKind::cuda;
-    EXPECT_EQ(memory_of(config).program, 0);
+    EXPECT_EQ(memory_of(config).program_bytes, 0);
 }
 
 TEST(Memory, OfFieldsIsInTheirPrecisionWithoutACacheOfThoseOnDisk) {
@@ -258,11 +260,11 @@ TEST(Memory, OfFieldsIsInTheirPrecisionWithoutACacheOfThoseOnDisk) {
     config.workload.channels = 16;
     config.data.kind = config::DataKind::climate_hdf5;
     config.data.prefetch_batches = 5;
-    const double fp32 = memory_of(config).input;
+    const double fp32 = memory_of(config).input_bytes;
     config.data.decoded_cache_mib = 2;
-    EXPECT_EQ(memory_of(config).input, fp32);
+    EXPECT_EQ(memory_of(config).input_bytes, fp32);
     config.data.climate_precision = config::FieldPrecision::bf16;
-    EXPECT_EQ(fp32 - memory_of(config).input, 6.0 * 2 * 64 * 64 * 16 * 2);
+    EXPECT_EQ(fp32 - memory_of(config).input_bytes, 6.0 * 2 * 64 * 64 * 16 * 2);
 }
 
 }  // namespace

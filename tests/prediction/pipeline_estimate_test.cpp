@@ -12,83 +12,84 @@ namespace hpcai::prediction {
 namespace {
 
 TEST(PipelineEstimate, ShowsTheStagesOfAPipeline) {
-    const Estimate plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
-    const PipelineEstimate& pipeline = plan.pipeline;
+    const PlanRecord plan = estimate(staged(4, 8), {.ranks = 8, .flops_per_rank = 1e12});
+    const PlanParallelRecord& pipeline = plan.parallel;
     ASSERT_EQ(pipeline.stages.size(), 4U);
-    EXPECT_EQ(pipeline.samples, 256 / 2 / 8);
+    EXPECT_EQ(pipeline.micro_batch_samples, 256 / 2 / 8);
     double flops = 0, parameters = 0;
-    for (const StageEstimate& stage : pipeline.stages) {
-        flops += stage.flops;
+    for (const PlanStageRecord& stage : pipeline.stages) {
+        flops += stage.flops_per_sample;
         parameters += static_cast<double>(stage.parameters);
         EXPECT_EQ(stage.in_flight, 4 - (&stage - pipeline.stages.data()));
     }
     EXPECT_EQ(flops, kTrainingFlops);
     EXPECT_EQ(parameters, kParameters);
     EXPECT_DOUBLE_EQ(pipeline.bubble_fraction, 3.0 / 11);
-    EXPECT_LT(pipeline.largest_share, 1.2 / 4);  // bytes that cross count, too
+    EXPECT_LT(pipeline.largest_stage_share, 1.2 / 4);  // bytes that cross count, too
     EXPECT_EQ(pipeline.stages.back().boundary_bytes, 0);
     // The largest stage's work for half of a batch, and the bubble.
     EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value,
-                     kTrainingFlops * 128 * pipeline.largest_share * (11.0 / 8) / 1e12);
+                     kTrainingFlops * 128 * pipeline.largest_stage_share * (11.0 / 8) / 1e12);
 }
 
 TEST(PipelineEstimate, ShowsThePartsOfLayers) {
     config::Config config = official();
     config.bagging.groups = 1;
-    const Estimate whole = estimate(config, {.ranks = 1});
+    const PlanRecord whole = estimate(config, {.ranks = 1});
     config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
-    const Estimate parts = estimate(config, {.ranks = 4, .flops_per_rank = 1e12});
-    EXPECT_NEAR(parts.pipeline.largest_share, 1.0 / 4, 1e-3);
-    EXPECT_NEAR(parts.memory.parameters, whole.memory.parameters / 4,
-                1e-3 * whole.memory.parameters);
+    const PlanRecord parts = estimate(config, {.ranks = 4, .flops_per_rank = 1e12});
+    EXPECT_NEAR(parts.parallel.largest_stage_share, 1.0 / 4, 1e-3);
+    EXPECT_NEAR(parts.memory_per_rank.parameter_bytes, whole.memory_per_rank.parameter_bytes / 4,
+                1e-3 * whole.memory_per_rank.parameter_bytes);
     EXPECT_DOUBLE_EQ(*parts.time.step_seconds.value,
-                     kTrainingFlops * 256 * parts.pipeline.largest_share / 1e12);
-    EXPECT_EQ(parts.pipeline.message_bytes, 0);
-    EXPECT_EQ(parts.traffic.per_step, 0);
-    EXPECT_GT(parts.pipeline.part_bytes, 0);
+                     kTrainingFlops * 256 * parts.parallel.largest_stage_share / 1e12);
+    EXPECT_EQ(parts.parallel.message_bytes_per_step, 0);
+    EXPECT_EQ(parts.traffic_per_rank.sent_bytes_per_step, 0);
+    EXPECT_GT(parts.parallel.part_bytes_per_step, 0);
     // A quarter of the batch at a time, of which each micro-batch sends as much.
     config.parallel.micro_batches = 1;
-    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).pipeline.part_bytes, parts.pipeline.part_bytes);
-    EXPECT_EQ(whole.pipeline.part_bytes, 0);
+    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).parallel.part_bytes_per_step,
+                     parts.parallel.part_bytes_per_step);
+    EXPECT_EQ(whole.parallel.part_bytes_per_step, 0);
     EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
     EXPECT_NE(to_text(parts).find("parts of one model, 4 micro-batches of 64"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("bubble"), std::string::npos);
     EXPECT_NE(to_text(parts).find("none, as parallel.data_degree is 1"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("payload"), std::string::npos) << "nothing is summed";
-    EXPECT_EQ(parts.traffic.gradient_bytes, 0);
+    EXPECT_EQ(parts.traffic_per_rank.gradient_bytes, 0);
 }
 
 TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
-    const Estimate parts = estimate(config, {.ranks = 4});
+    const PlanRecord parts = estimate(config, {.ranks = 4});
     // What layer2.0 gathers: of each micro-batch three quarters come and as much goes.
     const double gathered = 64 * 256.0 * 56 * 56 * sizeof(float);
     const double samples = 256 * (224.0 * 224 * 3 + sizeof(std::int32_t));
-    EXPECT_DOUBLE_EQ(parts.memory.exchange, 1.5 * gathered + samples);
-    EXPECT_GT(parts.pipeline.part_bytes, 4 * 2 * 0.75 * gathered + 3 * samples);
+    EXPECT_DOUBLE_EQ(parts.memory_per_rank.exchange_bytes, 1.5 * gathered + samples);
+    EXPECT_GT(parts.parallel.part_bytes_per_step, 4 * 2 * 0.75 * gathered + 3 * samples);
 }
 
 TEST(PipelineEstimate, CountsWhatAllPartsOnANodeSendToOthers) {
     config::Config config = official();
     config.bagging.groups = 1;
     config.parallel = {.mode = config::ParallelMode::mixed, .data_degree = 2, .model_degree = 2};
-    const Estimate plan = estimate(config, {.ranks = 4, .ranks_per_node = 2});
-    const double of_one = plan.traffic.between_nodes.value.value();
+    const PlanRecord plan = estimate(config, {.ranks = 4, .ranks_per_node = 2});
+    const double of_one = plan.traffic_per_rank.between_nodes_bytes_per_step;
     EXPECT_GT(of_one, 0);
-    EXPECT_DOUBLE_EQ(plan.traffic.out_of_node.value.value(), 2 * of_one);
-    EXPECT_DOUBLE_EQ(plan.traffic.per_step, of_one);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.out_of_node_bytes_per_step, 2 * of_one);
+    EXPECT_DOUBLE_EQ(plan.traffic_per_rank.sent_bytes_per_step, of_one);
 }
 
 TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
     config::Config config = staged(2, 8);
-    const Estimate whole = estimate(config, {.ranks = 2});
+    const PlanRecord whole = estimate(config, {.ranks = 2});
     config.parallel.mode = config::ParallelMode::mixed;
     config.parallel.model_degree = 2;
-    const Estimate parts = estimate(config, {.ranks = 4});
+    const PlanRecord parts = estimate(config, {.ranks = 4});
     for (const std::size_t stage : {0, 1}) {
-        EXPECT_EQ(parts.pipeline.stages[stage].first_node, whole.pipeline.stages[stage].first_node);
+        EXPECT_EQ(parts.parallel.stages[stage].first_node, whole.parallel.stages[stage].first_node);
     }
     EXPECT_NE(to_text(parts).find("of 2 stages x 2 parts"), std::string::npos);
 }
@@ -126,20 +127,20 @@ TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {
 }
 
 TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
-    const Estimate whole = estimate(staged(1, 8), {.ranks = 2});
-    const Estimate plan = estimate(staged(2, 8), {.ranks = 4});
-    EXPECT_LT(plan.memory.activations, whole.memory.activations * 2);
-    EXPECT_LT(plan.traffic.gradient_bytes, whole.traffic.gradient_bytes);
+    const PlanRecord whole = estimate(staged(1, 8), {.ranks = 2});
+    const PlanRecord plan = estimate(staged(2, 8), {.ranks = 4});
+    EXPECT_LT(plan.memory_per_rank.activation_bytes, whole.memory_per_rank.activation_bytes * 2);
+    EXPECT_LT(plan.traffic_per_rank.gradient_bytes, whole.traffic_per_rank.gradient_bytes);
     // The stage with most parameters is not the one with most activations.
-    EXPECT_EQ(plan.traffic.gradient_bytes,
-              static_cast<double>(4 * plan.pipeline.stages[1].parameters));
-    EXPECT_LT(plan.memory.parameters, plan.traffic.gradient_bytes);
-    EXPECT_EQ(plan.traffic.per_step, plan.traffic.gradient_bytes);
+    EXPECT_EQ(plan.traffic_per_rank.gradient_bytes,
+              static_cast<double>(4 * plan.parallel.stages[1].parameters));
+    EXPECT_LT(plan.memory_per_rank.parameter_bytes, plan.traffic_per_rank.gradient_bytes);
+    EXPECT_EQ(plan.traffic_per_rank.sent_bytes_per_step, plan.traffic_per_rank.gradient_bytes);
     // Besides the sum's two parts a message from stage 0 and, as one micro-batch is in flight, one
     // back.
-    EXPECT_GE(plan.memory.exchange,
-              plan.memory.parameters + 2 * plan.pipeline.stages[0].boundary_bytes);
-    EXPECT_EQ(whole.memory.gradients, 2 * whole.memory.parameters);
+    EXPECT_GE(plan.memory_per_rank.exchange_bytes,
+              plan.memory_per_rank.parameter_bytes + 2 * plan.parallel.stages[0].boundary_bytes);
+    EXPECT_EQ(whole.memory_per_rank.gradient_bytes, 2 * whole.memory_per_rank.parameter_bytes);
     EXPECT_EQ(refusal(staged(5'000'000, 1), {.ranks = 5'000'000}), ExitCode::usage);
 }
 

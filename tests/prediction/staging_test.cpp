@@ -26,10 +26,10 @@ config::Config with_stage(config::Sampler sampler, config::Staging staging, int 
 
 /// Share of the samples on the fullest node.
 double share(const config::Config& config, int ranks, int ranks_per_node) {
-    const Estimate plan = estimate(config, {.ranks = ranks,
-                                            .ranks_per_node = ranks_per_node,
-                                            .samples = static_cast<std::int64_t>(kSamples),
-                                            .bytes_per_sample = 1000});
+    const PlanRecord plan = estimate(config, {.ranks = ranks,
+                                              .ranks_per_node = ranks_per_node,
+                                              .samples = static_cast<std::int64_t>(kSamples),
+                                              .bytes_per_sample = 1000});
     EXPECT_EQ(plan.staging.fullest_node_bytes.value.value(),
               plan.staging.fullest_node_samples.value.value() * 1000);
     return *plan.staging.fullest_node_samples.value / kSamples;
@@ -64,14 +64,14 @@ TEST(StagingEstimate, TakesAllFilesOfTheWeatherAndNothingWhereNothingIsStaged) {
     weather.workload.classes = 3;
     EXPECT_NEAR(share(weather, 1, 1), 1, kRounding);
     const config::Config unstaged = with_stage(config::Sampler::poisson, config::Staging::none, 1);
-    const Estimate plan = estimate(unstaged, {.ranks = 1, .samples = 10, .bytes_per_sample = 7});
+    const PlanRecord plan = estimate(unstaged, {.ranks = 1, .samples = 10, .bytes_per_sample = 7});
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());
 }
 
 TEST(StagingEstimate, SaysThatItDoesNotKnowTheSizeOfSamples) {
     const config::Config config =
         with_stage(config::Sampler::poisson, config::Staging::training, 1);
-    const Estimate plan = estimate(config, {.ranks = 1, .samples = 10});
+    const PlanRecord plan = estimate(config, {.ranks = 1, .samples = 10});
     EXPECT_EQ(plan.staging.fullest_node_samples.value, 6);
     EXPECT_FALSE(plan.staging.fullest_node_bytes.value.has_value());
     EXPECT_NE(plan.staging.fullest_node_bytes.reason.find("not known"), std::string::npos);

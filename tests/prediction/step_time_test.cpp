@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/prediction/sweep.hpp>
+#include <hpcai/records/json.hpp>
 
 #include "configurations.hpp"
 #include "storage/temporary_folder.hpp"
@@ -30,7 +31,7 @@ EstimateRequest measured(int ranks) {
 }
 
 double step_seconds(const config::Config& config, const EstimateRequest& request) {
-    const Estimate plan = estimate(config, request);
+    const PlanRecord plan = estimate(config, request);
     EXPECT_TRUE(plan.time.step_seconds.value) << plan.time.step_seconds.reason;
     return plan.time.step_seconds.value.value_or(0);
 }
@@ -74,7 +75,7 @@ TEST(StepTime, GrowsWhereMoreRanksShareTheCores) {
 TEST(StepTime, HasTheMeasuredShareOfTheSums) {
     config::Config config = single(32);
     config.bagging.degree = 2;
-    const Estimate plan = estimate(config, measured(2));
+    const PlanRecord plan = estimate(config, measured(2));
     // The measured sum of 1e8 bytes takes 0.1001 s and made the step 0.05 s longer. This one is of
     // 25 557 032 parameters.
     const double sum = 1e-4 + 4 * kParameters / 1e9;
@@ -83,7 +84,7 @@ TEST(StepTime, HasTheMeasuredShareOfTheSums) {
     EXPECT_DOUBLE_EQ(*plan.time.compute_seconds.value, 1.8);
     EXPECT_DOUBLE_EQ(*plan.time.step_seconds.value, 1.8 + *plan.time.exposed_seconds.value);
     config.communication.overlap = false;
-    const Estimate plain = estimate(config, measured(2));
+    const PlanRecord plain = estimate(config, measured(2));
     EXPECT_EQ(*plain.time.exposed_seconds.value, *plain.time.communication_seconds.value);
 }
 
@@ -92,7 +93,7 @@ TEST(StepTime, OfSumsBetweenNodesNeedsTheirBandwidth) {
     config.bagging.degree = 4;
     EstimateRequest request = measured(4);
     request.ranks_per_node = 2;
-    const Estimate plan = estimate(config, request);
+    const PlanRecord plan = estimate(config, request);
     EXPECT_FALSE(plan.time.step_seconds.value);
     EXPECT_NE(plan.time.step_seconds.reason.find("no sums between nodes"), std::string::npos)
         << plan.time.step_seconds.reason;
@@ -104,12 +105,13 @@ TEST(StepTime, TakesADescribedMachineForSums) {
     EstimateRequest request = measured(4);
     request.ranks_per_node = 2;
     request.interconnect = config::Interconnect{{1e-3, 1e10}, {1e-2, 1e9}, 0.0};
-    const Estimate plan = estimate(config, request);
+    const PlanRecord plan = estimate(config, request);
     // Two rounds of messages within and between two nodes; of 6/4 of the gradients that a rank
     // sends, 4/4 leave the node, which has two such ranks.
     const double bytes = 4 * kParameters;
-    const double out = *plan.traffic.out_of_node.value;
-    const double within = plan.traffic.per_step - *plan.traffic.between_nodes.value;
+    const double out = plan.traffic_per_rank.out_of_node_bytes_per_step;
+    const double within = plan.traffic_per_rank.sent_bytes_per_step -
+                          plan.traffic_per_rank.between_nodes_bytes_per_step;
     EXPECT_NEAR(out, 2 * bytes, 0.01 * bytes);
     EXPECT_NEAR(within, 0.5 * bytes, 0.01 * bytes);
     const double sums = 2 * 1e-3 + within / 1e10 + 2 * 1e-2 + out / 1e9;
@@ -123,13 +125,13 @@ TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
     config::Config config = staged(2, 4);
     config.training.batch_size = 64;
     config.device.threads = 1;
-    const Estimate plan = estimate(config, measured(2));
+    const PlanRecord plan = estimate(config, measured(2));
     ASSERT_TRUE(plan.time.step_seconds.value) << plan.time.step_seconds.reason;
     // 0.2 s do not grow with the samples; 4 micro-batches of 16 take 1.6 s each in addition.
     const double whole = 0.2 + 4 * 1.6;
     EXPECT_NEAR(*plan.time.compute_seconds.value,
-                whole * plan.pipeline.largest_share / (1 - 1.0 / 5), 1e-9);
-    const double messages = plan.pipeline.message_bytes / 1e9 + 8 * 0.5e-4;
+                whole * plan.parallel.largest_stage_share / (1 - 1.0 / 5), 1e-9);
+    const double messages = plan.parallel.message_bytes_per_step / 1e9 + 8 * 0.5e-4;
     EXPECT_NEAR(*plan.time.exposed_seconds.value, messages, 1e-9);
 }
 
@@ -173,7 +175,7 @@ TEST(Sweep, ComparesBaggingWithOneModelOnTheSameRanks) {
     const double step = 1 + (1e-4 + 4 * kParameters / 1e9) * 0.05 / 0.1001;
     EXPECT_NEAR(*record.points[1].data_parallel_efficiency.value, 1 / step, 1e-5);
     EXPECT_NE(to_text(record).find("nothing was run"), std::string::npos);
-    EXPECT_EQ(nlohmann::json::parse(to_json(record))["points"][1]["ranks"], 2);
+    EXPECT_EQ(nlohmann::json::parse(records::to_json(record))["points"][1]["ranks"], 2);
 }
 
 TEST(Sweep, GoesToAHundredThousandRanks) {

@@ -21,8 +21,7 @@ struct SweepRange {
 SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
                   const SweepRange& range);
 
-/// A table for people, and JSON of schema "hpcai500-sweep/1".
+/// A table for people.
 std::string to_text(const SweepRecord& sweep);
-std::string to_json(const SweepRecord& sweep);
 
 }  // namespace hpcai::prediction

@@ -9,9 +9,10 @@
 
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of stored records. `Record` is one of the types that a file of the result
-/// directory has as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord,
-/// CheckpointMarker, FlightRecord, RepetitionsRecord or RooflineRecord.
+/// The JSON text of records. `Record` is one of the types that a file of the result directory has
+/// as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord, CheckpointMarker,
+/// FlightRecord, RepetitionsRecord or RooflineRecord; to_json also takes PlanRecord and
+/// SweepRecord.
 namespace hpcai::records {
 
 /// Returns the text of a record: its keys in the order of HPCAI_RECORD, indented by two spaces. A

@@ -30,6 +30,13 @@ struct Quantity {
     bool operator==(const Quantity&) const = default;
 };
 
+/// A part of one, which a record with whole numbers writes as 1.0, too.
+struct Fraction {
+    double value = 0;
+    constexpr operator double() const { return value; }
+    bool operator==(const Fraction&) const = default;
+};
+
 /// What has no value, because `reason`.
 inline Quantity nothing(std::string reason) {
     return {std::nullopt, std::move(reason)};

@@ -15,6 +15,8 @@ struct SweepPoint {
     Quantity bagging_efficiency;   // against as many single ranks without communication
     Quantity data_parallel_flops;  // of one model on all ranks
     Quantity data_parallel_efficiency;
+    HPCAI_RECORD(SweepPoint, ranks, bagging_flops, bagging_efficiency, data_parallel_flops,
+                 data_parallel_efficiency);
 };
 
 /// Bagging against one data-parallel model on more and more ranks, each with the same samples a
@@ -26,6 +28,8 @@ struct SweepRecord {
     int samples_per_rank = 0;        // in a step
     std::vector<SweepPoint> points;  // by ranks
     std::vector<std::string> assumptions;
+    std::string schema = "hpcai500-sweep/1";
+    HPCAI_RECORD(SweepRecord, schema, model, source, degree, samples_per_rank, points, assumptions);
 };
 
 }  // namespace hpcai
