@@ -194,6 +194,12 @@ void add_config_options(Command command, ConfigSource& source, Presence config);
 void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
                         Presence config = Presence::optional);
 
+/// Options of a command that prints something of a configuration.
+struct ConfigOptions {
+    ConfigSource config;
+    bool json = false;
+};
+
 /// The configuration with the changes; that of the defaults where no file is given. Throws as
 /// config::read_file and config::parse do.
 config::Config load(const ConfigSource& source);

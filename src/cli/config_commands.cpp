@@ -8,12 +8,7 @@
 namespace hpcai::cli {
 namespace {
 
-struct ConfigPrintOptions {
-    ConfigSource config;
-    bool json = false;
-};
-
-ExitCode print_config(const ConfigPrintOptions& options, const Context& context) {
+ExitCode print_config(const ConfigOptions& options, const Context& context) {
     const config::Config config = load(options.config);
     context.out << (options.json ? config::to_json(config) : config::to_yaml(config));
     return ExitCode::ok;

@@ -154,12 +154,7 @@ void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--svg", options.svg, "FILE", "file for the plot of the sweep");
 }
 
-struct FlopsOptions {
-    ConfigSource config;
-    bool json = false;
-};
-
-ExitCode flops(const FlopsOptions& options, const Context& context) {
+ExitCode flops(const ConfigOptions& options, const Context& context) {
     const config::Config config = load(options.config);
     context.out << (options.json ? prediction::flops_json(config)
                                  : prediction::flops_table(config));

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-/// The places of a result directory, and the command that resumes its run.
+/// The places of a result directory, its checkpoints, and the command that resumes its run.
 namespace hpcai::results {
 
 /// Returns groups/<group> in a result directory.
