@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kUnfoldedReasons = 8;
 
 /// "1 node", "2 nodes".
-std::string counted(std::int64_t count, std::string_view name) {
+std::string grouped_count(std::int64_t count, std::string_view name) {
     return fmt::format("{} {}{}", format_count(count), name, count == 1 ? "" : "s");
 }
 
@@ -59,8 +59,9 @@ Markup rules(const VerdictRecord& verdict) {
                 row(rule.number, rule.what, rule.required, rule.found, kept ? "kept" : "broken"));
         }
     }
-    const std::string title = fmt::format("{} of docs/RULES.md, {} broken",
-                                          counted(std::ssize(verdict.rules), "condition"), broken);
+    const std::string title =
+        fmt::format("{} of docs/RULES.md, {} broken",
+                    grouped_count(std::ssize(verdict.rules), "condition"), broken);
     return folded(title, table(rows));
 }
 
@@ -141,10 +142,11 @@ Markup headline(const RunRecord& record) {
     const std::string story = fmt::format(
         "{} ({}), trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
         "of {} in batches of {}, computed in {}. {}",
-        counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
-        counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
-        counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, vote_of(record));
+        grouped_count(topology.groups, "base model"), work.model,
+        grouped_count(topology.degree, "rank"), grouped_count(topology.ranks, "rank"),
+        grouped_count(topology.nodes, "node"), grouped_count(work.epochs, "epoch"), work.sampler,
+        grouped_count(work.training_samples, "sample"), work.batch_size, work.precision,
+        vote_of(record));
     return element(
                R"(section id="headline" aria-label="Headline numbers")",
                {element(

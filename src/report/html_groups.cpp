@@ -48,7 +48,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
 }
 
 /// "node1, node2 and 5 more", or "4 x cpu": names with how often they come.
-std::string counted(const std::map<std::string, int>& names, bool with_counts) {
+std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
     std::size_t index = 0;
@@ -80,8 +80,8 @@ Markup table_of_places(const TopologyRecord& topology) {
     places.columns = {left("group"), left("world ranks"), left("hosts"), left("devices")};
     places.unfolded = kUnfoldedGroups;
     for (const auto& [group, place] : groups) {
-        places.rows.push_back(row(group, ranges_of(place.ranks), counted(place.hosts, false),
-                                  counted(place.devices, true)));
+        places.rows.push_back(row(group, ranges_of(place.ranks), names_of(place.hosts, false),
+                                  names_of(place.devices, true)));
     }
     return table(places);
 }
