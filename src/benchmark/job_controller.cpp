@@ -39,7 +39,7 @@ bool all_answer(const comm::Membership& decision) {
     });
 }
 
-/// Whose watchdogs have written so: they are not waited for.
+/// Returns whether the watchdogs of all absent groups have reported a hang. Nobody waits for them.
 bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
@@ -47,7 +47,7 @@ bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem:
     });
 }
 
-/// Else some has failed, and where its rank has died the launcher may have ended the others.
+/// Returns whether no group has failed. If a rank has died, the launcher may have ended the others.
 bool have_all_stopped(const comm::Membership& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.has_stopped();
@@ -78,7 +78,7 @@ void note_absence(const context::RunContext& context, int group) {
     results::write_progress(context.output, group, std::move(progress));
 }
 
-/// Longer where checkpoints are large: those of the others are, too.
+/// The deadlines are longer if checkpoints are large, because those of the others are large, too.
 comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& context,
                                                 const group::GroupOutcome& mine,
                                                 double training_seconds) {
@@ -88,7 +88,7 @@ comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& conte
     return deadlines;
 }
 
-/// Of a leader without which the others have decided.
+/// Returns the error of a leader that the agreement excluded.
 Error alone(const group::GroupOutcome& mine) {
     if (mine.status.has_stopped()) {
         const ExitCode code = mine.end == ProgressState::unsaved      ? ExitCode::internal
@@ -121,12 +121,12 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
                                       std::ostream& out) {
     const int group = context_.place.group;
     if (context_.place.group_rank != 0) {
-        if (mine.is_acting_leader) world_.tell_of_loss(mine.status, leaders());
+        if (mine.is_acting_leader) world_.announce_loss(mine.status, leaders());
         if (mine.has_lost_leader && context_.program.exit_ends_others) {
             wait_until_others_exit(mine.is_acting_leader);
             return {ExitCode::watchdog, false};
         }
-        const double seconds = mine.has_lost_leader ? 0 : world_.patience_seconds();
+        const double seconds = mine.has_lost_leader ? 0 : world_.grace_seconds();
         const auto next = world_.wait_for_exit_permit(context_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
@@ -146,13 +146,13 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
 
 /// A leader that hangs does not end its process, nor does anyone end the job where no other leader
 /// is left.
-void JobController::wait_until_others_exit(bool speaks) {
+void JobController::wait_until_others_exit(bool logs) {
     constexpr std::chrono::seconds kBetweenLooks{1};
-    constexpr double kSecondsToTell = 60;  // of the rank that speaks
+    constexpr double kSecondsToTell = 60;  // of the rank that logs
     group::PeerGroups others(context_);
     while (!others.have_ended()) std::this_thread::sleep_for(kBetweenLooks);
     const Stopwatch since_end;
-    while (!speaks && since_end.seconds() < kSecondsToTell) {
+    while (!logs && since_end.seconds() < kSecondsToTell) {
         std::this_thread::sleep_for(kBetweenLooks);
     }
     world_.mark_others_gone();
@@ -172,7 +172,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     const std::vector<int> leaders = this->leaders();
     comm::MembershipAgreementDeadlines deadlines =
         deadlines_of(context_, mine, since_training_.seconds());
-    deadlines.longest_seconds = world_.patience_seconds();
+    deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(mine.status, leaders, deadlines);
     if (!agreed.decision.agreed) return {complain(alone(mine), log), false};
     if (agreed.decision.anyone_absent() && do_all_absent_hang(agreed.decision, context_.output)) {
@@ -180,7 +180,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     }
     results::RunEnd end;
     try {
-        end = agreed.decision.anyone_stopped() ? tell_of_stop(agreed, out)
+        end = agreed.decision.anyone_stopped() ? report_stop(agreed, out)
                                                : vote_and_write(agreed, mine, out);
     } catch (const std::exception& error) {
         end = {complain(error, log), false};
@@ -198,16 +198,16 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     if (group == writer) {
         world_.release(living_leaders(agreed.decision, leaders), afterwards(end));
     } else {
-        // Until the result is whole: an end of this rank could end the writer.
-        const auto next = world_.wait_for_exit_permit(leaders[writer], world_.patience_seconds());
+        // The end of this rank could end the writer, so it waits until the result is complete.
+        const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
         end.another = next == comm::Afterwards::another_run;
     }
     return end;
 }
 
 /// Each group has stored how far it was.
-results::RunEnd JobController::tell_of_stop(const comm::AgreedMembers& agreed,
-                                            std::ostream& out) const {
+results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
+                                           std::ostream& out) const {
     if (agreed.decision.writer() != context_.place.group) return {};
     std::optional<std::int64_t> step;
     bool is_saved = true;

@@ -40,9 +40,9 @@ public:
     results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:
-    void wait_until_others_exit(bool speaks);
+    void wait_until_others_exit(bool logs);
     results::RunEnd lead(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
-    results::RunEnd tell_of_stop(const comm::AgreedMembers& agreed, std::ostream& out) const;
+    results::RunEnd report_stop(const comm::AgreedMembers& agreed, std::ostream& out) const;
     results::RunEnd vote_and_write(const comm::AgreedMembers& agreed,
                                    const group::GroupOutcome& mine, std::ostream& out);
     results::RunEnd write_result(const comm::AgreedMembers& agreed, const EnsembleResult& ensemble,

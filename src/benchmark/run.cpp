@@ -115,10 +115,9 @@ struct Invocation {
 
 /// Prepares a run up to the point where its groups can train. Collective among all ranks.
 std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& start_up,
-                                  context::RepeatedRuns& series, RunSession& session) {
+                                  context::RepeatedRuns& runs, RunSession& session) {
     comm::Communicator& everyone = start_up.everyone();
-    PreparedRun& run =
-        session.run.emplace(launch::prepare_run(invocation.request, start_up, series));
+    PreparedRun& run = session.run.emplace(launch::prepare_run(invocation.request, start_up, runs));
     RunContext& context = run.context;
     run.launch.roofline = speed::find_ceiling(context, run.resources, everyone);
     comm::collective_try(everyone, [&] { build_model(run, session.training); });
@@ -131,13 +130,13 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     return log;
 }
 
-/// One run of `series`. After a run without failures MPI no longer uses the session.
-results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& series,
+/// One run of `runs`. After a run without failures MPI no longer uses the session.
+results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;
     RunSession& session = sessions.emplace_back();
     comm::StartUp start_up = invocation.world.start_up();
-    const std::unique_ptr<Logger> log = start_run(invocation, start_up, series, session);
+    const std::unique_ptr<Logger> log = start_run(invocation, start_up, runs, session);
     const PreparedRun& run = *session.run;
     results::RunEnd end;
     bool is_success = false;
@@ -162,22 +161,22 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& se
 
 /// Makes all runs of run.repeat while every rank takes part. An error before a run begins ends
 /// them.
-ExitCode run_series(const Invocation& invocation, context::RepeatedRuns series,
-                    std::list<RunSession>& sessions) {
+ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
+                         std::list<RunSession>& sessions) {
     while (true) {
         try {
-            const results::RunEnd end = run_once(invocation, series, sessions);
+            const results::RunEnd end = run_once(invocation, runs, sessions);
             if (!end.another) return end.code;
         } catch (const Error& error) {
-            if (series.number > 1 && invocation.world.rank() == 0) {
+            if (runs.number > 1 && invocation.world.rank() == 0) {
                 results::note_stop(
-                    series.folder,
-                    fmt::format("repetition {} could not start: {}", series.number, error.what()),
+                    runs.folder,
+                    fmt::format("repetition {} could not start: {}", runs.number, error.what()),
                     invocation.out);
             }
             throw;
         }
-        ++series.number;
+        ++runs.number;
     }
 }
 
@@ -185,11 +184,11 @@ ExitCode run_series(const Invocation& invocation, context::RepeatedRuns series,
 
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const StopSignals signals;
-    const context::RepeatedRuns series;
+    const context::RepeatedRuns runs;
     training::faults_of_environment();  // or throws, on all ranks alike
     std::list<RunSession> sessions;
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
-        return run_series({world, request, out}, series, sessions);
+        return run_repetitions({world, request, out}, runs, sessions);
     });
 }
 

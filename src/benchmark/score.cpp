@@ -89,7 +89,7 @@ std::string last_words(const ProgressRecord& progress) {
                        word_of(progress.state), progress.step, progress.steps, progress.host, when);
 }
 
-/// By all that it has left behind; `why` is what read_finished_group says.
+/// Returns why a group has not finished, from its files and `why` of read_finished_group.
 std::string why_unfinished(const fs::path& output, int group, int ranks, std::string why) {
     const GroupProgress found = results::read_progress(output, group);
     const bool has_died = found.progress && found.progress->reason.empty() &&

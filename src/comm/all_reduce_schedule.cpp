@@ -90,9 +90,9 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
 }
 
 /// Writes the program of one rank.
-class ProgramWriter {
+class ScheduleWriter {
 public:
-    ProgramWriter(const AllReduceOptions& options, int rank, std::size_t values)
+    ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
         : place_(place_in_sum(options, rank)), memory_(options.format), all_{0, values} {
         mine_ = part_of(all_, place_.parts, std::min(place_.inner_index, place_.parts - 1));
         if (!owns()) mine_ = {values, values};
@@ -102,8 +102,8 @@ public:
         scatter_in_set();
         if (owns()) scatter_over_sets();
         gather();
-        program_.wire_bytes = memory_.most();
-        return std::move(program_);
+        schedule_.wire_bytes = memory_.most();
+        return std::move(schedule_);
     }
 
 private:
@@ -115,7 +115,7 @@ private:
     /// Every part goes to its owner, which adds it to its own.
     void scatter_in_set() {
         if (inner_size() == 1) return;
-        SumStep& step = program_.steps.emplace_back();
+        SumStep& step = schedule_.steps.emplace_back();
         memory_.begin();
         for (int k = 1; k < inner_size(); ++k) {
             const int owner = turn(place_.inner_index, k, inner_size());
@@ -134,7 +134,7 @@ private:
     /// Every share of this rank's part goes to its owner among the other sets' ranks.
     void scatter_over_sets() {
         if (place_.sets == 1) return;
-        SumStep& step = program_.steps.emplace_back();
+        SumStep& step = schedule_.steps.emplace_back();
         memory_.begin();
         for (int k = 1; k < place_.sets; ++k) {
             const int owner = turn(place_.outer_index, k, place_.sets);
@@ -163,13 +163,13 @@ private:
         if (owns()) gather_over_sets(pieces[place_.inner_index]);
         gather_in_set(pieces);
         for (const auto& shares : pieces) {
-            auto& decode = program_.steps.back().decode;
+            auto& decode = schedule_.steps.back().decode;
             decode.insert(decode.end(), shares.begin(), shares.end());
         }
     }
 
     void gather_over_sets(const std::vector<WirePiece>& shares) {
-        SumStep& step = program_.steps.emplace_back();
+        SumStep& step = schedule_.steps.emplace_back();
         const WirePiece& mine = shares[place_.outer_index];
         step.encode.push_back(mine);
         for (int k = 1; k < place_.sets; ++k) {
@@ -181,7 +181,7 @@ private:
 
     void gather_in_set(const std::vector<std::vector<WirePiece>>& pieces) {
         if (inner_size() == 1) return;
-        SumStep& step = program_.steps.emplace_back();
+        SumStep& step = schedule_.steps.emplace_back();
         for (int k = 1; k < inner_size(); ++k) {
             const int other = turn(place_.inner_index, k, inner_size());
             const int rank = place_.inner[other];
@@ -205,7 +205,7 @@ private:
     WireMemory memory_;
     Range all_;
     Range mine_;  // the part that this rank owns
-    AllReduceSchedule program_;
+    AllReduceSchedule schedule_;
 };
 
 }  // namespace
@@ -267,9 +267,10 @@ AllReduceTopology place_in_sum(const AllReduceOptions& options, int rank) {
     return place;
 }
 
-AllReduceSchedule make_sum_program(const AllReduceOptions& options, int rank, std::size_t values) {
+AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
+                                           std::size_t values) {
     if (options.node_of_rank.size() == 1) return {};
-    return ProgramWriter(options, rank, values).write();
+    return ScheduleWriter(options, rank, values).write();
 }
 
 bool is_library_sum(const AllReduceOptions& options) {

@@ -19,12 +19,12 @@ using NodeCounts = std::map<int, int>;
 struct Exchanges {
     int inner = 1, parts = 1, sets = 1;
     bool owns = true;
-    // Of these, on other nodes.
+    // The numbers of these ranks on other nodes.
     int inner_elsewhere = 0, owners_elsewhere = 0, outer_elsewhere = 0;
     int node = 0;
 };
 
-/// Of all ranks, without their places: with 100,000 ranks those would take too long.
+/// Lists all ranks without their places, which would take too long with 100,000 ranks.
 class ExchangeList {
 public:
     explicit ExchangeList(const AllReduceOptions& options)

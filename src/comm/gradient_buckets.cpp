@@ -62,7 +62,7 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
 }
 
 GradientBuckets::~GradientBuckets() {
-    if (std::uncaught_exceptions() > exceptions_) reducer_.give_up();
+    if (std::uncaught_exceptions() > exceptions_) reducer_.abort();
 }
 
 void GradientBuckets::ready(std::size_t parameter_index) {
@@ -94,18 +94,18 @@ void GradientBuckets::mark_complete(std::size_t bucket) {
     if (listener_) listener_(bucket, true);
 }
 
-/// Behind the call that started the first of the sums under way.
+/// Call it after the call that started the first of the sums under way.
 void GradientBuckets::begin_overlap() {
-    is_hiding_ = true;
-    since_hiding_.restart();
+    is_overlapping_ = true;
+    since_overlap_.restart();
     interleaved_before_ = accounting_.interleaved_seconds;
 }
 
 void GradientBuckets::end_overlap() {
-    if (!is_hiding_) return;
-    is_hiding_ = false;
-    accounting_.hidden_seconds +=
-        since_hiding_.seconds() - (accounting_.interleaved_seconds - interleaved_before_);
+    if (!is_overlapping_) return;
+    is_overlapping_ = false;
+    accounting_.overlapped_seconds +=
+        since_overlap_.seconds() - (accounting_.interleaved_seconds - interleaved_before_);
 }
 
 void GradientBuckets::finish() {
@@ -183,7 +183,7 @@ void GradientBuckets::start_ready_buckets() {
             const AddElapsedSeconds timer(accounting_.interleaved_seconds);
             begin_sum(started_);
         }
-        if (!is_hiding_) begin_overlap();
+        if (!is_overlapping_) begin_overlap();
     }
 }
 

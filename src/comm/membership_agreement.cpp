@@ -131,7 +131,7 @@ MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
     : mine_(mine), groups_(groups), deadlines_(deadlines) {
     ensure(mine.group >= 0 && mine.group < groups, "end game: group {} of {}", mine.group, groups);
     reports_[mine.group] = mine;
-    if (mine.state == GroupState::completed) patience_until_ = now + deadlines.status_seconds;
+    if (mine.state == GroupState::completed) grace_until_ = now + deadlines.status_seconds;
     if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
     decision_.groups = groups;
     follow(0, now);
@@ -184,14 +184,14 @@ void MembershipAgreement::follow(int collector, double now) {
     if (collector == mine_.group) return collect(now);
     phase_ = Phase::following;
     collector_ = collector;
-    until_ = patience_ends(now);
+    until_ = grace_ends(now);
     send(collector, MembershipAgreementKind::status, until_ - now);
     outgoing_.back().message.statuses = {mine_};
 }
 
 /// Each leader that this one follows has its time anew; but where the group has stopped, no more
 /// than a living one takes to answer.
-double MembershipAgreement::patience_ends(double now) const {
+double MembershipAgreement::grace_ends(double now) const {
     if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
     return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
 }
@@ -231,7 +231,7 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     if (status.state == GroupState::lost) return receive_loss(status, now);
     reports_[status.group] = status;
     if (status.state == GroupState::completed) {
-        patience_until_ = std::max(patience_until_.value_or(0), now + message.seconds);
+        grace_until_ = std::max(grace_until_.value_or(0), now + message.seconds);
     }
     if (status.has_stopped()) {
         stop_until_ = std::max(stop_until_.value_or(0), now + message.seconds);
@@ -293,8 +293,8 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
 
 void MembershipAgreement::collecting_goes_on(double now) {
     // While nobody has completed or stopped, whoever is still training may.
-    const std::optional<double> patience = stop_until_ ? stop_until_ : patience_until_;
-    const double end = patience ? std::max(*patience, until_) : until_ + deadlines_.longest_seconds;
+    const std::optional<double> grace = stop_until_ ? stop_until_ : grace_until_;
+    const double end = grace ? std::max(*grace, until_) : until_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
     if (now >= next_notice_) announce(reported_others(), now);
 }

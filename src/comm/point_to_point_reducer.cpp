@@ -144,7 +144,7 @@ public:
 
     void wait_for(SumUnderWay& sum) {
         group_.wait_until([&] {
-            // A sum behind may go on meanwhile, and another rank wait for what it sends.
+            // A later sum may advance, because another rank may wait for what it sends.
             for (SumUnderWay* one : under_way_) one->advance();
             return sum.is_done();
         });
@@ -242,7 +242,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
     SharedMemory& memory = memories_[{device_values.data(), device_values.size()}];
     if (!memory) {
         memory = std::make_shared<SumMemory>();
-        memory->program = make_sum_program(options_, group_.rank(), device_values.size());
+        memory->program = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->program.wire_bytes);
         if (device_ != nullptr) memory->copy.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());

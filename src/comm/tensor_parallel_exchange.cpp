@@ -7,7 +7,7 @@
 namespace hpcai::comm {
 namespace {
 
-// Beside those of the messages between stages.
+// The tag is next to those of the messages between stages.
 constexpr int kPartTag = 8195;
 
 }  // namespace

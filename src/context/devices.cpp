@@ -35,7 +35,7 @@ device::Precision requested(config::Precision wanted) {
     return {};
 }
 
-/// For those whose device lacks it.
+/// Returns which devices have a precision that this rank's device lacks.
 std::string_view who_has(config::Precision wanted) {
     struct Row {
         config::Precision precision;

@@ -40,7 +40,7 @@ public:
         }
     }
 
-    /// Where recall first reaches `least`; 0 where it never does.
+    /// Returns the precision at the first recall of at least `least`; 0 if there is none.
     double precision_at(double least) const {
         const auto point = std::ranges::lower_bound(recall_, least);
         return point == recall_.end() ? 0 : precision_[point - recall_.begin()];

@@ -17,7 +17,7 @@ struct Candidate {
     Box box;
 };
 
-/// Of one category, best first.
+/// The candidates of one category, best first.
 using Candidates = std::span<const Candidate>;
 
 struct Cluster {
@@ -95,7 +95,7 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     return kept;
 }
 
-/// By category, the best first, else as they come.
+/// Returns the candidates by category, best first, else in their order.
 std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
                                      std::span<const double> weights,
                                      const FusionOptions& options) {

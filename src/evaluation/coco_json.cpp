@@ -93,7 +93,7 @@ void for_each_item(const json& list, const Place& place, Body body) {
     }
 }
 
-/// From ids to indices of a list that is in order of its ids.
+/// Maps ids to the indices of a list in the order of its ids.
 class Ids {
 public:
     template <typename Entry>

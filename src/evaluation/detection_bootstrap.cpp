@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMaxFusedImages = 1e5;  // of all draws: some ten seconds
 
-/// Those that a draw has, with their weights in it.
+/// Returns the members of a draw with their weights.
 std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> found;
     for (std::size_t index = 0; index < members.mine.size(); ++index) {

@@ -131,7 +131,7 @@ private:
     std::vector<std::size_t> next_;  // by member, the first that was not taken
 };
 
-/// Of all models, image by image.
+/// Fuses the detections of all models, image by image.
 std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& came,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;

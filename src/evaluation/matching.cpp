@@ -23,7 +23,7 @@ auto place_of(const Item& item) {
     return std::tuple(item.category, item.image);
 }
 
-/// By category, image and score, else as they come.
+/// Returns the detections by category, image and score, else in their order.
 std::vector<Detection> sorted_detections(const DetectionTruth& truth,
                                          std::span<const Detection> detections) {
     std::vector<Detection> sorted;
@@ -37,7 +37,7 @@ std::vector<Detection> sorted_detections(const DetectionTruth& truth,
     return sorted;
 }
 
-/// By category and image, crowds last, else as they come.
+/// Returns the boxes by category and image, crowds last, else in their order.
 std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
     std::vector<LabelledBox> sorted = truth.boxes;
     for (const LabelledBox& box : sorted) check_place(box, truth);

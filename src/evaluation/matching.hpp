@@ -26,8 +26,8 @@ struct CategoryMatches {
     std::vector<std::int64_t> image_of_box;  // of each box to find
 };
 
-/// By label - 1, as average_precision.hpp says. Throws Error(internal) for an image or a category
-/// that `truth` does not have.
+/// Returns the matches by label - 1, as average_precision.hpp describes. Throws Error(internal) for
+/// an image or a category that `truth` does not have.
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 

@@ -6,8 +6,8 @@
 /// Majority votes, in one process or over ranks.
 namespace hpcai::evaluation {
 
-/// Into `votes` (samples, width): 1 for the class that `probabilities` predict, else 0; all 0 for
-/// a row with a NaN.
+/// Sets `votes` (samples, width) to 1 for the class that `probabilities` predict, else to 0. A row
+/// with a NaN is all 0.
 void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width);
 
 /// Divides sums of votes by the number of members; a row without a vote becomes all NaN.

@@ -6,7 +6,7 @@
 namespace hpcai::group {
 
 double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds) {
-    // Of a busy file system.
+    // These values are those of a busy file system.
     constexpr double kFirstWriteSeconds = 2;
     constexpr double kFirstWriteBytesPerSecond = 32.0 * (1 << 20);
     constexpr double kLargest = 0.5;  // of the limit

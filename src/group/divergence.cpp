@@ -9,7 +9,7 @@
 namespace hpcai::group {
 namespace {
 
-/// Of a large group without a majority all ranks would be named; the record has them all.
+/// A large group without a majority would name all its ranks. The record has them all.
 constexpr std::size_t kRanksInWords = 8;
 
 std::string names_of(const std::vector<DivergedRankRecord>& ranks) {

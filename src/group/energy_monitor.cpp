@@ -29,7 +29,7 @@ bool is_first_of_group_on_node(const context::RunContext& context) {
     return true;
 }
 
-/// Of the GPUs that ranks of any group use on this rank's node, each once.
+/// Returns the GPUs that ranks of any group use on this rank's node, each once.
 std::vector<std::string> gpus_of_node(const context::RunContext& context) {
     std::vector<std::string> uuids;
     for (std::size_t rank = 0; rank < context.ranks.size(); ++rank) {

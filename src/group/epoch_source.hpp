@@ -28,7 +28,7 @@ public:
     /// `pictures` may be null.
     EpochSource(const context::RunContext& context, const context::Resources& resources,
                 data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
-    /// From batch `first_batch` of the epoch on.
+    /// Begins the epoch at batch `first_batch`.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches();
     /// None where no samples are read.

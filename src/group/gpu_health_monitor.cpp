@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kHealthIntervalSeconds = 1;
 constexpr double kHealthTimeoutSeconds = 60;
-constexpr double kPatienceInFailureSeconds = 5;
+constexpr double kFailureTimeoutSeconds = 5;
 
 }  // namespace
 
@@ -26,9 +26,9 @@ void GpuHealthMonitor::finish() {
     finish(kHealthTimeoutSeconds);
 }
 
-void GpuHealthMonitor::finish(double patience_seconds) {
+void GpuHealthMonitor::finish(double timeout_seconds) {
     if (!watch_) return;
-    meters::GpuHealth health = watch_->finish(patience_seconds);
+    meters::GpuHealth health = watch_->finish(timeout_seconds);
     watch_.reset();
     health.record.world_rank = context_.place.world_rank;
     health.record.host = context_.host();
@@ -37,7 +37,7 @@ void GpuHealthMonitor::finish(double patience_seconds) {
 }
 
 std::vector<DeviceHealthRecord> GpuHealthMonitor::mine() {
-    finish(kPatienceInFailureSeconds);
+    finish(kFailureTimeoutSeconds);
     return mine_;
 }
 

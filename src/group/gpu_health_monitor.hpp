@@ -31,7 +31,7 @@ public:
     std::vector<DeviceHealthRecord> gather(comm::Communicator& group, Logger& log);
 
 private:
-    void finish(double patience_seconds);
+    void finish(double timeout_seconds);
 
     const context::RunContext& context_;
     std::optional<meters::GpuWatch> watch_;

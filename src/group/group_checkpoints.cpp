@@ -96,7 +96,7 @@ bool GroupCheckpoints::was_whole(std::int64_t step) {
 }
 
 /// In the group's log, of which no other rank has any.
-void GroupCheckpoints::tell_of_damage(std::int64_t step, const Attempt& attempt) {
+void GroupCheckpoints::log_damage(std::int64_t step, const Attempt& attempt) {
     constexpr std::size_t kMaxNamed = 4;
     std::vector<std::string> failures = comm::gather_strings(group_, attempt.failure);
     if (group_.rank() != 0) return;
@@ -144,7 +144,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
             if (group_.rank() == 0) log_.info("goes on from the checkpoint of step {}", step);
             return step;
         }
-        tell_of_damage(step, found);
+        log_damage(step, found);
         if (was_whole(step) && !lost) lost = found.failure;
     }
     if (lost) refuse_all(*lost);
@@ -188,7 +188,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     write_.start([place = place_, checkpoint = std::move(checkpoint)] {
         training::write_checkpoint(place, *checkpoint);
     });
-    watch_.go_on();
+    watch_.resume();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());
     held_up_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;

@@ -77,7 +77,7 @@ private:
     bool holds_everywhere(const Attempt& attempt);
     bool was_whole(std::int64_t step);
     [[noreturn]] void refuse_all(const std::string& failure);
-    void tell_of_damage(std::int64_t step, const Attempt& attempt);
+    void log_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
     double agree_on_stop(training::Trainer& trainer, std::int64_t steps_done);

@@ -22,7 +22,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "no number of another slice" : mine.reason};
 }
 
-/// Of this rank's sums, which a device may have made by itself.
+/// Returns the exposed time of this rank's sums, which a device may have made by itself.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
                          const comm::StatisticsAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
@@ -99,7 +99,7 @@ Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult
     }
     record_traffic(context, group, reducer, costs, result);
     record_messages(group, costs.messages, result);
-    return hidden_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
+    return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
 }
 
 }  // namespace hpcai::group

@@ -27,8 +27,8 @@ struct CostsOf {
 };
 
 /// Fills in the waits, sums and messages of `result` from each rank's `costs` in all
-/// result.record.iterations steps. Returns hidden_seconds_per_step() of this rank. Collective in
-/// the group.
+/// result.record.iterations steps. Returns overlapped_seconds_per_step() of this rank. Collective
+/// in the group.
 Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);
 
 }  // namespace hpcai::group

@@ -76,7 +76,7 @@ void train_epoch(const Session& session, int epoch, std::int64_t first_batch, Gr
                       trainer, training.clock, training.steps},
                      epoch + 1, record);
     session.checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
-    training.watch.go_on();
+    training.watch.resume();
     if (training.group.rank() != 0) return;
     training.log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
                       training.context.config.workload.epochs, report.mean_loss, report.seconds,

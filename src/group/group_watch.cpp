@@ -26,7 +26,7 @@ constexpr double kFlightIntervalSeconds = 1;
 constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
 constexpr double kMaxForRecords = 300;
-constexpr double kSecondsToTell = 30;  // of those that have read them, behind that
+constexpr double kSecondsToTell = 30;  // after that, of the ranks that have read them
 constexpr double kMaxToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::chrono::milliseconds kMaxBetweenReadings{5000};
@@ -64,15 +64,15 @@ training::WatchdogSettings GroupWatch::settings() {
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
     settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
                                context_.place.group, context_.place.world_rank, context_.host());
-    settings.on_expiry = [this](const std::string& reason) { tell_of_expiry(reason); };
+    settings.on_expiry = [this](const std::string& reason) { report_expiry(reason); };
     if (context_.program.exit_ends_others && context_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_end(); };
     }
     return settings;
 }
 
-/// Where the end of this process is that of all: when the ranks that answer have told what became
-/// of this one, and the other groups are done.
+/// For a process whose end is that of all. Returns whether the ranks that answer have reported this
+/// one and the other groups are done.
 bool GroupWatch::may_end() {
     const bool have_ended = others_->have_ended();
     return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToTell;
@@ -88,7 +88,7 @@ void GroupWatch::begin(std::int64_t steps_done) {
     watchdog_.begin();
 }
 
-/// Until the results of a step have been read the device may be anywhere.
+/// The device may be anywhere until the results of a step have been read.
 void GroupWatch::step_done(const training::StepReport& step) {
     recorder_.step_done(step.step);
     if (step.is_read) {
@@ -103,8 +103,8 @@ void GroupWatch::pause(const char* name, double seconds) {
     watchdog_.allow(seconds);
 }
 
-void GroupWatch::go_on() {
-    watchdog_.go_on();
+void GroupWatch::resume() {
+    watchdog_.resume();
 }
 
 void GroupWatch::end() {
@@ -142,7 +142,7 @@ std::filesystem::path GroupWatch::file_of(int group_rank) const {
 }
 
 /// In the watchdog's thread, while the other hangs or is about to notice.
-void GroupWatch::tell_of_expiry(const std::string& reason) {
+void GroupWatch::report_expiry(const std::string& reason) {
     since_expiry_.restart();
     others_.emplace(context_);
     const bool does_anyone_else_tell = !context_.program.exit_ends_others && group_.size() > 1;
@@ -178,7 +178,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     }
 }
 
-/// A rank in a long step notices behind it.
+/// A rank in a long step notices only after it.
 double GroupWatch::seconds_for_records() const {
     const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
     const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
@@ -225,7 +225,7 @@ void GroupWatch::kill_stopped() const {
     }
 }
 
-std::string GroupWatch::tell_of_all(const std::string& reason, const Stopwatch& watch) const {
+std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatch& watch) const {
     std::vector<FlightRecord> records;
     std::vector<std::string> silent;
     for (int rank = 0; rank < group_.size(); ++rank) {
@@ -260,10 +260,10 @@ WatchReport GroupWatch::report(const std::string& reason) {
     }
     write_record(reason, true);
     const Stopwatch watch;
-    int speaker = 0;
-    while (speaker < group_.rank() && !await(speaker, watch).answers) ++speaker;
-    WatchReport found{reason, speaker > 0, speaker == group_.rank()};
-    if (found.speaks) found.failure = tell_of_all(reason, watch);
+    int reporter = 0;
+    while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
+    WatchReport found{reason, reporter > 0, reporter == group_.rank()};
+    if (found.logs) found.failure = describe_ranks(reason, watch);
     kill_stopped();
     return found;
 }

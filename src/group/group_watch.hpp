@@ -25,9 +25,9 @@ namespace hpcai::group {
 
 /// The findings of the ranks that still answer about those that do not.
 struct WatchReport {
-    std::string failure;           // of the group: what and, on the rank that speaks, who and where
+    std::string failure;           // of the group: what and, on the rank that logs, who and where
     bool has_lost_leader = false;  // the group's first rank does not answer
-    bool speaks = true;            // this rank is the first that does
+    bool logs = true;              // this rank is the first that does
 };
 
 /// Detects a rank of this group that hangs or has died. Every rank has one: a watchdog of its own
@@ -52,7 +52,7 @@ public:
     /// without limit.
     void pause(const char* name, double seconds);
     /// Ends that phase.
-    void go_on();
+    void resume();
     /// Ends the last step.
     void end();
 
@@ -76,13 +76,13 @@ private:
     };
 
     training::WatchdogSettings settings();
-    void tell_of_expiry(const std::string& reason);
+    void report_expiry(const std::string& reason);
     bool may_end();
     void write_record(const std::string& reason, bool answers);
     double seconds_for_records() const;
     std::chrono::milliseconds between_readings() const;
     Standing await(int group_rank, const Stopwatch& watch) const;
-    std::string tell_of_all(const std::string& reason, const Stopwatch& watch) const;
+    std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path file_of(int group_rank) const;
     bool has_died(int group_rank) const;
     bool is_halted(int group_rank) const;
@@ -94,7 +94,7 @@ private:
     training::FlightRecorder& recorder_;
     std::vector<ProcessId> processes_;    // by group rank
     std::vector<bool> can_be_looked_at_;  // likewise: of this node, and /proc shows it
-    std::optional<int> next_here_;        // of these, the group rank behind this one's
+    std::optional<int> next_here_;        // of these, the group rank after this one's
     Stopwatch since_look_;
     std::vector<comm::Communicator*> watched_;
     std::timed_mutex writing_;

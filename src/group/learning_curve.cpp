@@ -30,7 +30,7 @@ void evaluate_between(const BetweenEpochs& between, int epochs_done, GroupRecord
         }
     }
     group.barrier();  // or the others would wait for the leader on their clocks
-    clock.go_on();
+    clock.resume();
 }
 
 void end_learning_curve(const context::RunContext& context, GroupResult& result) {

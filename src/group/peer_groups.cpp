@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSecondsToLeave = 10;    // of ranks that have the result
 constexpr double kSilentSeconds = 3600;   // as long as any wait of ranks for others
-constexpr double kSecondsOfVote = 10;     // beside the wait for those that are absent
+constexpr double kSecondsOfVote = 10;     // besides the wait for absent groups
 constexpr double kShareOfTraining = 0.5;  // that leaders wait for others
 
 bool is_at_work(const ProgressRecord& progress) {
@@ -52,8 +52,8 @@ bool PeerGroups::have_ended() {
         since_work_.restart();
         return false;
     }
-    const double patience = seconds_for_others(context_.config.run, since_begin_.seconds());
-    return since_work_.seconds() > patience + kSecondsOfVote;
+    const double grace = seconds_for_others(context_.config.run, since_begin_.seconds());
+    return since_work_.seconds() > grace + kSecondsOfVote;
 }
 
 }  // namespace hpcai::group

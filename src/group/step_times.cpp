@@ -60,10 +60,12 @@ std::vector<RankRecord> gather_ranks(const context::RunContext& context, comm::C
 }
 
 metrics::UnknownReasons reasons_of(const context::RunContext& context,
-                                   const training::StepLog& steps, const Quantity& hidden_seconds) {
+                                   const training::StepLog& steps,
+                                   const Quantity& overlapped_seconds) {
     metrics::UnknownReasons reasons;
-    reasons.hidden_communication =
-        hidden_seconds.value ? "another rank of the group does not know" : hidden_seconds.reason;
+    reasons.hidden_communication = overlapped_seconds.value
+                                       ? "another rank of the group does not know"
+                                       : overlapped_seconds.reason;
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
     } else if (steps.is_asynchronous()) {
@@ -73,7 +75,8 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
     return reasons;
 }
 
-/// What to add to this rank's clock for the leader's: all read theirs behind the same barriers.
+/// Returns the seconds from this rank's clock to the leader's. All ranks read their clocks after
+/// the same barriers.
 double offset_to_leader(comm::Communicator& group, const std::function<double()>& now) {
     std::array<double, kAlignments> mine{};
     for (double& reading : mine) {
@@ -112,11 +115,11 @@ training::StepLog make_step_log(const config::RunConfig& run, device::Device& de
             device};
 }
 
-Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
-                                 bool is_device_sum) {
+Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
+                                     bool is_device_sum) {
     if (replicas == 1) return {std::nullopt, "one rank trains its parameters: nothing is summed"};
     if (!is_device_sum) {
-        return {accounting.hidden_seconds / static_cast<double>(accounting.steps), ""};
+        return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }
     if (!accounting.timed) return {std::nullopt, "no step was repeated by a recording"};
     const double hidden = accounting.timed->under_way - accounting.timed->exposed;
@@ -124,10 +127,10 @@ Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int r
 }
 
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
-                            const training::StepLog& steps, const Quantity& hidden_seconds) {
+                            const training::StepLog& steps, const Quantity& overlapped_seconds) {
     StepTimes times;
     RankRecord mine = metrics::summarize(steps.steps(), steps.step_seconds());
-    mine.hidden_communication = hidden_seconds.value.value_or(PhaseSeconds::kUnknown);
+    mine.hidden_communication = overlapped_seconds.value.value_or(PhaseSeconds::kUnknown);
     mine.peak_memory_bytes = peak_resident_bytes().value_or(PhaseSeconds::kUnknown);
     times.ranks = gather_ranks(context, group, mine);
     std::vector<int> stages;
@@ -135,7 +138,7 @@ StepTimes gather_step_times(const context::RunContext& context, comm::Communicat
         stages.push_back(context.controller.layout().stage_of(rank));
     }
     times.breakdown = metrics::break_down(context.place.group, times.ranks, stages,
-                                          reasons_of(context, steps, hidden_seconds));
+                                          reasons_of(context, steps, overlapped_seconds));
     if (context.config.run.trace) times.trace = gather_trace(context, group, steps);
     return times;
 }

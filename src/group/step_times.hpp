@@ -29,12 +29,12 @@ training::StepLog make_step_log(const config::RunConfig& run, device::Device& de
 
 /// Returns the seconds per step in which gradient sums overlapped with computation, from this
 /// rank's `accounting`; with `is_device_sum` by the device's clock.
-Quantity hidden_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
-                                 bool is_device_sum);
+Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
+                                     bool is_device_sum);
 
 /// Gathers the times of all ranks after training. Collective in the group.
 StepTimes gather_step_times(const context::RunContext& context, comm::Communicator& group,
-                            const training::StepLog& steps, const Quantity& hidden_seconds);
+                            const training::StepLog& steps, const Quantity& overlapped_seconds);
 
 /// Writes steps.csv, also of a failed group. Throws as storage does.
 void store_steps(const training::StepLog& steps, const std::filesystem::path& directory);

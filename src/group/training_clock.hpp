@@ -15,7 +15,7 @@ public:
     void add(double seconds) { still_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
     /// Continues after stop().
-    void go_on() {
+    void resume() {
         still_seconds_ = watch_.seconds() - *stopped_at_;
         stopped_at_.reset();
     }

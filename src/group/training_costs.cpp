@@ -21,7 +21,7 @@ void for_each_number(Costs& costs, const Visit& visit) {
     visit(sums.bytes_reduced);
     visit(sums.exposed_seconds);
     visit(sums.interleaved_seconds);
-    visit(sums.hidden_seconds);
+    visit(sums.overlapped_seconds);
     visit(sums.timed_steps);
     auto& statistics = costs.statistics;
     visit(statistics.sums);

@@ -258,7 +258,7 @@ private:
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = sums_[stage * layout().parts];
-        const auto wire = comm::make_sum_program(options, 0, gradients(stage)).wire_bytes;
+        const auto wire = comm::make_all_reduce_schedule(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }

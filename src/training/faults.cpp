@@ -161,7 +161,7 @@ private:
         }
     }
 
-    /// As if this rank computed so much longer.
+    /// Holds the rank as if it computed so much longer.
     void hold(double seconds) {
         const Stopwatch watch;
         enter(log_, Phase::forward);

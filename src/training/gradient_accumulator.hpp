@@ -27,7 +27,7 @@ public:
     void prepare(const std::vector<comm::Range>& ranges);
 
     /// Enqueued after the last has made these elements: then `gradients` hold the sum of all
-    /// micro-batches there. Elements behind `gradients` stay.
+    /// micro-batches there. Elements after `gradients` stay.
     void finish(const comm::Range& elements);
 
 private:

@@ -12,7 +12,7 @@
 
 namespace hpcai::training {
 
-/// Where messages of one kind go to or come from.
+/// The other end of the messages of one kind.
 struct Route {
     int group_rank = 0;
     int tag = 0;

@@ -88,17 +88,17 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     try {
         return train_steps(number, source, listener);
     } catch (const Error& error) {
-        give_up(error);
+        announce_failure(error);
         throw;
     } catch (const std::exception& error) {
-        give_up(Error(ExitCode::internal, error.what()));
+        announce_failure(Error(ExitCode::internal, error.what()));
         throw;
     }
 }
 
 /// Others wait for messages and sums that will not come; and what this rank awaits is waited for
 /// when it is dropped, unless it is known that it will not come either.
-void Trainer::give_up(const Error& error) {
+void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
 }
@@ -131,7 +131,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
 
 /// What lies between the programs, on the clock that goes on, belongs to the next step.
 void Trainer::begin_epoch(int number) {
-    if (!std::exchange(goes_on_, false)) {
+    if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
         epoch_.number = number;
         if (log_ != nullptr) log_->begin();
@@ -144,7 +144,7 @@ void Trainer::begin_epoch(int number) {
     if (is_in_steps) {
         epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
     }
-    log_->go_on();
+    log_->resume();
 }
 
 bool Trainer::must_read(bool is_last) const {
@@ -185,7 +185,7 @@ void Trainer::take_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Those that another rank has announced, or has not answered for, are named by others.
+/// Adds the place to failures of this rank. Other ranks name those that they announce.
 void Trainer::name_own_failures(const std::function<void()>& part) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
@@ -220,8 +220,8 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Which ranks hold parameters that are not finite. Where all that train the same do, numbers are
-/// the cause, and the bits of NaNs may differ between ranks that hold the same.
+/// Returns which ranks hold parameters that are not finite. If all ranks that train the same ones
+/// do, numbers are the cause, and the bits of NaNs may differ between these ranks.
 Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> lost = comm::all_gather(group_, mine);

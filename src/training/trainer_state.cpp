@@ -7,7 +7,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/training/trainer.hpp>
 
-/// What a Trainer keeps over the end of a program.
+/// The state of a Trainer that outlives a program.
 namespace hpcai::training {
 namespace {
 
@@ -20,14 +20,14 @@ std::string name_of_shared(std::size_t index) {
 
 }  // namespace
 
-/// Which the ranks of a slice hold alike.
+/// Returns the arrays that are the same on all ranks of a slice.
 std::vector<std::span<float>> Trainer::shared_values() {
     std::vector<std::span<float>> all{store_.parameters()};
     for (int state = 0; state < store_.states(); ++state) all.push_back(store_.state(state));
     return all;
 }
 
-/// Otherwise a wrong replica that is saved becomes that of all ranks, which no audit could find.
+/// A wrong replica that is saved would become that of all ranks, and no audit could find it.
 void Trainer::examine() {
     check_parameters(fmt::format("step {}", steps_done_));
     if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);  // else it has just been
@@ -91,7 +91,7 @@ void Trainer::restore(const Snapshot& from) {
     skipped_steps_ = whole(6, steps);
     audit_.restore(whole(7, std::numeric_limits<std::int32_t>::max()));
     steps_done_ = steps;
-    goes_on_ = true;
+    is_resumed_ = true;
 }
 
 void Trainer::share_parameters() {

@@ -54,10 +54,10 @@ void Watchdog::restart_locked() {
 }
 
 void Watchdog::begin() {
-    go_on();
+    resume();
 }
 
-void Watchdog::go_on() {
+void Watchdog::resume() {
     check();
     const std::lock_guard lock(mutex_);
     restart_locked();
@@ -112,7 +112,7 @@ void Watchdog::watch() {
         } else if (Clock::now() < *deadline_) {
             wake_.wait_until(lock, std::min(*deadline_, last_sign_ + kTick));
         } else {
-            return give_up(lock);
+            return expire(lock);
         }
     }
 }
@@ -128,7 +128,7 @@ void Watchdog::leave_out_suspension_locked() {
 }
 
 /// What is called may hang, as on a file system that does: the guard ends the process all the same.
-void Watchdog::give_up(std::unique_lock<std::mutex>& lock) {
+void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
     expired_ =
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;

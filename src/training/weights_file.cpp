@@ -26,7 +26,7 @@ struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // as stored
     std::span<float> place;           // in the store, canonical layout
-    std::int64_t pixels = 1;  // behind the first axis (pixels, channels) here, the other way there
+    std::int64_t pixels = 1;  // after the first axis: (pixels, channels) here, reversed there
 };
 
 std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
@@ -110,8 +110,8 @@ void load(const storage::StoredTensor& tensor, const Entry& entry, graph::Parame
     store.write(values, entry.place);
 }
 
-/// Into the places of `all`. Of names that these do not have the file may have those that begin
-/// with `left_out`, if any do.
+/// Reads the tensors of `all`. The file may have other tensors only if their names begin with
+/// `left_out`, which may be empty.
 void read_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
               const std::vector<Entry>& all, std::string_view left_out,
               graph::ParameterStore& store) {

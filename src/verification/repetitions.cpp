@@ -16,7 +16,7 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "findings.hpp"
+#include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {

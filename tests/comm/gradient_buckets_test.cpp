@@ -24,7 +24,7 @@ public:
     bool can_be_recorded() const override { return true; }
     void check() override {}
     std::optional<SumSeconds> recorded_seconds() const override { return seconds; }
-    void give_up() noexcept override { notes += "give up "; }
+    void abort() noexcept override { notes += "give up "; }
 
     std::string notes;
     std::optional<SumSeconds> seconds;
@@ -144,20 +144,20 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     std::this_thread::sleep_for(kWork);
     buckets.progress();
     std::this_thread::sleep_for(kWork);
-    EXPECT_EQ(buckets.accounting().hidden_seconds, 0) << "nobody has seen an end";
+    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0) << "nobody has seen an end";
     reducer.is_over = true;
     buckets.progress();
-    const double hidden = buckets.accounting().hidden_seconds;
+    const double hidden = buckets.accounting().overlapped_seconds;
     EXPECT_GE(hidden, 2 * kSeconds);
     std::this_thread::sleep_for(kWork);  // it is over
     buckets.progress();
-    EXPECT_EQ(buckets.accounting().hidden_seconds, hidden);
+    EXPECT_EQ(buckets.accounting().overlapped_seconds, hidden);
     reducer.is_over = false;
     buckets.ready(1);
     buckets.ready(0);
     std::this_thread::sleep_for(kWork);
     buckets.finish();
-    EXPECT_GE(buckets.accounting().hidden_seconds, hidden + kSeconds);
+    EXPECT_GE(buckets.accounting().overlapped_seconds, hidden + kSeconds);
 }
 
 TEST_F(BucketsOfADevice, TellWhenSumsBeginAndEnd) {
@@ -180,7 +180,7 @@ TEST_F(BucketsOfADevice, HideNothingWithoutOverlap) {
     GradientBuckets buckets = make(false);
     for (const std::size_t parameter : {2, 1, 0}) buckets.ready(parameter);
     buckets.finish();
-    EXPECT_EQ(buckets.accounting().hidden_seconds, 0);
+    EXPECT_EQ(buckets.accounting().overlapped_seconds, 0);
 }
 
 TEST(GradientBucketsOfOne, AreCompletedWithoutASum) {

@@ -42,7 +42,7 @@ public:
     double run() {
         for (now_ = 0; now_ < 3000; ++now_) {
             for (const auto& [group, seconds] : losses_) {
-                if (now_ == seconds) tell_of_loss(group);
+                if (now_ == seconds) announce_loss(group);
             }
             // Several passes within a second stand for messages that are faster than deadlines.
             for (int pass = 0; pass < 6; ++pass) step_all();
@@ -62,7 +62,7 @@ private:
 
     bool dead(int group) const { return deaths_.contains(group) && now_ >= deaths_.at(group); }
 
-    void tell_of_loss(int group) {
+    void announce_loss(int group) {
         const GroupStatus status =
             GroupStatus::of(group, GroupState::lost, ExitCode::watchdog, "rank 0 has died");
         for (std::size_t other = 0; other < mailboxes_.size(); ++other) {

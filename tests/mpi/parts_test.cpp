@@ -269,13 +269,13 @@ TEST(Parts, OfWhichOneGivesUpBetweenStepsFreeTheOthers) {
             const auto group = world().everyone.split(0, world().everyone.rank());
             PipelinedModel model(*group, shape);
             ToySource source = model.source();
-            const auto give_up = [&](const StepReport& step) {
+            const auto abort = [&](const StepReport& step) {
                 if (step.step == 2 && group->rank() == failing) {
                     throw std::runtime_error("a device is lost");
                 }
             };
             try {
-                model.trainer->train_epoch(0, source, give_up);
+                model.trainer->train_epoch(0, source, abort);
                 ADD_FAILURE() << "nothing was thrown";
             } catch (const std::exception& error) {
                 EXPECT_STREQ(error.what(), "a device is lost");

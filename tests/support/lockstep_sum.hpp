@@ -22,7 +22,8 @@ public:
     LockstepSum(const comm::AllReduceOptions& options, std::size_t count)
         : options_(options), ranks_(options.node_of_rank.size()) {
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-            ranks_[rank].program = comm::make_sum_program(options, static_cast<int>(rank), count);
+            ranks_[rank].program =
+                comm::make_all_reduce_schedule(options, static_cast<int>(rank), count);
             ranks_[rank].wire.resize(ranks_[rank].program.wire_bytes);
             if (options.format == comm::WireFormat::int8) ranks_[rank].residual.resize(count);
         }

@@ -85,7 +85,7 @@ TEST(Watchdog, TellsOnceThatNoStepWasDoneAndEachLaterCallThrows) {
     EXPECT_TRUE(watched.reason.starts_with("no step was done for ")) << watched.reason;
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { watched.watchdog.check(); }, [&] { watched.watchdog.step_done(); },
-             [&] { watched.watchdog.go_on(); }}) {
+             [&] { watched.watchdog.resume(); }}) {
         try {
             call();
             ADD_FAILURE() << "nothing was thrown";
@@ -110,7 +110,7 @@ TEST(Watchdog, AllowsWhatIsNoStepTheTimeThatItIsGiven) {
     watched.watchdog.begin();
     watched.watchdog.allow(3600);
     EXPECT_FALSE(watched.has_expired_within(0.3));
-    watched.watchdog.go_on();
+    watched.watchdog.resume();
     EXPECT_TRUE(watched.has_expired_within(60));
 }
 

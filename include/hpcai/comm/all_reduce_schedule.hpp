@@ -15,7 +15,7 @@ namespace hpcai::comm {
 /// How the ranks of a group sum their gradients.
 enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
 
-/// As communication.algorithm has it.
+/// Returns the name in communication.algorithm.
 std::string_view name_of(AllReduceAlgorithm algorithm);
 
 struct AllReduceOptions {
@@ -27,8 +27,8 @@ struct AllReduceOptions {
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
-/// Who sums with whom: `inner` ranks sum a part each, each part is then summed over the `outer`
-/// ranks, and the inner ranks exchange what came out.
+/// The ranks with which a rank sums: `inner` ranks sum a part each, each part is then summed over
+/// the `outer` ranks, and the inner ranks exchange what came out.
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
@@ -92,7 +92,8 @@ struct AllReduceSchedule {
 };
 
 /// All ranks that make it of the same options and number of values fit together.
-AllReduceSchedule make_sum_program(const AllReduceOptions& options, int rank, std::size_t values);
+AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
+                                           std::size_t values);
 
 /// Whether it is what a library's own all-reduce may do in its place: in fp32, all with all.
 bool is_library_sum(const AllReduceOptions& options);

@@ -23,11 +23,11 @@ struct AllReduceTraffic {
 struct PlannedSum {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> more;  // that each rank sends beside it, if anything
+    std::vector<SentBytes> more;  // that each rank sends besides, if anything
 };
 
-/// Of sums of other ranks each, of one group. A sum over P ranks, n at a time inside and R sets
-/// outside, of B bytes on the wire is
+/// Estimates the traffic of sums in one group, each of other ranks. A sum over P ranks, n at a time
+/// inside and R sets outside, of B bytes on the wire is
 ///
 ///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
 ///   the others                B
@@ -36,7 +36,8 @@ struct PlannedSum {
 /// parts are whole blocks. Takes time in proportion to sums x ranks. Throws as place_in_sum.
 AllReduceTraffic estimate_traffic(std::span<const PlannedSum> sums);
 
-/// Of what each rank of `group` has sent, which is on `node`. Collective.
+/// Returns the traffic of a group from the bytes that each rank, which is on `node`, has sent.
+/// Collective.
 AllReduceTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent);
 
 }  // namespace hpcai::comm

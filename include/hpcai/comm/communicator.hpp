@@ -85,8 +85,9 @@ public:
     /// anything has. Not collective, returns at once.
     virtual void look_for_failure() {}
 
-    /// From now on calls `look` about every 20 ms while a call here waits for other ranks; what it
-    /// throws is a failure of this communicator. It may not use the communicator. Not collective.
+    /// Sets a function that is called about every 20 ms while a call here waits for other ranks;
+    /// what it throws is a failure of this communicator. It may not use the communicator. Not
+    /// collective.
     virtual void while_waiting(std::function<void()> /*look*/) {}
 
     /// Keeps `buffer`, which a sum that failed was to be made in, as long as messages may arrive.

@@ -30,7 +30,7 @@ struct BucketAccounting {
     std::int64_t bytes_reduced = 0;   // gradient bytes that entered an all-reduce
     double exposed_seconds = 0;       // in finish(): communication that nothing hid
     double interleaved_seconds = 0;   // in ready() and progress(): spent between kernels
-    double hidden_seconds = 0;        // under way between these calls, as far as they have seen
+    double overlapped_seconds = 0;    // under way between these calls, as far as they have seen
     std::int64_t timed_steps = 0;     // repeated by a recording, and timed by the device
     std::optional<SumSeconds> timed;  // of all these
 };
@@ -62,8 +62,9 @@ public:
     /// Lets sums under way advance. To be called between kernels.
     void progress();
 
-    /// For work that is enqueued after it, `gradients` hold the sums of all ranks, and the next
-    /// step may begin. Every parameter must have been ready. Throws as GradientReducer does.
+    /// Completes the sums. For work that is enqueued after it, `gradients` hold the sums of all
+    /// ranks, and the next step may begin. Every parameter must have been ready. Throws as
+    /// GradientReducer does.
     void finish();
 
     /// Counts a step of which a recording, made of ready() and finish(), has been enqueued; starts
@@ -78,7 +79,7 @@ public:
     using Listener = std::function<void(std::size_t bucket, bool is_over)>;
     void set_listener(Listener listener) { listener_ = std::move(listener); }
 
-    /// Of the buckets, in the order in which their sums start.
+    /// The elements of the buckets, in the order in which their sums start.
     std::vector<Range> ranges() const;
     const BucketAccounting& accounting() const { return accounting_; }
 
@@ -113,8 +114,8 @@ private:
     std::size_t started_ = 0;     // buckets
     std::vector<Sum> under_way_;  // by bucket
     std::size_t open_ = 0;        // of these, sums that are not over
-    bool is_hiding_ = false;
-    Stopwatch since_hiding_;  // while it is
+    bool is_overlapping_ = false;
+    Stopwatch since_overlap_;  // while it is
     double interleaved_before_ = 0;
     std::int64_t untimed_repeats_ = 0;
     BucketAccounting accounting_;

@@ -82,21 +82,21 @@ public:
     /// or no recording with sums has been run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
-    /// By this rank; none where a library chooses the messages.
+    /// The bytes that this rank sent; none if a library chooses the messages.
     virtual std::optional<SentBytes> sent() const { return std::nullopt; }
 
-    /// For a rank that fails: ends sums under way without a result, so that the device gets through
-    /// what has been enqueued. Returns at once. The reducer is of no more use.
-    virtual void give_up() noexcept {}
+    /// Call it on a rank that fails. Ends sums under way without a result, so that the device gets
+    /// through what has been enqueued. Returns at once. The reducer is of no more use.
+    virtual void abort() noexcept {}
 };
 
-/// Over `group` by messages of MPI, in the way and the format of `options`; through host memory
-/// where `device` is given, whose memory holds the gradients (for ranks that share a GPU, and where
-/// NCCL does not serve), else for devices whose memory is the host's and which do their work at
-/// once, as the CPU's. With int8, what rounding takes away is added to the same values in the next
-/// step (error feedback), unless a sum of the step was not finite: such a step is left out. Sums
-/// are the same bits on all ranks and in every run. The same values are summed from the same
-/// memory in all steps. `group` and `device` outlive it. Throws as place_in_sum.
+/// Sums over `group` by messages of MPI, in the way and the format of `options`; through host
+/// memory where `device` is given, whose memory holds the gradients (for ranks that share a GPU,
+/// and where NCCL does not serve), else for devices whose memory is the host's and which do their
+/// work at once, as the CPU's. With int8, what rounding takes away is added to the same values in
+/// the next step (error feedback), unless a sum of the step was not finite: such a step is left
+/// out. Sums are the same bits on all ranks and in every run. The same values are summed from the
+/// same memory in all steps. `group` and `device` outlive it. Throws as place_in_sum.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const AllReduceOptions& options);
 

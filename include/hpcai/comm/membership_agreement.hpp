@@ -63,9 +63,9 @@ struct Membership {
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; all others completed
     std::vector<GroupStatus> known;  // with reasons: the failed groups at the writer, else oneself
 
-    /// With a reason only where this leader knows it. When not agreed, the others are absent.
+    /// Has a reason only if this leader knows it. Without agreement the others are absent.
     GroupStatus status(int group) const;
-    /// Of all groups, in order.
+    /// The statuses of all groups, in order.
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const;
@@ -156,7 +156,7 @@ private:
     void send_decision(const Membership& decision);
     void stay_alone();
     bool is_lost(int group) const;
-    double patience_ends(double now) const;
+    double grace_ends(double now) const;
     std::vector<int> reported_others() const;  // that can answer
     void send(int to_group, MembershipAgreementKind kind, double seconds = 0);
 
@@ -167,9 +167,9 @@ private:
     int collector_ = 0;  // the leader this one follows, or itself
     double until_ = 0;
     double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;    // who told its status, itself included
-    std::optional<double> patience_until_;  // of the completed among them; none: nobody completed
-    std::optional<double> stop_until_;      // of those that have stopped, likewise
+    std::map<int, GroupStatus> reports_;  // who told its status, itself included
+    std::optional<double> grace_until_;   // of the completed among them; none: nobody completed
+    std::optional<double> stop_until_;    // of those that have stopped, likewise
     std::set<int> missing_joins_;
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;

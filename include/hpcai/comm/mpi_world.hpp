@@ -53,7 +53,7 @@ struct AgreedMembers {
     std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
 };
 
-/// What comes behind a run.
+/// What follows a run.
 enum class Afterwards { the_end, another_run };
 
 /// MPI from its initialisation to its end; one in a process, used by one thread. After the start
@@ -62,7 +62,7 @@ class MpiWorld {
 public:
     /// Throws Error(launch) when MPI does not start.
     explicit MpiWorld(const WorldLimits& limits = {});
-    /// As finish(internal) unless that has been done.
+    /// Calls finish(internal) unless finish() was called.
     ~MpiWorld();
     MpiWorld(const MpiWorld&) = delete;
     MpiWorld& operator=(const MpiWorld&) = delete;
@@ -85,9 +85,9 @@ public:
 
     /// Tells the leaders that the group of `lost`, whose leader does not answer, has failed: by
     /// another rank of it, in place of agree_on_members. Returns at once.
-    void tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
+    void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Behind agree_on_members, or in a group that is lost: nobody of other groups is still at
+    /// Call it after agree_on_members, or in a lost group, if no rank of other groups is still at
     /// work.
     void mark_others_gone() {
         others_may_work_ = false;
@@ -106,7 +106,7 @@ public:
 
     /// How long to wait for a rank that may still be at work while this one is not: an exit would
     /// end the other ranks too, unless the launcher was told to let them live.
-    double patience_seconds() const;
+    double grace_seconds() const;
 
     /// Whether the launcher ends all ranks when one of them exits before the others.
     bool exit_would_end_others() const;

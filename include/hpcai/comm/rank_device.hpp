@@ -17,7 +17,7 @@ struct RankDevice {
     int nccl_version = 0;  // as NCCL tells it, 22809 is 2.28.9; 0: this rank has none
 };
 
-/// Of every rank, in order. Longer texts are cut. Collective.
+/// Returns the devices of all ranks, in order. Longer texts are cut. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
 /// Why these ranks cannot sum by NCCL, which wants a GPU for each of them and one version, in a

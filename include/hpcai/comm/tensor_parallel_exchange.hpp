@@ -20,7 +20,7 @@ struct PartAccounting {
 /// Exchanges over some ranks of a group, each of which computes a part.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
-    /// To be given to networks before there is a group.
+    /// The object can be given to networks before there is a group.
     TensorParallelExchange(int parts, int part) : parts_(parts), part_(part) {}
 
     /// Before the first exchange: `ranks` of `group`, which outlives the last one, are the parts in
@@ -33,7 +33,7 @@ public:
     const PartAccounting& accounting() const { return accounting_; }
 
 private:
-    /// To and from one part.
+    /// The messages to and from one part.
     struct Letters {
         std::span<std::byte> sent, received;
     };

@@ -12,14 +12,14 @@ namespace hpcai::comm {
 using tensor::kWireBlock;
 using tensor::WireFormat;
 
-/// As communication.precision has it.
+/// Returns the name in communication.precision.
 std::string_view name_of(WireFormat format);
 
 /// Bytes of one value, without scales.
 std::size_t value_bytes(WireFormat format);
 
-/// Bytes of `values` values, scales in: the values, up to the next multiple of 4 bytes, and behind
-/// them the scales.
+/// Bytes of `values` values with scales: the values, up to the next multiple of 4 bytes, and then
+/// the scales.
 std::size_t wire_bytes(WireFormat format, std::size_t values);
 
 /// Writes `values` to `wire`, which begins at a multiple of 4 bytes and has wire_bytes(). With a

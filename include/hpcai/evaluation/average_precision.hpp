@@ -28,8 +28,8 @@ struct AveragePrecision {
     double voc_2007 = 0;  // at the recalls 0, 0.1 ... 1
 };
 
-/// Of `hits` (detections), best first, 1 where right, with `positives` boxes to find. Throws
-/// Error(internal) unless there is one at least.
+/// Returns the means of `hits` (detections), best first, 1 where right, with `positives` boxes to
+/// find. Throws Error(internal) unless there is one at least.
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives);
 
 struct CategoryQuality {

@@ -10,10 +10,10 @@ namespace hpcai::evaluation {
 enum class Vote { soft, majority };
 
 /// A vote in one process (ensemble.hpp has the same over ranks): members are added one after the
-/// other, so that memory holds one beside the sum. Sums are in fp32, in the order of adding.
+/// other, so that memory holds one besides the sum. Sums are in fp32, in the order of adding.
 class Ballot {
 public:
-    /// Of so many classes.
+    /// Begins a vote on so many classes.
     Ballot(Vote vote, std::int64_t classes);
 
     /// One member's `probabilities` (samples, classes). Throws Error(internal) when it has not as

@@ -52,7 +52,7 @@ Annotations parse_coco_annotations(std::string_view text, std::string_view name)
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations);
 
-/// Likewise from files of up to 1 GiB.
+/// Read the same from files of up to 1 GiB.
 Annotations read_coco_annotations(const std::filesystem::path& path);
 std::vector<Detection> read_coco_detections(const std::filesystem::path& path,
                                             const Annotations& annotations);

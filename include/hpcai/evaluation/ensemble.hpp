@@ -11,7 +11,7 @@
 /// The ensemble's prediction from its members', one member a rank of `members` (the leaders of the
 /// groups that finished). Collective: every rank calls with the same sizes, which is checked first
 /// (Error(internal) on all ranks otherwise). Members are summed in fp32 by reductions over
-/// `chunk_rows` samples and then divided, so no rank holds more than a chunk beside its own
+/// `chunk_rows` samples and then divided, so no rank holds more than a chunk besides its own
 /// predictions and rank 0's result, whatever the number of members. The order of the sum is the
 /// transport's: between orders a mean of M probabilities differs by at most M * 2^-23.
 namespace hpcai::evaluation {

@@ -40,7 +40,7 @@ public:
     /// kPaddingLabel are left out.
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
-    /// Of the samples so far, at 95 %; nothing where there is none.
+    /// The 95 % interval over the samples so far; nothing if there is none.
     std::optional<Interval> interval() const;
 
 private:
@@ -53,9 +53,9 @@ private:
     std::vector<double> scores_;                    // (classes), of one sample
 };
 
-/// Of an ensemble whose members are the ranks of `members`, each with its `probabilities`
-/// (samples, classes). The interval is rank 0's, where `labels` (samples) are read. `bootstrap`
-/// must have no objection. Collective.
+/// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
+/// `probabilities` (samples, classes). The interval is rank 0's, where `labels` (samples) are read.
+/// `bootstrap` must have no objection. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,
                                                std::span<const std::int32_t> labels,

@@ -9,7 +9,7 @@
 
 namespace hpcai::evaluation {
 
-/// Which members the replicates of a bootstrap over members have. All draws are functions of the
+/// The members that the replicates of a bootstrap over members have. All draws are functions of the
 /// seed.
 struct MemberDraws {
     std::vector<std::vector<float>> weights;  // [different draw][member]: how often it is drawn

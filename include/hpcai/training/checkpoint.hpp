@@ -11,8 +11,8 @@
 #include <hpcai/training/snapshot.hpp>
 
 /// The checkpoints of a group: `<folder>/step-<12 digits>/rank-<group_rank>.safetensors`, one file
-/// a rank, and rank-<group_rank>.done beside each, which is written when the file is whole. A
-/// checkpoint is whole when every rank's marker fits the rank's file.
+/// a rank, and rank-<group_rank>.done next to each, which is written when the file is complete. A
+/// checkpoint is complete when every rank's marker fits the rank's file.
 namespace hpcai::training {
 
 struct CheckpointPlace {
@@ -61,7 +61,7 @@ public:
     void start(std::function<void()> work);
     /// Returns when it is done, with what it threw as text; empty: nothing, or there was none.
     std::string wait() noexcept;
-    /// That the last work took, after wait().
+    /// The time of the last work, after wait().
     double seconds() const { return seconds_; }
 
 private:

@@ -31,12 +31,12 @@ struct Fault {
 
 bool faults_are_built_in();
 
-/// Those that `text`, the value of kFaultsVariable, names: "kind@group:rank:step", several with
-/// commas; none where it is empty. Throws Error(usage) with the variable, what came and what is
-/// legal; a program without faults throws it for any text.
+/// Returns the faults that `text`, the value of kFaultsVariable, names: "kind@group:rank:step",
+/// several with commas; none where it is empty. Throws Error(usage) with the variable, what came
+/// and what is legal; a program without faults throws it for any text.
 std::vector<Fault> read_faults(std::string_view text);
 
-/// Those that the process was started with.
+/// Returns the faults that the process was started with.
 std::vector<Fault> faults_of_environment();
 
 /// Throws Error(usage) naming the first fault of a group or a rank that is not there.
@@ -45,7 +45,7 @@ void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 /// "kill@1:0:5, slow@0:1:2" or "none".
 std::string describe_faults(const std::vector<Fault>& faults);
 
-/// Where faults strike.
+/// The group, rank and training that faults strike.
 struct FaultSetup {
     const std::vector<Fault>& faults;  // of all groups
     int group = 0;

@@ -33,7 +33,7 @@ public:
     /// `count` values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
     std::span<const double> numbers(std::string_view name, std::size_t count) const;
-    /// Of any size that is a multiple of `columns`.
+    /// The size may be any multiple of `columns`.
     std::span<const double> table(std::string_view name, std::size_t columns) const;
     const std::string& text(std::string_view name) const;
     /// Throws Error(data) unless `value`, of the array `name`, is whole and in the range.
@@ -42,7 +42,7 @@ public:
     /// Throws Error(data) that names file and array.
     [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 
-    /// As safetensors. Durable; throws as storage::write_safetensors does.
+    /// Writes safetensors, durably. Throws as storage::write_safetensors does.
     void write(const std::filesystem::path& path) const;
     /// What write() wrote. Throws Error(data) naming the file, and the array where it is one.
     static Snapshot read(const std::filesystem::path& path);

@@ -37,7 +37,7 @@ public:
 
     /// Makes room for so many steps.
     void reserve(std::int64_t steps);
-    /// Who takes the steps: seconds so far in which it communicated and did nothing else.
+    /// Sets the function that returns the seconds so far of communication without computation.
     void count_communication(std::function<double()> seconds) {
         communication_ = std::move(seconds);
     }
@@ -45,12 +45,12 @@ public:
     /// The next step begins, after a pause: else it does where the one before ends.
     void begin() { begin(options_.now()); }
     /// The next step begins where the one before ended, in another program perhaps.
-    void go_on() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
-    /// From now on the step is in this phase.
+    void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
+    /// Begins a phase of the step.
     void enter(Phase phase);
     /// A sum of gradients over ranks has begun, of so many bytes of this one, or has ended.
     void sum(std::size_t bucket, std::size_t bytes, bool is_over);
-    /// Of the device, of the last step whose results have just been read.
+    /// Sets the phases, by the device's clock, of the step whose results have just been read.
     void timed_by_device(const PhaseSeconds& phases) { device_phases_ = phases; }
     /// Ends the step. `record` is complete but for its times; `is_read`: its results have been
     /// read, so that the device has done it.
@@ -65,9 +65,9 @@ public:
 
     /// In order, those that have ended.
     const std::vector<StepRecord>& steps() const { return steps_; }
-    /// Of each of them, from its beginning to its end; of those whose results were read.
+    /// Seconds from the beginning to the end of each step whose results were read.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
-    /// Keeps all steps that have ended, behind one whose results were read.
+    /// Saves all steps that have ended, after one whose results were read.
     void save(Snapshot& to) const;
     /// Before the first step: has those of another log, of `steps` steps. Throws Error(data) naming
     /// the array that does not fit.
@@ -94,7 +94,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-/// For a log that need not be there.
+/// Begins a phase if there is a log.
 inline void enter(StepLog* log, Phase phase) {
     if (log != nullptr) log->enter(phase);
 }

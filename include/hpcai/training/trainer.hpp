@@ -51,7 +51,7 @@ public:
     virtual ~StepCallback() = default;
     /// Whether the results of a step must be read, so many being done with it.
     virtual bool needs_results(std::int64_t steps_done) const = 0;
-    /// Behind a step whose results were read. What it throws ends the training on all ranks.
+    /// Called after a step whose results were read. What it throws ends the training on all ranks.
     /// Collective in the group.
     virtual void after_reading(Trainer& trainer, std::int64_t steps_done) = 0;
 };
@@ -83,8 +83,8 @@ public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
             comm::Communicator& group);
 
-    /// One pass over `source`, or behind restore() the rest of one. Every run.audit_steps steps,
-    /// after `listener` was told of the last, the ranks compare their replicas: all throw
+    /// Makes one pass over `source`, or after restore() the rest of one. Every run.audit_steps
+    /// steps, after `listener` was told of the last, the ranks compare their replicas: all throw
     /// ReplicaDivergence when they differ. When a rank's source fails, all ranks leave after the
     /// same step, the next whose results are read, and throw that failure. Numbers that are not
     /// finite make the ranks compare their replicas, too, and then throw Error(internal) on all:
@@ -98,16 +98,16 @@ public:
     /// Throws on all ranks, as train_epoch does, where parameters are not finite or replicas
     /// differ. Collective.
     void examine();
-    /// Of the arrays that save() puts for parameters, the optimizer's states and statistics.
+    /// Bytes of the arrays that save() puts for parameters, optimizer states and statistics.
     std::size_t saved_bytes();
     /// Between two steps: what this rank holds of the training, in host memory. Parameters and the
     /// optimizer's states are in that of the first of the ranks that train the same ones alone.
     /// Waits for the device.
     void save(Snapshot& to);
-    /// Before the first step: goes on behind the step at which all ranks have save()d, with
-    /// train_epoch of position().epoch and a source that begins behind position().steps batches.
-    /// Throws Error(data) naming the array that does not fit; what was put back by then is undone
-    /// by another restore(). To be followed by share_parameters().
+    /// Call it before the first step. Continues after the step at which all ranks called save(),
+    /// with train_epoch of position().epoch and a source that begins after position().steps
+    /// batches. Throws Error(data) naming the array that does not fit; what was put back by then is
+    /// undone by another restore(). To be followed by share_parameters().
     void restore(const Snapshot& from);
     /// Gives the ranks that train the same parameters those, and the states, that the first of them
     /// has. Collective.
@@ -156,7 +156,7 @@ private:
     void read_results();
     std::vector<std::span<float>> shared_values();
     LostParameters lost_parameters();
-    void give_up(const Error& error);
+    void announce_failure(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(const std::string& when);
 
@@ -179,7 +179,7 @@ private:
     StepCallback* between_;
     std::string where_;
     Epoch epoch_;
-    bool goes_on_ = false;  // with epoch_, which another program has begun
+    bool is_resumed_ = false;  // with epoch_, which another program has begun
 };
 
 }  // namespace hpcai::training

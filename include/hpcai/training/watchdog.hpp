@@ -22,14 +22,14 @@ public:
     /// and what the first took; until then `first_step`.
     StepTimeout(double first_step, double steps) : first_step_(first_step), steps_(steps) {}
 
-    /// Until the next one.
+    /// The time limit of the next step.
     double seconds() const;
     void step_took(double seconds);
     double longest_seconds() const { return std::max(first_.value_or(0), longest_.value_or(0)); }
 
 private:
     double first_step_, steps_;
-    std::optional<double> first_, longest_;  // took; longest_: of those behind the first
+    std::optional<double> first_, longest_;  // took; longest_: of those after the first
 };
 
 struct WatchdogSettings {
@@ -37,8 +37,8 @@ struct WatchdogSettings {
     double grace_seconds = 30;  // of the thread that is watched, to call end()
     // In the watchdog's thread; with the reason, such as "no step was done for 60 s". Throws not.
     std::function<void(const std::string&)> on_expiry;
-    // Likewise, behind the grace, from time to time: whether the process, which is of use to
-    // nobody, may end with ExitCode::watchdog. None: it may.
+    // Called likewise from time to time after the grace. Returns whether the process, which is of
+    // no more use, may end with ExitCode::watchdog. May be null: it may end.
     std::function<bool()> may_end = {};
     std::string who = "a rank";  // that takes the steps, for the last words of its process
 };
@@ -55,11 +55,11 @@ public:
     void begin();
     /// Throws Error(watchdog) when it came too late.
     void step_done();
-    /// From now on the next step may take so much longer, for what is no step. Below 0: there is no
-    /// limit until the next step_done or go_on.
+    /// Extends the limit of the next step for work that is no step. Below 0 there is no limit until
+    /// the next step_done or resume.
     void allow(double seconds);
-    /// As if a step had just been done, which is none that it learns from.
-    void go_on();
+    /// Restarts the limit as step_done does, without learning from the time of a step.
+    void resume();
     /// Watches no more; the process does not end by it either.
     void end();
 
@@ -73,7 +73,7 @@ private:
 
     void watch();
     void restart_locked();
-    void give_up(std::unique_lock<std::mutex>& lock);
+    void expire(std::unique_lock<std::mutex>& lock);
     void leave_out_suspension_locked();
     bool is_unnoticed_locked() const { return !is_over_ && guard_; }
 

@@ -21,8 +21,9 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Likewise for a training's start: the weights of a classifier, which has the backbone's names
+/// Reads the weights for a training's start. Those of a classifier, which has the backbone's names
 /// without "backbone.body.", fill a detector's backbone; the rest of the detector stays as it is.
+/// Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
 

@@ -82,7 +82,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
         const double waited = std::chrono::duration<double>(now - begin).count();
         if (is_silent && waited > kSilentShareOfWait * limits_.wait_seconds) {
             is_silent = false;
-            tell_of_wait(waited);
+            log_wait(waited);
         }
         if (waited > limits_.wait_seconds) {
             fail(Error(ExitCode::watchdog,
@@ -93,7 +93,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
 }
 
 /// The first rank or, should that be the one that is missing, the last.
-void Channel::tell_of_wait(double seconds) const {
+void Channel::log_wait(double seconds) const {
     if (rank_ != 0 && rank_ != size_ - 1) return;
     std::cerr << fmt::format(
         "hpcai500: rank {} of {} that act together has waited {:.0f} s for the others; it gives up "

@@ -53,7 +53,7 @@ public:
     /// True once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
     void wait(std::span<MPI_Request> requests);
-    /// As wait(), for whatever `is_done` tests.
+    /// Waits until `is_done`, as wait() does.
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
@@ -69,7 +69,7 @@ private:
 
     void look_myself();
     [[noreturn]] void fail(const Error& failure);
-    void tell_of_wait(double seconds) const;
+    void log_wait(double seconds) const;
 
     MPI_Comm handle_;
     WorldLimits limits_;

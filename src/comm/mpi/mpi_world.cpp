@@ -25,15 +25,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kEndGameTag = 1;
+constexpr int kAgreementTag = 1;
 constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
 constexpr double kShareWhereLost = 0.1;  // of finalize_seconds: nobody waits for one that is gone
-constexpr double kSilentShareOfPatience =
-    1.0 / 60;  // of the patience with silent groups: 10 s of 10 min
-constexpr double kSilentShareOfStop = 1.0 / 6;  // likewise, where groups have stopped
+constexpr double kSilentShareOfGrace = 1.0 / 60;  // of the grace with silent groups: 10 s of 10 min
+constexpr double kSilentShareOfStop = 1.0 / 6;    // likewise, where groups have stopped
 
 double seconds_now() {
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -73,11 +72,11 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
     return nodes;
 }
 
-void tell_of_vote(const GroupStatus& mine, double patience_seconds) {
+void log_wait_for_groups(const GroupStatus& mine, double grace_seconds) {
     std::cerr << fmt::format(
         "group {} has {} and waits for the others; one that says nothing is given up {:.0f} s "
         "after the last that {}\n",
-        mine.group, mine.has_stopped() ? "stopped" : "ended", patience_seconds,
+        mine.group, mine.has_stopped() ? "stopped" : "ended", grace_seconds,
         mine.has_stopped() ? "stopped" : "finished");
 }
 
@@ -109,9 +108,10 @@ struct MpiWorld::Outbox {
         });
     }
 
-    void send_out(MembershipAgreement& game, std::span<const int> leader_world_ranks, int tag) {
+    void send_out(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
+                  int tag) {
         Bytes result;  // one for all: with many groups copies would fill the memory
-        for (const auto& [to_group, message] : game.take_outgoing()) {
+        for (const auto& [to_group, message] : agreement.take_outgoing()) {
             const bool shared =
                 message.kind == MembershipAgreementKind::result && message.statuses.empty();
             Bytes bytes = shared ? result : nullptr;
@@ -218,33 +218,33 @@ StartUp MpiWorld::start_up() {
 AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
                                          std::span<const int> leader_world_ranks,
                                          const MembershipAgreementDeadlines& deadlines) {
-    MembershipAgreement game(mine, static_cast<int>(leader_world_ranks.size()), deadlines,
-                             seconds_now());
-    const int tag = tag_of(kEndGameTag);
-    outbox_->send_out(game, leader_world_ranks, tag);
+    MembershipAgreement agreement(mine, static_cast<int>(leader_world_ranks.size()), deadlines,
+                                  seconds_now());
+    const int tag = tag_of(kAgreementTag);
+    outbox_->send_out(agreement, leader_world_ranks, tag);
     const double begin = seconds_now();
     const bool has_stopped = mine.has_stopped();
-    const double patience = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
-    const double silence = patience * (has_stopped ? kSilentShareOfStop : kSilentShareOfPatience);
+    const double grace = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
+    const double silence = grace * (has_stopped ? kSilentShareOfStop : kSilentShareOfGrace);
     bool is_silent = mine.group > 1;  // one leader tells, or should that be gone, another
-    while (!game.decided()) {
+    while (!agreement.decided()) {
         if (!is_silent && seconds_now() - begin > silence) {
             is_silent = true;
-            tell_of_vote(mine, patience);
+            log_wait_for_groups(mine, grace);
         }
         bool idle = true;
         while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
-            game.receive(AgreementMessage::from_bytes(*bytes), seconds_now());
+            agreement.receive(AgreementMessage::from_bytes(*bytes), seconds_now());
             idle = false;
         }
-        game.advance(seconds_now());
-        outbox_->send_out(game, leader_world_ranks, tag);
+        agreement.advance(seconds_now());
+        outbox_->send_out(agreement, leader_world_ranks, tag);
         outbox_->remove_sent();
-        if (idle && !game.decided()) std::this_thread::sleep_for(kPollInterval);
+        if (idle && !agreement.decided()) std::this_thread::sleep_for(kPollInterval);
     }
-    AgreedMembers agreed{game.decision(), nullptr};
+    AgreedMembers agreed{agreement.decision(), nullptr};
     others_may_work_ = agreed.decision.anyone_absent();
-    // Who has stopped a run may end it soon.
+    // The scheduler that stopped a run may end it soon.
     is_somebody_lost_ = agreed.decision.anyone_lost() ||
                         (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
     if (agreed.decision.votes(mine.group)) {
@@ -259,13 +259,13 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
     return agreed;
 }
 
-void MpiWorld::tell_of_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
+void MpiWorld::announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks) {
     ensure(lost.state == GroupState::lost, "group {} is not lost", lost.group);
     const AgreementMessage message{MembershipAgreementKind::status, lost.group, 0, {lost}, {}};
     const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
-        outbox_->send(bytes, leader_world_ranks[group], tag_of(kEndGameTag));
+        outbox_->send(bytes, leader_world_ranks[group], tag_of(kAgreementTag));
     }
 }
 
@@ -301,7 +301,7 @@ bool MpiWorld::exit_would_end_others() const {
     return exit_ends_other_ranks([](const char* name) { return std::getenv(name); });
 }
 
-double MpiWorld::patience_seconds() const {
+double MpiWorld::grace_seconds() const {
     return exit_would_end_others() ? limits_.longest_seconds : limits_.wait_seconds;
 }
 

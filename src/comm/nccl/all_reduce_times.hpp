@@ -31,14 +31,14 @@ private:
 /// recorded, it leaves out.
 class AllReduceTimes {
 public:
-    /// Around each sum, on the stream that makes it, behind what it waits for.
+    /// Call them around each sum, on the stream that makes it, after what it waits for.
     void begin_sum(cudaStream_t sums) { begin(under_way_, sums); }
     void end_sum(cudaStream_t sums) { end(under_way_, sums); }
-    /// Around each wait for sums, on the stream that waits.
+    /// Call them around each wait for sums, on the stream that waits.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
-    /// Of the run that was last; to be called when it is over. None where nothing was recorded.
+    /// Returns the times of the last run, once it is over; none if nothing was recorded.
     std::optional<SumSeconds> last_run() const;
 
 private:

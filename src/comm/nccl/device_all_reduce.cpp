@@ -53,7 +53,10 @@ DeviceAllReduce::DeviceAllReduce(const AllReduceOptions& options, int rank, int 
 
 void DeviceAllReduce::prepare(std::span<float> device_values) {
     ensure(!has_begun_, "a sum is prepared after the first has begun");
-    Sum sum{device_values, make_sum_program(options_, rank_, device_values.size()), nullptr, {}};
+    Sum sum{device_values,
+            make_all_reduce_schedule(options_, rank_, device_values.size()),
+            nullptr,
+            {}};
     sum.sent = bytes_of(sum.program, options_.node_of_rank, rank_);
     if (options_.format == WireFormat::int8) {
         sum.residual = device_.allocate(device_values.size_bytes());

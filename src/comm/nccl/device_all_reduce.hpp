@@ -24,7 +24,7 @@ namespace hpcai::comm {
 /// `device` outlives it, and its memory what has been enqueued. Throws as NcclGroup and Device do.
 class DeviceAllReduce {
 public:
-    /// Of a group of so many ranks.
+    /// `rank` is this one of the `size` ranks of the group.
     DeviceAllReduce(const AllReduceOptions& options, int rank, int size, device::Device& device);
 
     /// Once for the values of each sum, before the first is enqueued.
@@ -43,7 +43,7 @@ public:
     /// After a step's sums, or a recording with them, in the order of `stream`.
     void end_step(cudaStream_t stream);
 
-    /// As ErrorFeedback has them, of what was prepared.
+    /// Have the contracts of ErrorFeedback, for values that were prepared.
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 

@@ -27,7 +27,7 @@ struct DeviceMessages {
 void check_cuda(cudaError_t status, const char* what);
 void check_nccl(ncclResult_t status, const char* what);
 
-/// Returns whether the work behind a query's `status` is done. Throws as check_cuda.
+/// Returns whether the work that a query with `status` asked for is done. Throws as check_cuda.
 bool is_done(cudaError_t status, const char* what);
 bool is_being_recorded(cudaStream_t stream, const char* what);
 

@@ -113,7 +113,7 @@ public:
         return own_sums_ ? std::optional(own_sums_->sent()) : std::nullopt;
     }
     std::optional<SumSeconds> recorded_seconds() const override { return times_.last_run(); }
-    void give_up() noexcept override { nccl_.abort(); }
+    void abort() noexcept override { nccl_.abort(); }
     std::vector<float> residual_of(std::span<float> device_values) override {
         check();
         return own_sums_ ? own_sums_->residual_of(device_values) : std::vector<float>{};

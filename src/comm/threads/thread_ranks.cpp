@@ -28,7 +28,7 @@ public:
     int size() const { return static_cast<int>(posted_.size()); }
 
     /// Shows `mine` to all, waits for theirs, calls `read` and waits until all have returned from
-    /// it: buffers may change behind that alone.
+    /// it. Only then may buffers change.
     template <typename Read>
     void meet(int rank, Bytes mine, const Read& read) {
         posted_[rank] = mine;
