@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <hpcai/base/error.hpp>
@@ -211,15 +212,8 @@ private:
 }  // namespace
 
 std::string_view name_of(AllReduceAlgorithm algorithm) {
-    switch (algorithm) {
-        case AllReduceAlgorithm::all_reduce:
-            return "all_reduce";
-        case AllReduceAlgorithm::torus_2d:
-            return "torus_2d";
-        case AllReduceAlgorithm::hierarchical:
-            return "hierarchical";
-    }
-    return "";
+    constexpr std::array kNames{"all_reduce", "torus_2d", "hierarchical"};
+    return kNames.at(static_cast<std::size_t>(algorithm));
 }
 
 int columns_of_torus(std::optional<int> wanted, int ranks) {

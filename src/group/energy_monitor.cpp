@@ -17,10 +17,6 @@ constexpr const char* kSysfs = "/sys";
 constexpr double kCounterIntervalSeconds = 1;
 constexpr double kCounterTimeoutSeconds = 60;
 
-const std::string& host_of(const context::RunContext& context) {
-    return context.host();
-}
-
 bool is_first_of_group_on_node(const context::RunContext& context) {
     for (int rank = 0; rank < context.place.group_rank; ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
@@ -67,7 +63,7 @@ EnergyMonitor::EnergyMonitor(const context::RunContext& context,
                              const std::vector<meters::Counter>& counters)
     : context_(context), begin_utc_seconds_(meters::UtcClock().seconds()) {
     if (counters.empty()) return;
-    sampler_.emplace(meters::CounterLog(host_of(context), counters), kCounterIntervalSeconds);
+    sampler_.emplace(meters::CounterLog(context.host(), counters), kCounterIntervalSeconds);
 }
 
 std::vector<CounterRecord> EnergyMonitor::finish() {
@@ -77,7 +73,7 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     for (const meters::Counter& now : interfaces_of_node()) {
         if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;
         records.push_back(
-            {host_of(context_), now.name, now.unit, "it was not there when training began", {}});
+            {context_.host(), now.name, now.unit, "it was not there when training began", {}});
     }
     return records;
 }
@@ -90,7 +86,7 @@ std::vector<CounterRecord> EnergyMonitor::gather(comm::Communicator& group,
     const std::vector<GroupResult> others = gather_results(group, carrier);
     if (group.rank() != 0) return {};
     std::vector<CounterRecord> all{
-        verification::steps_counter(host_of(context_), begin_utc_seconds_, record)};
+        verification::steps_counter(context_.host(), begin_utc_seconds_, record)};
     std::ranges::copy(mine, std::back_inserter(all));
     for (const GroupResult& other : others) {
         std::ranges::copy(other.counters, std::back_inserter(all));

@@ -103,14 +103,6 @@ void GroupWatch::pause(const char* name, double seconds) {
     watchdog_.allow(seconds);
 }
 
-void GroupWatch::resume() {
-    watchdog_.resume();
-}
-
-void GroupWatch::end() {
-    watchdog_.end();
-}
-
 void GroupWatch::look() {
     watchdog_.check();
     if (since_look_.seconds() < kFlightIntervalSeconds) return;

@@ -52,9 +52,9 @@ public:
     /// without limit.
     void pause(const char* name, double seconds);
     /// Ends that phase.
-    void resume();
+    void resume() { watchdog_.resume(); }
     /// Ends the last step.
-    void end();
+    void end() { watchdog_.end(); }
 
     /// The time limit of a checkpoint.
     double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }

@@ -103,10 +103,6 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
 ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
-void ReplicaAudit::after_step(std::int64_t step) {
-    if (is_due(step)) now(step);
-}
-
 std::uint64_t ReplicaAudit::hash_of_states() {
     std::uint64_t hash = 0;
     for (int state = 0; state < store_.states(); ++state) {

@@ -124,8 +124,4 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
     step_seconds_.assign(seconds.begin(), seconds.end());
 }
 
-graph::Observer* StepLog::kernels() {
-    return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr;
-}
-
 }  // namespace hpcai::training

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <fmt/core.h>
 
 #include <hpcai/training/step_trace.hpp>
 
 namespace hpcai::training {
-
-StepTrace::StepTrace(std::function<double()> now, std::int64_t steps)
-    : now_(std::move(now)), steps_(steps) {}
 
 void StepTrace::after(const graph::Step& step) {
     if (!is_on_) return;

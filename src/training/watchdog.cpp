@@ -53,10 +53,6 @@ void Watchdog::restart_locked() {
     if (is_nearer) wake_.notify_all();
 }
 
-void Watchdog::begin() {
-    resume();
-}
-
 void Watchdog::resume() {
     check();
     const std::lock_guard lock(mutex_);

@@ -72,7 +72,9 @@ public:
 
     /// Compares parameters and optimizer state when that is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks. Collective.
-    void after_step(std::int64_t step);
+    void after_step(std::int64_t step) {
+        if (is_due(step)) now(step);
+    }
 
     /// The same whether it is due or not. A rank may leave out what it holds (`compares`) if all of
     /// its slice do; an audit that compares nothing is none.

@@ -60,7 +60,7 @@ public:
     double now() const { return options_.now(); }
     bool is_asynchronous() const { return is_asynchronous_; }
     /// Sees the kernels of the step; null while it is not to be traced.
-    graph::Observer* kernels();
+    graph::Observer* kernels() { return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr; }
     const StepTrace& trace() const { return trace_; }
 
     /// In order, those that have ended.

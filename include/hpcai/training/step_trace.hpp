@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hpcai/graph/network.hpp>
@@ -19,7 +20,8 @@ public:
     /// The first steps get memory and plans.
     static constexpr std::int64_t kFirstStep = 3;
 
-    StepTrace(std::function<double()> now, std::int64_t steps);
+    StepTrace(std::function<double()> now, std::int64_t steps)
+        : now_(std::move(now)), steps_(steps) {}
 
     bool has(std::int64_t step) const { return step >= kFirstStep && step < kFirstStep + steps_; }
     /// Whether what comes is part of a step to be traced; nothing else is written down.

@@ -52,7 +52,7 @@ public:
     Watchdog& operator=(const Watchdog&) = delete;
 
     /// The first step begins.
-    void begin();
+    void begin() { resume(); }
     /// Throws Error(watchdog) when it came too late.
     void step_done();
     /// Extends the limit of the next step for work that is no step. Below 0 there is no limit until

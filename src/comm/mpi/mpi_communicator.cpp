@@ -247,11 +247,6 @@ std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoin
     return std::make_unique<MpiRequest>(channel_, std::move(requests));
 }
 
-void MpiCommunicator::wait_until(const std::function<bool()>& is_done) {
-    channel_->check_usable();
-    channel_->wait_until(is_done);
-}
-
 void MpiCommunicator::barrier() {
     channel_->check_usable();
     Requests requests(1, MPI_REQUEST_NULL);
@@ -264,23 +259,6 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
     MPI_Comm part = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(channel_->handle(), color, key, &part), "MPI_Comm_split");
     return std::make_unique<MpiCommunicator>(part, channel_->limits(), channel_->kept());
-}
-
-void MpiCommunicator::announce_failure(const Error& failure) noexcept {
-    channel_->announce_failure(failure);
-}
-
-void MpiCommunicator::look_for_failure() {
-    channel_->check_usable();
-    channel_->look_for_failure();
-}
-
-void MpiCommunicator::while_waiting(std::function<void()> look) {
-    channel_->while_waiting(std::move(look));
-}
-
-void MpiCommunicator::keep(std::shared_ptr<const void> buffer) {
-    channel_->kept()->keep(std::move(buffer));
 }
 
 }  // namespace hpcai::comm

@@ -32,13 +32,25 @@ public:
     void receive(std::span<std::byte> bytes, int source, int tag) override;
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                             std::span<const Incoming> receives, int tag) override;
-    void wait_until(const std::function<bool()>& is_done) override;
+    void wait_until(const std::function<bool()>& is_done) override {
+        channel_->check_usable();
+        channel_->wait_until(is_done);
+    }
     void barrier() override;
     std::unique_ptr<Communicator> split(int color, int key) override;
-    void announce_failure(const Error& failure) noexcept override;
-    void look_for_failure() override;
-    void while_waiting(std::function<void()> look) override;
-    void keep(std::shared_ptr<const void> buffer) override;
+    void announce_failure(const Error& failure) noexcept override {
+        channel_->announce_failure(failure);
+    }
+    void look_for_failure() override {
+        channel_->check_usable();
+        channel_->look_for_failure();
+    }
+    void while_waiting(std::function<void()> look) override {
+        channel_->while_waiting(std::move(look));
+    }
+    void keep(std::shared_ptr<const void> buffer) override {
+        channel_->kept()->keep(std::move(buffer));
+    }
 
 private:
     std::shared_ptr<Channel> channel_;
