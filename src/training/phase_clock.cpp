@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
 #include <hpcai/training/phase_clock.hpp>
 
@@ -11,9 +10,6 @@ const char* name_of(Phase phase) {
                                        "communication", "optimizer", "other"};
     return kNames.at(static_cast<std::size_t>(phase));
 }
-
-PhaseClock::PhaseClock(std::function<double()> now, std::function<double()> communication)
-    : now_(std::move(now)), communication_(std::move(communication)) {}
 
 void PhaseClock::begin(double now) {
     seconds_.fill(0);

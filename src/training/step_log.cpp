@@ -19,7 +19,7 @@ StepLog::StepLog(StepLogOptions options, device::Device& device)
     : options_(std::move(options)),
       device_(device),
       is_asynchronous_(device.records()),
-      clock_(options_.now, [this] { return communication_(); }),
+      clock_([this] { return communication_(); }),
       trace_(options_.now, options_.trace_steps) {}
 
 void StepLog::reserve(std::int64_t steps) {

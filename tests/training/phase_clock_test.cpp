@@ -17,21 +17,21 @@ protected:
     }
 
     double now_ = 100, communication_ = 7;
-    PhaseClock clock_{[this] { return now_; }, [this] { return communication_; }};
+    PhaseClock clock_{[this] { return communication_; }};
 };
 
 TEST_F(Phases, AddUpToTheStep) {
-    clock_.begin();
+    clock_.begin(now_);
     spend(1);  // other
-    clock_.enter(Phase::input_wait);
+    clock_.enter(Phase::input_wait, now_);
     spend(2);
-    clock_.enter(Phase::forward);
+    clock_.enter(Phase::forward, now_);
     spend(4);
-    clock_.enter(Phase::backward);
+    clock_.enter(Phase::backward, now_);
     spend(8);
-    clock_.enter(Phase::optimizer);
+    clock_.enter(Phase::optimizer, now_);
     spend(16);
-    const PhaseSeconds step = clock_.end();
+    const PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.other, 1);
     EXPECT_EQ(step.input_wait, 2);
     EXPECT_EQ(step.forward, 4);
@@ -41,43 +41,43 @@ TEST_F(Phases, AddUpToTheStep) {
 }
 
 TEST_F(Phases, AreWithoutTheCommunicationInside) {
-    clock_.begin();
-    clock_.enter(Phase::backward);
+    clock_.begin(now_);
+    clock_.enter(Phase::backward, now_);
     spend(8, 3);
-    clock_.enter(Phase::communication);
+    clock_.enter(Phase::communication, now_);
     spend(4, 4);
-    clock_.enter(Phase::communication);
+    clock_.enter(Phase::communication, now_);
     spend(2);  // what only the phase measures
-    const PhaseSeconds step = clock_.end();
+    const PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.backward, 5);
     EXPECT_EQ(step.communication, 3 + 4 + 2);
     EXPECT_EQ(step.forward + step.optimizer + step.other + step.input_wait, 0);
 }
 
 TEST_F(Phases, AreEnteredAgainByEachMicroBatch) {
-    clock_.begin();
+    clock_.begin(now_);
     for (const double seconds : {1, 2}) {
-        clock_.enter(Phase::forward);
+        clock_.enter(Phase::forward, now_);
         spend(seconds);
-        clock_.enter(Phase::backward);
+        clock_.enter(Phase::backward, now_);
         spend(10 * seconds);
     }
-    const PhaseSeconds step = clock_.end();
+    const PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.forward, 3);
     EXPECT_EQ(step.backward, 30);
     EXPECT_EQ(clock_.readings(), 6);
 }
 
 TEST_F(Phases, ForgetTheStepBeforeAndThePauseBehindIt) {
-    clock_.begin();
-    clock_.enter(Phase::forward);
+    clock_.begin(now_);
+    clock_.enter(Phase::forward, now_);
     spend(5, 1);
-    clock_.end();
+    clock_.end(now_);
     spend(1000, 10);
-    clock_.begin();
-    clock_.enter(Phase::forward);
+    clock_.begin(now_);
+    clock_.enter(Phase::forward, now_);
     spend(2);
-    const PhaseSeconds step = clock_.end();
+    const PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.forward, 2);
     EXPECT_EQ(step.communication, 0);
     EXPECT_EQ(step.other, 0);
@@ -85,10 +85,10 @@ TEST_F(Phases, ForgetTheStepBeforeAndThePauseBehindIt) {
 
 // Two clocks that are read one after the other.
 TEST_F(Phases, AreNeverNegative) {
-    clock_.begin();
-    clock_.enter(Phase::backward);
+    clock_.begin(now_);
+    clock_.enter(Phase::backward, now_);
     spend(1, 1.0000001);
-    PhaseSeconds step = clock_.end();
+    PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.backward, 0);
     EXPECT_EQ(step.communication, 1);
 }

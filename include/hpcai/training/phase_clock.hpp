@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include <hpcai/records/step_record.hpp>
 
@@ -15,20 +16,18 @@ enum class Phase { input_wait, forward, backward, communication, optimizer, othe
 const char* name_of(Phase phase);
 
 /// Divides the time of a step among its phases, of which one lasts until the next is entered. What
-/// is spent in communication counts as that, whatever the phase. Costs one reading of both a phase.
+/// is spent in communication counts as that, whatever the phase. Reads both clocks once in a phase.
 class PhaseClock {
 public:
-    /// `now`: seconds on a clock that never steps back. `communication`: seconds that were spent
-    /// in communication so far, by that clock.
-    PhaseClock(std::function<double()> now, std::function<double()> communication);
+    /// `communication` returns the seconds that were spent in communication so far. All `now` are
+    /// seconds on a clock that never steps back.
+    explicit PhaseClock(std::function<double()> communication)
+        : communication_(std::move(communication)) {}
 
-    /// A step begins, with the phase `other`.
-    void begin() { begin(now_()); }
+    /// Begins a step with the phase `other`.
     void begin(double now);
-    void enter(Phase phase) { enter(phase, now_()); }
     void enter(Phase phase, double now);
-    /// Ends the step: its phases add up to the time since begin().
-    PhaseSeconds end() { return end(now_()); }
+    /// Ends the step. Its phases add up to the time since begin().
     PhaseSeconds end(double now);
 
     Phase phase() const { return phase_; }
@@ -39,7 +38,7 @@ public:
 private:
     double& seconds(Phase phase) { return seconds_[static_cast<std::size_t>(phase)]; }
 
-    std::function<double()> now_, communication_;
+    std::function<double()> communication_;
     Phase phase_ = Phase::other;
     double last_ = 0, last_communication_ = 0;
     std::array<double, 6> seconds_{};
