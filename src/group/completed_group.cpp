@@ -58,7 +58,7 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
     const auto directory = results::group_directory(context.output, outcome.result.record.group);
     evaluator->load(directory, outcome.predictions);
     GroupResult judged;
-    evaluator->judge(outcome.predictions.validation, judged);
+    evaluator->judge(outcome.predictions, judged);
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
             "'{}': says that its model's {} is {}, and by the test samples that are there now it "
             "is {}: they are not those of the training",

@@ -81,7 +81,7 @@ void evaluate(const GroupJob& job, GroupOutcome& outcome) {
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
-        ->judge(outcome.predictions.validation, outcome.result);
+        ->judge(outcome.predictions, outcome.result);
     end_learning_curve(context, outcome.result);
 }
 

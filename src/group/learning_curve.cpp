@@ -17,13 +17,13 @@ void evaluate_between(const BetweenEpochs& between, int epochs_done, GroupRecord
     const std::vector<float> statistics = store.read(store.statistics());
     trainer.average_statistics();
     const auto collected = model.collected(group);
-    const Evaluation evaluation = predict(context, resources, collected ? *collected : store,
-                                          resources.samples.validation, group);
+    Evaluation evaluation = predict(context, resources, collected ? *collected : store,
+                                    resources.samples.validation, group);
     store.write(statistics, store.statistics());
     if (group.rank() == 0) {
         GroupResult judged;
         workloads::make_evaluator(context.config, resources.samples)
-            ->judge(evaluation.predictions, judged);
+            ->judge({.validation = std::move(evaluation.predictions)}, judged);
         if (judged.quality.value) {
             record.quality_by_epoch.push_back(
                 {epochs_done, steps.steps().back().end_seconds, *judged.quality.value});

@@ -14,10 +14,9 @@ std::int64_t ProbabilityEvaluator::outputs_per_sample() const {
     return task_.rows_per_sample() * task_.classes;
 }
 
-void ProbabilityEvaluator::judge(const training::Predictions& predictions,
-                                 GroupResult& result) const {
-    const std::vector<std::int32_t> labels = labels_of(predictions.labels);
-    task_.judge_member({predictions.outputs, labels, task_.classes}, result);
+void ProbabilityEvaluator::judge(const MemberPredictions& member, GroupResult& result) const {
+    const std::vector<std::int32_t> labels = labels_of(member.validation.labels);
+    task_.judge_member({member.validation.outputs, labels, task_.classes}, result);
 }
 
 void ProbabilityEvaluator::store(const training::Predictions& predictions,

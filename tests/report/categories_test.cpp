@@ -38,7 +38,7 @@ TEST(Categories, AreATableOfTheSummary) {
         text.find("\ncat                           12          40       9    0.5000     0.5625"
                   "    0.7500\n"),
         std::string::npos);
-    EXPECT_NE(text.find("             0           3       0       n/a        n/a       n/a\n"),
+    EXPECT_NE(text.find("       0           3       0       n/a        n/a       n/a\n"),
               std::string::npos);
     EXPECT_NE(
         text.find("\nmean                                                    0.7500     0.6250"

@@ -215,10 +215,6 @@ constexpr Task task_of(const WorkloadConfig& workload) {
     return row_of(workload.kind).task;
 }
 
-constexpr bool detects(const WorkloadConfig& workload) {
-    return task_of(workload) == Task::detection;
-}
-
 /// Whether samples are fields of the weather; otherwise they are pictures.
 constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;

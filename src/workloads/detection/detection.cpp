@@ -24,8 +24,8 @@ public:
         return kRowsPerSample * kNumbersPerDetection;
     }
 
-    void judge(const training::Predictions& predictions, GroupResult& result) const override {
-        judge_detections(annotations_of(predictions.labels).truth, detections_of(predictions),
+    void judge(const MemberPredictions& member, GroupResult& result) const override {
+        judge_detections(annotations_of(member.validation.labels).truth, detections_of(member),
                          result);
     }
 
@@ -43,8 +43,7 @@ public:
 
     EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
-        const std::vector<evaluation::Detection> said =
-            mine.detections ? *mine.detections : detections_of(mine.validation);
+        const std::vector<evaluation::Detection> said = detections_of(mine);
         const evaluation::Member member{said, 1};
         EnsemblePredictions ensemble;
         ensemble.labels = mine.validation.labels;
@@ -92,6 +91,10 @@ private:
             }
         }
         return known;
+    }
+
+    static std::vector<evaluation::Detection> detections_of(const MemberPredictions& member) {
+        return member.detections ? *member.detections : detections_of(member.validation);
     }
 
     /// Of the samples that are scored.
