@@ -221,7 +221,9 @@ public:
         return std::make_unique<ThreadCommunicator>(team_->part(splits_++, color, ranks), before);
     }
 
-    void announce_failure(const Error& failure) noexcept override { team_->fail(failure); }
+    void announce_failure(const Error& failure) noexcept override {
+        if (size() > 1) team_->fail(failure);  // a rank alone has nobody to notify
+    }
     void look_for_failure() override { team_->look_for_failure(); }
 
 private:
