@@ -39,7 +39,7 @@ TEST(Readme, NamesEveryCommand) {
     const std::string readme = text_of(source("README.md"));
     std::string help = run({"--help"}).out;
     help.resize(help.find("\nExamples:"));
-    const Lines commands = found_in(help, "\n  ([a-z]+) ");
+    const Lines commands = found_in(help, "\n  ([a-z-]+) ");
     EXPECT_GE(commands.size(), 7U);
     for (const std::string& command : commands) {
         EXPECT_NE(readme.find("`" + command + "`"), std::string::npos) << command;

@@ -64,8 +64,8 @@ protected:
     group::GroupOutcome completed() const {
         group::GroupOutcome outcome;
         outcome.result.record.group = world().mpi.rank();
-        outcome.validation.outputs = {0.1F, 0.2F, 0.3F, 0.4F};
-        outcome.validation.labels = {3};
+        outcome.predictions.validation.outputs = {0.1F, 0.2F, 0.3F, 0.4F};
+        outcome.predictions.validation.labels = {3};
         outcome.status = comm::GroupStatus::of(world().mpi.rank(), comm::GroupState::completed);
         return outcome;
     }
@@ -160,7 +160,7 @@ TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
 TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {
     const Run run = make_run(folder_.path());
     group::GroupOutcome outcome = completed();
-    if (world().mpi.rank() == 0) outcome.validation.labels.clear();  // the root cannot count
+    if (world().mpi.rank() == 0) outcome.predictions.validation.labels.clear();  // the root cannot count
     const ExitCode code = finish(run, outcome);
     EXPECT_LT(seconds_, 15) << "the wait for a rank that never comes would be 30 s";
     if (world().mpi.rank() == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "all_reduce_times.hpp"
 
-#include "nccl_group.hpp"
+#include "cuda_status.hpp"
 
 namespace hpcai::comm {
 

@@ -42,30 +42,12 @@ ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
 
 }  // namespace
 
-void check_cuda(cudaError_t status, const char* what) {
-    if (status != cudaSuccess) cudaGetLastError();  // or the next kernel's launch would report it
-    ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
-           cudaGetErrorName(status));
-}
-
 void check_nccl(ncclResult_t status, const char* what) {
     if (status == ncclSuccess) return;
     const std::string_view details = ncclGetLastError(nullptr);
     throw Error(ExitCode::internal,
                 fmt::format("{}: NCCL says {}{}{}", what, ncclGetErrorString(status),
                             details.empty() ? "" : "; ", details));
-}
-
-bool is_done(cudaError_t status, const char* what) {
-    if (status != cudaErrorNotReady) check_cuda(status, what);
-    if (status == cudaErrorNotReady) cudaGetLastError();  // or the next launch reports it
-    return status == cudaSuccess;
-}
-
-bool is_being_recorded(cudaStream_t stream, const char* what) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check_cuda(cudaStreamIsCapturing(stream, &status), what);
-    return status == cudaStreamCaptureStatusActive;
 }
 
 NcclGroup::NcclGroup(const NcclReducerOptions& options)

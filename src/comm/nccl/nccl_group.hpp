@@ -13,6 +13,8 @@
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>
 
+#include "cuda_status.hpp"
+
 namespace hpcai::comm {
 
 /// Messages that are under way together, from and to one buffer in device memory.
@@ -22,14 +24,8 @@ struct DeviceMessages {
     std::byte* wire = nullptr;
 };
 
-/// Throw Error(internal) with what was done and the library's own words, unless `status` says
-/// success.
-void check_cuda(cudaError_t status, const char* what);
+/// Throws Error(internal) with what was done and the error of NCCL, unless `status` is ncclSuccess.
 void check_nccl(ncclResult_t status, const char* what);
-
-/// Returns whether the work that a query with `status` asked for is done. Throws as check_cuda.
-bool is_done(cudaError_t status, const char* what);
-bool is_being_recorded(cudaStream_t stream, const char* what);
 
 /// Owns an NCCL communicator whose calls never block: this class waits for them, with a deadline
 /// and an eye on failures that the ranks announce. What makes a wait end in a throw also aborts the

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace hpcai::comm {
+
+/// Throws Error(internal) with what was done and the error of CUDA, unless `status` is cudaSuccess.
+void check_cuda(cudaError_t status, const char* what);
+
+/// Returns whether the work that a query with `status` asked for is done. Throws as check_cuda.
+bool is_done(cudaError_t status, const char* what);
+
+/// Returns whether a CUDA graph is being recorded from `stream`. Throws as check_cuda.
+bool is_being_recorded(cudaStream_t stream, const char* what);
+
+}  // namespace hpcai::comm
