@@ -17,7 +17,7 @@ This file is made by `scripts/make_commands.py build/release/hpcai500 > docs/COM
 * Every command has `--help`. The exit codes are in [RESULT_FORMAT](RESULT_FORMAT.md#exit-codes).
 """
 HELP_OPTION = re.compile(r"^ +-h,--help .*\n", re.MULTILINE)
-COMMAND_LINE = re.compile(r"^  ([a-z-]+) ", re.MULTILINE)
+COMMAND_LINE = re.compile(r"^  ([a-z][a-z-]*) ", re.MULTILINE)
 
 
 def help_of(program, words):

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 #include "path_below.hpp"
-#include "read_at_one_rank.hpp"
 
 namespace hpcai::data {
 
@@ -139,10 +141,13 @@ SampleIndex read_index(const fs::path& file) {
 
 SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
     if (communicator.size() == 1) return load_samples(path);
-    const std::string text = read_at_one_rank(communicator, [&] {
+    std::string text;  // of up to 100 MB, so it is sent as it is
+    comm::collective_try(communicator, [&] {
+        if (communicator.rank() != 0) return;
         const SampleIndex index = load_samples(path);
-        return to_lines(index, index.root.string());
+        text = to_lines(index, index.root.string());
     });
+    text = comm::broadcast(communicator, std::move(text));
     return from_lines(text, path.string());
 }
 

@@ -36,13 +36,14 @@ namespace hpcai::data {
 template <typename Read>
 auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
     decltype(read()) value;
+    std::vector<std::uint8_t> packed;
     comm::collective_try(ranks, [&] {
-        if (ranks.rank() == 0) value = read();
+        if (ranks.rank() != 0) return;
+        value = read();
+        // CBOR, unlike JSON's text, takes names that are no UTF-8.
+        if (ranks.size() > 1) packed = nlohmann::json::to_cbor(value);
     });
     if (ranks.size() == 1) return value;
-    // CBOR, unlike JSON's text, takes names that are no UTF-8.
-    std::vector<std::uint8_t> packed;
-    if (ranks.rank() == 0) packed = nlohmann::json::to_cbor(value);
     packed = comm::broadcast(ranks, std::move(packed));
     if (ranks.rank() != 0) nlohmann::json::from_cbor(packed).get_to(value);
     return value;

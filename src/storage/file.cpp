@@ -139,8 +139,13 @@ bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcep
 }
 
 bool try_sync(const std::filesystem::path& path) noexcept {
-    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    return descriptor.open() && (::fsync(descriptor.number()) == 0 || errno == EINVAL);
+    int error = 0;
+    {
+        const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!descriptor.open() || ::fsync(descriptor.number()) != 0) error = errno;
+    }
+    errno = error;  // closing may have changed it
+    return error == 0 || error == EINVAL;
 }
 
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes) {

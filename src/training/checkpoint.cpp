@@ -38,6 +38,8 @@ CheckpointMarker read_marker(const CheckpointPlace& place, std::int64_t step) {
     must_be("group_rank", place.group_rank, marker.group_rank);
     must_be("ranks", place.ranks, marker.ranks);
     must_be("config_sha256", place.config_sha256, marker.config_sha256);
+    require(marker.program >= 0, ExitCode::data, "'{}': program is {}; must not be negative", path,
+            marker.program);
     return marker;
 }
 

@@ -109,9 +109,12 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                   : nullptr;
     const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
     const bool has_metric = record.quality.metric.index() == workload.metric.index();
-    QualityRecord quality = has_votes && has_metric
-                                ? record.quality
-                                : workloads::no_quality(workload.metric, "no group finished");
+    QualityRecord quality =
+        has_votes && has_metric
+            ? record.quality
+            : workloads::no_quality(workload.metric,
+                                    has_votes ? "the result names the metric of another workload"
+                                              : "no group finished");
     if (has_votes) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),

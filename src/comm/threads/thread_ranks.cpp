@@ -195,6 +195,7 @@ public:
     }
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                             std::span<const Incoming> receives, int tag) override {
+        for (const Incoming& one : receives) check_peer(one.rank);
         for (const Outgoing& one : sends) send(one.bytes, one.rank, tag);
         return std::make_unique<AwaitedMessages>(team_, rank_, tag, receives);
     }
