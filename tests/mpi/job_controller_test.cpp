@@ -160,7 +160,8 @@ TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
 TEST_F(FinishedJob, AVoteThatFailsAtTheRootKeepsNoLeaderWaiting) {
     const Run run = make_run(folder_.path());
     group::GroupOutcome outcome = completed();
-    if (world().mpi.rank() == 0) outcome.predictions.validation.labels.clear();  // the root cannot count
+    if (world().mpi.rank() == 0)
+        outcome.predictions.validation.labels.clear();  // the root cannot count
     const ExitCode code = finish(run, outcome);
     EXPECT_LT(seconds_, 15) << "the wait for a rank that never comes would be 30 s";
     if (world().mpi.rank() == 0) {
