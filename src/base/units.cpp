@@ -45,10 +45,6 @@ std::string format_si(double value, std::string_view unit) {
     return fmt::format("{} {}{}", three_digits(scaled), kPrefixes[prefix], unit);
 }
 
-std::string format_flops(double flops) {
-    return std::isfinite(flops) ? fmt::format("{:.3e}", flops) : std::string(kNotAvailable);
-}
-
 std::string format_flops_human(double flops) {
     return format_si(flops, "FLOPS");
 }

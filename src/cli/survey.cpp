@@ -22,7 +22,7 @@ bool is_hdf5_name(const fs::path& path) {
 
 /// PATH, --threads, --json and --box-order.
 void add_survey_options(Command command, SurveyOptions& options) {
-    command.add_argument("PATH", options.path, "folder of class folders, or an index file");
+    command.add_argument("PATH", options.path, "folder or file of the data set");
     add_threads(command, options.threads);
     add_json_flag(command, options.json);
     add_box_order(command, options.climate);
@@ -120,7 +120,7 @@ void add_data_check_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"check",
          "Read every sample and name the damaged ones (exit 4). PATH has pictures, Pascal VOC, "
-         "COCO (*.json) or ExtremeWeather data.",
+         "COCO (*.json), ExtremeWeather data or records.",
          {"hpcai500 data check /data/imagenet/train",
           "hpcai500 data check VOCdevkit/VOC2007 --split test",
           "hpcai500 data check annotations/instances_val2017.json --pictures val2017",

@@ -122,6 +122,8 @@ constexpr std::array kRows{
     Row{config::Model::segmentation_net, segmentation_net, segmentation_net, segmentation_cells},
 };
 
+static_assert(kRows.size() == config::kModels.size());
+
 const Row& row_of(config::Model model) {
     return *std::ranges::find(kRows, model, &Row::model);
 }

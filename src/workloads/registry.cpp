@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/workloads/tasks.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -30,7 +31,10 @@ struct SetReason {
 
 const Workload& workload_of(const config::WorkloadConfig& workload) {
     static const std::array workloads{classification(), detection(), segmentation()};
-    return *std::ranges::find(workloads, task_of(workload), &Workload::task);
+    const auto found = std::ranges::find(workloads, task_of(workload), &Workload::task);
+    ensure(found != workloads.end(), "no workload for the task of '{}'",
+           row_of(workload.kind).name);
+    return *found;
 }
 
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,

@@ -9,7 +9,7 @@
 
 namespace hpcai {
 
-/// What the process tells its caller; the table is part of the user interface (README.md).
+/// The exit code of the process, part of the user interface (docs/RESULT_FORMAT.md).
 enum class ExitCode : int {
     ok = 0,
     internal = 1,

@@ -14,9 +14,6 @@ std::string format_bytes(std::uint64_t bytes);
 /// Decimal prefixes, three significant digits, from n (1e-9) to E (1e18): "1.23 TFLOPS".
 std::string format_si(double value, std::string_view unit);
 
-/// FLOPS for tools that parse: "1.234e+12".
-std::string format_flops(double flops);
-
 /// FLOPS for people: "1.23 TFLOPS".
 std::string format_flops_human(double flops);
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-/// The kinds of workloads and the models, a row each: names, and what goes together. Configuration,
-/// models and workloads all read these tables.
+/// The kinds of workloads and the models, a row each: names, and what goes together. Configuration
+/// and workloads read these tables.
 namespace hpcai::config {
 
 /// What a model says of a sample: its class, the boxes in it, or the class of each of its cells.

@@ -100,9 +100,9 @@ struct PlanMemoryRecord {
     double input_bytes = 0;         // prefetched batches and the cache of decoded pictures
     double exchange_bytes = 0;      // messages on their way, and what int8 has yet to send
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
-    /// Of the network that predicts: its values under way, of up to 32 samples (a detector's rank
-    /// takes no more than in training), and working copies for forward; where ranks have slices,
-    /// the whole model.
+    /// The network that predicts: its values of up to 32 samples (of a detector or a segmentation
+    /// no more than in training) and working copies for forward. Ranks with shards hold the whole
+    /// model.
     double evaluation_bytes = 0;
     double total_bytes = 0;  // while it trains or while it evaluates, whichever takes more
     double fullest_node_bytes = 0;

@@ -42,6 +42,8 @@ private:
                      QualityRecord& quality) const override {
         bootstrap_members(mine.validation, leaders, quality);
         if (!config_.bagging.out_of_bag) return;
+        if (leaders.rank() != 0)
+            quality.metric = TopAccuracyRecord{};  // which rank 0 has filled in
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (mine.out_of_bag.empty()) {
             metric.out_of_bag = nothing(
@@ -73,8 +75,11 @@ private:
                      QualityRecord& quality) override {
         const auto& as_stored = std::get<TopAccuracyRecord>(stored);
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
-        metric.out_of_bag_samples = as_stored.out_of_bag_samples;
-        if (result_.config.bagging.out_of_bag) metric.out_of_bag = as_stored.out_of_bag;
+        metric.out_of_bag_samples = 0;
+        if (result_.config.bagging.out_of_bag) {
+            metric.out_of_bag = as_stored.out_of_bag;
+            metric.out_of_bag_samples = as_stored.out_of_bag_samples;
+        }
         result_.inspector.attempt(labels_name(), [&] {
             quality.members_interval = members_interval(labels);
             return 0;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include <hpcai/config/config.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/records/run_record.hpp>
