@@ -274,15 +274,15 @@ void apply_wide(const BatchNormShape& shape, const ApplyTensors<T>& tensors, Str
 
 template <typename T>
 void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments, Stream stream) {
-    const ApplyTensors<T> tensors{static_cast<const T*>(arguments.x),
-                                  static_cast<const T*>(arguments.residual),
-                                  static_cast<T*>(arguments.y),
-                                  arguments.scale,
-                                  arguments.shift,
-                                  arguments.residual_scale,
-                                  arguments.residual_shift,
-                                  reinterpret_cast<std::uint8_t*>(arguments.mask),
-                                  arguments.relu};
+    const ApplyTensors<T> tensors{.x = static_cast<const T*>(arguments.x),
+                                  .residual = static_cast<const T*>(arguments.residual),
+                                  .y = static_cast<T*>(arguments.y),
+                                  .scale = arguments.scale,
+                                  .shift = arguments.shift,
+                                  .residual_scale = arguments.residual_scale,
+                                  .residual_shift = arguments.residual_shift,
+                                  .mask = reinterpret_cast<std::uint8_t*>(arguments.mask),
+                                  .relu = arguments.relu};
     if (!is_wide(shape)) {
         const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
         launch(apply_any_kernel<T>, grid_over(bytes, stream), shape, tensors);

@@ -304,17 +304,13 @@ void DataDuplicator::State::sum_up() {
 DataDuplicator::DataDuplicator(const config::Config& config,
                                const plan::ParallelismController& controller,
                                comm::Communicator& everyone, int threads)
-    : state_(new State{config,
-                       everyone,
-                       threads,
-                       controller.layout(),
-                       staging::place_on_node(controller, everyone.rank()),
-                       nullptr,
-                       {},
-                       nullptr,
-                       nullptr,
-                       0,
-                       {}}) {
+    : state_(new State{.config = config,
+                       .everyone = everyone,
+                       .threads = threads,
+                       .layout = controller.layout(),
+                       .place = staging::place_on_node(controller, everyone.rank()),
+                       .node = nullptr,
+                       .stage = nullptr}) {
     state_->node = everyone.split(state_->place.node, state_->place.node_rank);
 }
 

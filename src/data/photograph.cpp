@@ -182,15 +182,15 @@ ImageSize any_size(CounterStream& random, int longer) {
 
 Scene make_scene(CounterStream& random, const PhotographSet& set, int label) {
     const ImageSize size = any_size(random, set.size);
-    Scene scene{size,
-                Hills(random, 3),
-                Hills(random, 14),
-                any_color(random, between(random, 0.15F, 0.5F)),
-                any_color(random, between(random, 0.45F, 0.85F)),
-                {},
-                {between(random, -0.5F, 0.5F), between(random, -0.5F, 0.5F)},
-                between(random, 0.7F, 1.15F),
-                between(random, 0.01F, 0.05F)};
+    Scene scene{.size = size,
+                .coarse = Hills(random, 3),
+                .fine = Hills(random, 14),
+                .low = any_color(random, between(random, 0.15F, 0.5F)),
+                .high = any_color(random, between(random, 0.45F, 0.85F)),
+                .objects = {},
+                .light = {between(random, -0.5F, 0.5F), between(random, -0.5F, 0.5F)},
+                .gain = between(random, 0.7F, 1.15F),
+                .noise = between(random, 0.01F, 0.05F)};
     for (std::uint32_t n = 1 + random.below(4); n > 0; --n) {
         scene.objects.push_back(any_distractor(random, size));
     }

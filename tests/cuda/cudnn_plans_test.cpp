@@ -113,7 +113,15 @@ TEST(CudnnPlans, DoNotFuseInOtherPrecisions) {
 
 TEST(CudnnPlans, AreNamedAlikeEachTime) {
     const Context context = described_h200();
-    const ConvolutionShape shape{256, 56, 56, 64, 64, 3, 1, 1, DType::f16};
+    const ConvolutionShape shape{.images = 256,
+                                 .height = 56,
+                                 .width = 56,
+                                 .channels = 64,
+                                 .filters = 64,
+                                 .kernel = 3,
+                                 .stride = 1,
+                                 .padding = 1,
+                                 .dtype = DType::f16};
     const auto names = [&] {
         const ConvolutionPlans plans(shape, ConvolutionPass::forward, context,
                                      ConvolutionPlans::Search::all);
@@ -127,7 +135,15 @@ TEST(CudnnPlans, AreNamedAlikeEachTime) {
 }
 
 TEST(CudnnPlans, RefuseATypeThatTheyCannotComputeIn) {
-    const ConvolutionShape shape{1, 8, 8, 8, 8, 1, 1, 0, DType::u8};
+    const ConvolutionShape shape{.images = 1,
+                                 .height = 8,
+                                 .width = 8,
+                                 .channels = 8,
+                                 .filters = 8,
+                                 .kernel = 1,
+                                 .stride = 1,
+                                 .padding = 0,
+                                 .dtype = DType::u8};
     EXPECT_NE(refusal(shape, ConvolutionPass::forward, described_h200()), "");
 }
 

@@ -82,7 +82,15 @@ TEST(PlannedLinear, HasRoomForTheFp32ResultBeforeItsRelu) {
 
 TEST(ChosenPlan, IsTheOneThatIsKnown) {
     Context context = described_h200();
-    const ConvolutionShape shape{64, 14, 14, 256, 256, 3, 1, 1, DType::f16};
+    const ConvolutionShape shape{.images = 64,
+                                 .height = 14,
+                                 .width = 14,
+                                 .channels = 256,
+                                 .filters = 256,
+                                 .kernel = 3,
+                                 .stride = 1,
+                                 .padding = 1,
+                                 .dtype = DType::f16};
     ConvolutionPlans plans(shape, ConvolutionPass::forward, context, ConvolutionPlans::Search::all);
     int last = plans.count() - 1;
     while (last > 0 && !plans.finalize(last)) --last;

@@ -14,16 +14,18 @@ namespace {
 
 PoolShape shape_of(DType dtype, const ops::MaxPool& op) {
     const auto output = output_shape(op);
-    return {dtype,
-            op.input[0],
-            static_cast<int>(op.input[1]),
-            static_cast<int>(op.input[2]),
-            static_cast<int>(op.input[3]),
-            static_cast<int>(output[1]),
-            static_cast<int>(output[2]),
-            static_cast<int>(op.kernel),
-            static_cast<int>(op.stride),
-            static_cast<int>(op.padding)};
+    return {
+        .dtype = dtype,
+        .images = op.input[0],
+        .height = static_cast<int>(op.input[1]),
+        .width = static_cast<int>(op.input[2]),
+        .channels = static_cast<int>(op.input[3]),
+        .output_height = static_cast<int>(output[1]),
+        .output_width = static_cast<int>(output[2]),
+        .kernel = static_cast<int>(op.kernel),
+        .stride = static_cast<int>(op.stride),
+        .padding = static_cast<int>(op.padding),
+    };
 }
 
 // Input, kernel, stride, padding. Whole vectors of channels and none, windows that share pixels,

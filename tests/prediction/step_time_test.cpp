@@ -140,8 +140,17 @@ TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
     config.workload.image_size = 64;
     EstimateRequest request = measured(2);
     const auto rate = [&](const char* kind, const char* pass) {
-        request.roofline->operations.push_back(
-            {"x", kind, "fp32", pass, "", true, 1, 1, 1, {1e-11, ""}, {1e11, ""}});
+        request.roofline->operations.push_back({.name = "x",
+                                                .operation = kind,
+                                                .precision = "fp32",
+                                                .pass = pass,
+                                                .shape = "",
+                                                .of_model = true,
+                                                .nodes = 1,
+                                                .flops = 1,
+                                                .bytes = 1,
+                                                .seconds = {1e-11, ""},
+                                                .flops_per_second = {1e11, ""}});
     };
     request.roofline->operations.clear();
     EXPECT_NE(storage::error_of(ExitCode::data, [&] { estimate(config, request); })

@@ -58,25 +58,27 @@ inline GroupRecord example_group(int group, double seconds) {
 }
 
 inline CommunicationRecord example_communication() {
-    return {"mpi",
-            "hierarchical",
-            "fp32",
-            {{}, "no grid"},
-            {2, ""},
-            4096,
-            2,
-            {0.5, ""},
-            {1e9, ""},
-            {4096, ""},
-            {{}, "made up"},
-            {{}, "made up"},
-            {0.25, ""},
-            2,
-            106,
-            512,
-            {0.125, ""},
-            {6144, ""},
-            {{"node1", "net:eth0", {6144, ""}, {2048, ""}}}};
+    return {
+        .backend = "mpi",
+        .algorithm = "hierarchical",
+        .precision = "fp32",
+        .torus_columns = {{}, "no grid"},
+        .ranks_per_node = {2, ""},
+        .gradient_bytes = 4096,
+        .buckets = 2,
+        .exposed_seconds = {0.5, ""},
+        .bandwidth_bytes_per_second = {1e9, ""},
+        .sent_bytes_per_step = {4096, ""},
+        .between_nodes_bytes_per_step = {{}, "made up"},
+        .out_of_node_bytes_per_step = {{}, "made up"},
+        .exposed_seconds_per_step = {0.25, ""},
+        .statistics_ranks = 2,
+        .statistics_sums_per_step = 106,
+        .statistics_bytes_per_step = 512,
+        .statistics_seconds = {0.125, ""},
+        .counted_sent_bytes = {6144, ""},
+        .interfaces = {{"node1", "net:eth0", {6144, ""}, {2048, ""}}},
+    };
 }
 
 inline EnergyRecord example_energy() {

@@ -16,17 +16,19 @@ inline RooflineRecord example_roofline() {
     record.measured_seconds = 12.5;
     const auto rate = [](const char* name, const char* operation, const char* pass, bool of_model,
                          double flops_per_second) {
-        return OperationRate{name,
-                             operation,
-                             "fp32",
-                             pass,
-                             "a shape",
-                             of_model,
-                             of_model ? 3 : 0,
-                             1e9,
-                             1e7,
-                             {1e9 / flops_per_second, ""},
-                             {flops_per_second, ""}};
+        return OperationRate{
+            .name = name,
+            .operation = operation,
+            .precision = "fp32",
+            .pass = pass,
+            .shape = "a shape",
+            .of_model = of_model,
+            .nodes = of_model ? 3 : 0,
+            .flops = 1e9,
+            .bytes = 1e7,
+            .seconds = {1e9 / flops_per_second, ""},
+            .flops_per_second = {flops_per_second, ""},
+        };
     };
     record.operations = {rate("gemm 1024", "linear", "forward", false, 80e9),
                          rate("gemm 2048", "linear", "weight_gradient", false, 100e9),

@@ -248,50 +248,59 @@ void with_type(const Tile& tile, Loop&& loop) {
 }
 
 constexpr SimdKernels kTable{
-    [](const Tile& tile, const StatisticsTile& task) {
-        with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
-    },
-    [](const Tile& tile, const ApplyTile& task) {
-        with_type(tile, [&]<int Lanes, typename T>() { apply<Lanes, T>(tile, task); });
-    },
-    [](const Tile& tile, const GradientSumsTile& task) {
-        with_type(tile, [&]<int Lanes, typename T>() { gradient_sums<Lanes, T>(tile, task); });
-    },
-    [](const Tile& tile, const GradientApplyTile& task) {
-        with_type(tile, [&]<int Lanes, typename T>() { gradient_apply<Lanes, T>(tile, task); });
-    },
-    [](const Tile& tile, const void* x, float* sum) {
-        with_type(tile, [&]<int Lanes, typename T>() { pixel_sum<Lanes, T>(tile, x, sum); });
-    },
-    [](const Tile& tile, const float* value, void* x) {
-        with_type(tile, [&]<int Lanes, typename T>() { pixel_fill<Lanes, T>(tile, value, x); });
-    },
-    [](const Tile& tile, const float* rows, void* x) {
-        with_type(tile, [&]<int Lanes, typename T>() { store_floats<Lanes, T>(tile, rows, x); });
-    },
-    [](const Tile& tile, const void* x, float* rows) {
-        with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
-    },
-    sgd,
-    momentum_step,
-    adam,
-    adagrad,
-    square_sums,
-    lamb_moments,
-    lamb_step,
-    transpose_16x16,
-    hash_words,
-    enlarge_add,
-    shrink_sum,
-    gather_region,
-    scatter_region,
-    overlaps,
-    largest_bits,
-    largest_of_filter,
-    round_to_int8,
-    round_turned,
-    dither_to_int8,
-    scale_sums,
+    .statistics =
+        [](const Tile& tile, const StatisticsTile& task) {
+            with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
+        },
+    .apply =
+        [](const Tile& tile, const ApplyTile& task) {
+            with_type(tile, [&]<int Lanes, typename T>() { apply<Lanes, T>(tile, task); });
+        },
+    .gradient_sums =
+        [](const Tile& tile, const GradientSumsTile& task) {
+            with_type(tile, [&]<int Lanes, typename T>() { gradient_sums<Lanes, T>(tile, task); });
+        },
+    .gradient_apply =
+        [](const Tile& tile, const GradientApplyTile& task) {
+            with_type(tile, [&]<int Lanes, typename T>() { gradient_apply<Lanes, T>(tile, task); });
+        },
+    .pixel_sum =
+        [](const Tile& tile, const void* x, float* sum) {
+            with_type(tile, [&]<int Lanes, typename T>() { pixel_sum<Lanes, T>(tile, x, sum); });
+        },
+    .pixel_fill =
+        [](const Tile& tile, const float* value, void* x) {
+            with_type(tile, [&]<int Lanes, typename T>() { pixel_fill<Lanes, T>(tile, value, x); });
+        },
+    .store_floats =
+        [](const Tile& tile, const float* rows, void* x) {
+            with_type(tile,
+                      [&]<int Lanes, typename T>() { store_floats<Lanes, T>(tile, rows, x); });
+        },
+    .load_floats =
+        [](const Tile& tile, const void* x, float* rows) {
+            with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
+        },
+    .sgd = sgd,
+    .momentum_step = momentum_step,
+    .adam = adam,
+    .adagrad = adagrad,
+    .square_sums = square_sums,
+    .lamb_moments = lamb_moments,
+    .lamb_step = lamb_step,
+    .transpose_16x16 = transpose_16x16,
+    .hash_words = hash_words,
+    .enlarge_add = enlarge_add,
+    .shrink_sum = shrink_sum,
+    .gather_region = gather_region,
+    .scatter_region = scatter_region,
+    .overlaps = overlaps,
+    .largest_bits = largest_bits,
+    .largest_of_filter = largest_of_filter,
+    .round_to_int8 = round_to_int8,
+    .round_turned = round_turned,
+    .dither_to_int8 = dither_to_int8,
+    .scale_sums = scale_sums,
 };
 
 }  // namespace
