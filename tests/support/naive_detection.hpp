@@ -22,6 +22,7 @@ inline double smooth_l1_slope(double difference) {
     return std::clamp(difference * 9, -1.0, 1.0);
 }
 
+template <>
 inline void Solver::operator()(const ops::AnchorTargets& op) {
     const std::int64_t images = op.boxes[0], most = op.boxes[1];
     const auto anchors = placed(op.anchors);
@@ -87,6 +88,7 @@ inline std::int64_t index_of(const PlacedAnchor& anchor, const Tensor& level, st
            anchor.place * channels;
 }
 
+template <>
 inline void Solver::operator()(const ops::RpnLoss& op) {
     const auto anchors = placed(op.anchors);
     const std::size_t levels = op.anchors.levels.size();
@@ -125,6 +127,7 @@ inline void Solver::operator()(const ops::RpnLoss& op) {
     }
 }
 
+template <>
 inline void Solver::operator()(const ops::Proposals& op) {
     const auto anchors = placed(op.anchors);
     const std::size_t levels = op.anchors.levels.size();
@@ -172,6 +175,7 @@ inline void Solver::operator()(const ops::Proposals& op) {
     }
 }
 
+template <>
 inline void Solver::operator()(const ops::RoiTargets& op) {
     const std::int64_t proposals = op.proposals[1], most = op.boxes[1];
     const Tensor& boxes = problem.inputs[1];
@@ -242,6 +246,7 @@ struct Between {
     }
 };
 
+template <>
 inline void Solver::operator()(const ops::RoiAlign& op) {
     const Tensor& regions = problem.inputs.back();
     const std::int64_t columns = op.pooled * op.pooled * op.pyramid[0][3];
@@ -290,6 +295,7 @@ inline void Solver::operator()(const ops::RoiAlign& op) {
     }
 }
 
+template <>
 inline void Solver::operator()(const ops::RoiLoss& op) {
     const Tensor &deltas = problem.inputs[1], &targets = problem.inputs[2];
     const std::int64_t samples = op.targets[1], classes = op.classes;
@@ -322,6 +328,7 @@ inline void Solver::operator()(const ops::RoiLoss& op) {
     }
 }
 
+template <>
 inline void Solver::operator()(const ops::Detections& op) {
     const Tensor &deltas = problem.inputs[1], &proposals = problem.inputs[2];
     const std::int64_t regions = op.proposals[1], classes = op.classes;

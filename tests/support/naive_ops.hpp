@@ -225,20 +225,9 @@ struct Solver {
         }
     }
 
-    void operator()(const ops::BatchNorm& op);
-    void operator()(const ops::NormConvolution& op);
-    void operator()(const ops::DualNorm& op);
-    void operator()(const ops::GroupNorm& op);
-    void operator()(const ops::Bias& op);
-    void operator()(const ops::UpsampleAdd& op);
-    void operator()(const ops::AnchorTargets& op);
-    void operator()(const ops::RpnLoss& op);
-    void operator()(const ops::Proposals& op);
-    void operator()(const ops::RoiTargets& op);
-    void operator()(const ops::RoiAlign& op);
-    void operator()(const ops::RoiLoss& op);
-    void operator()(const ops::Detections& op);
-    void operator()(const ops::CellCrossEntropy& op);
+    /// The other operations, which this file and naive_<area>.hpp specialize.
+    template <typename Operation>
+    void operator()(const Operation& op);
     void operator()(const ops::AllGather&) { refuse_part(); }
     void operator()(const ops::ReduceScatter&) { refuse_part(); }
 
@@ -266,6 +255,7 @@ struct Channel {
     double count() const { return static_cast<double>(pixels.size()); }
 };
 
+template <>
 inline void Solver::operator()(const ops::BatchNorm& op) {
     const std::int64_t batch = op.input[0], channels = op.input[3];
     const std::int64_t span =
@@ -329,14 +319,9 @@ inline Tensor channel_sums(const Tensor& value) {
 }
 
 /// Output, and gradients where there are output gradients (losses: always).
-inline Solution solve(const Problem& problem) {
-    Solver solver{problem, {}};
-    std::visit(solver, problem.operation);
-    if (carries_sums(problem.operation))
-        solver.solution.sums = channel_sums(solver.solution.output);
-    return std::move(solver.solution);
-}
+inline Solution solve(const Problem& problem);
 
+template <>
 inline void Solver::operator()(const ops::NormConvolution& op) {
     Problem norm{.operation = op.norm,
                  .inputs = problem.inputs,
@@ -355,6 +340,7 @@ inline void Solver::operator()(const ops::NormConvolution& op) {
 }
 
 /// Running statistics are those of `outer`.
+template <>
 inline void Solver::operator()(const ops::DualNorm& op) {
     Problem inner{.operation = op.inner,
                   .inputs = {problem.inputs[1]},
@@ -381,3 +367,15 @@ inline void Solver::operator()(const ops::DualNorm& op) {
 #include "support/naive_detection.hpp"
 #include "support/naive_pyramid.hpp"
 #include "support/naive_segmentation.hpp"
+
+namespace hpcai::naive {
+
+inline Solution solve(const Problem& problem) {
+    Solver solver{problem, {}};
+    std::visit(solver, problem.operation);
+    if (carries_sums(problem.operation))
+        solver.solution.sums = channel_sums(solver.solution.output);
+    return std::move(solver.solution);
+}
+
+}  // namespace hpcai::naive

@@ -6,6 +6,7 @@
 /// The operations of feature pyramids and what normalizes a group of channels.
 namespace hpcai::naive {
 
+template <>
 inline void Solver::operator()(const ops::Bias& op) {
     const std::int64_t channels = op.input[3];
     Tensor y(op.input), dx = backward() ? output_gradient() : Tensor(op.input);
@@ -20,6 +21,7 @@ inline void Solver::operator()(const ops::Bias& op) {
     solution.parameter_gradients = {std::move(db)};
 }
 
+template <>
 inline void Solver::operator()(const ops::UpsampleAdd& op) {
     const Tensor dy = backward() ? output_gradient() : Tensor(op.input);
     Tensor y = x(), dz(op.coarse);
@@ -38,6 +40,7 @@ inline void Solver::operator()(const ops::UpsampleAdd& op) {
     solution.input_gradients = {dy, std::move(dz)};
 }
 
+template <>
 inline void Solver::operator()(const ops::GroupNorm& op) {
     const std::int64_t channels = op.input[3], per_group = channels / op.groups;
     const std::int64_t per_sample = op.input.elements() / op.input[0];

@@ -24,6 +24,7 @@ inline std::int64_t class_of_point(const Tensor& boxes, std::int64_t n, double x
     return found;
 }
 
+template <>
 inline void Solver::operator()(const ops::CellCrossEntropy& op) {
     const std::int64_t height = op.input[1], width = op.input[2], classes = op.input[3];
     const auto cells = static_cast<double>(height * width);
