@@ -35,9 +35,6 @@ public:
     void store_channels_last(void*, const tensor::Shape&, DType, std::span<const float>) override {
         refuse();
     }
-    void load_channels_last(std::span<float>, const tensor::Shape&, DType, const void*) override {
-        refuse();
-    }
     void synchronize() override { refuse(); }
     std::unique_ptr<device::Kernel> build(const ops::Operation&,
                                           const device::KernelOptions&) override {

@@ -33,14 +33,14 @@ protected:
         for (int sum = 0; sum < 2; ++sum) {
             spend(device_, gradient_seconds_);
             made_.record(device_);
-            made_.hold_up(sums_);
+            made_.block(sums_);
             times_.begin_sum(sums_);
             spend(sums_, sum_seconds_);
             times_.end_sum(sums_);
         }
         summed_.record(sums_);
         times_.begin_wait(device_);
-        summed_.hold_up(device_);
+        summed_.block(device_);
         times_.end_wait(device_);
         spend(device_, gradient_seconds_);
     }

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 
 #include "device/device_rows.hpp"
 #include "support/network_runner.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 
 #include "device/device_rows.hpp"
 #include "graph/graphs.hpp"
@@ -13,8 +13,8 @@ namespace {
 /// this device are tests of those.
 TEST(JoinedGraph, LeavesNothingApartOnThisDevice) {
     for (const device::DeviceRow& row : device::device_rows()) {
-        const Graph graph =
-            fuse_for(small_resnet(), *row.make(), {device::Mode::training, row.compute, row.tf32});
+        const Graph graph = fuse_for_device(small_resnet(), *row.make(),
+                                            {device::Mode::training, row.compute, row.tf32});
         int joined = 0, added = 0, summed = 0;
         for (const Node& node : graph.nodes()) {
             joined += std::holds_alternative<ops::NormConvolution>(node.operation);

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/training/training_step.hpp>
 
 #include "device/cuda/cuda_device.hpp"
 #include "graph/graphs.hpp"
+#include "support/load_values.hpp"
 #include "support/network_runner.hpp"
 
 /// Working copies that the optimizer writes with the parameters, in place of a pass of their own.
@@ -41,8 +42,8 @@ protected:
     std::vector<float> copy_of(ParameterId id) {
         const auto elements = static_cast<std::int64_t>(network_.store.parameter(id).size());
         std::vector<float> values(static_cast<std::size_t>(elements));
-        network_.device->load_channels_last(values, {elements}, GetParam(),
-                                            network_.network.working_copy(id));
+        load_channels_last(*network_.device, values, {elements}, GetParam(),
+                           network_.network.working_copy(id));
         return values;
     }
     void write_copy(ParameterId id, const std::vector<float>& values) {
@@ -90,7 +91,8 @@ protected:
     std::unique_ptr<comm::GradientReducer> reducer_ = comm::make_mpi_reducer(*self_);
     graph::NetworkOptions options_{device::Mode::training, GetParam()};
     graph::NetworkRunner network_{
-        graph::fuse_for(graph_, *device::cuda::make_cuda_device({.autotune = false}), options_),
+        graph::fuse_for_device(graph_, *device::cuda::make_cuda_device({.autotune = false}),
+                               options_),
         device::cuda::make_cuda_device({.autotune = false}), options_};
     TrainingStep step_{{config_, network_.network, *network_.device, network_.store, *reducer_}};
 };

@@ -8,6 +8,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "reference_photographs.hpp"
+#include "support/load_values.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -62,7 +63,7 @@ protected:
         kernel->bind(tensors);
         kernel->run(ops::Pass::forward);
         std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-        device->load_channels_last(values, shape, tensor::DType::f32, output->data());
+        device::load_channels_last(*device, values, shape, tensor::DType::f32, output->data());
         return values;
     }
 

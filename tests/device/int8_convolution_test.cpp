@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/ops/int8.hpp>
+#include <hpcai/ops/operation.hpp>
 
 #include "device/kernel_runner.hpp"
 #include "support/naive_int8.hpp"

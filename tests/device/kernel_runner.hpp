@@ -13,6 +13,7 @@
 #include <hpcai/device/device.hpp>
 
 #include "device/device_rows.hpp"
+#include "support/load_values.hpp"
 #include "support/naive_ops.hpp"
 #include "support/number_bits.hpp"
 
@@ -199,7 +200,7 @@ private:
         if (from == nullptr) return tensor;
         if (shape.rank() == 3) return load_plain(static_cast<const float*>(from), shape);
         std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-        device_->load_channels_last(values, shape, dtype, from);
+        load_channels_last(*device_, values, shape, dtype, from);
         tensor.shape = shape;
         tensor.values.assign(values.begin(), values.end());
         return tensor;

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <host_numbers.hpp>
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/tensor/dtype.hpp>
+
+#include "kernels/host_numbers.hpp"
 
 #include "support/naive_ops.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reference/hash.hpp"
+#include "kernels/hash.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -10,6 +11,24 @@
 #include "kernels/buffer.hpp"
 
 namespace hpcai::kernels {
+namespace reference {
+
+inline void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream) {
+    *sum = static_cast<std::uint64_t>(count);
+    for (std::int64_t i = 0; 2 * i < count; ++i) {
+        std::uint64_t z = std::bit_cast<std::uint32_t>(values[2 * i]);
+        if (2 * i + 1 < count) {
+            z += std::uint64_t{std::bit_cast<std::uint32_t>(values[2 * i + 1])} * 0x100000000;
+        }
+        z += static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        z = (z ^ z >> 27) * 0x94d049bb133111eb;
+        *sum += z ^ z >> 31;
+    }
+}
+
+}  // namespace reference
+
 namespace {
 
 std::uint64_t hash_of(const float* values, std::int64_t count) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reference/input_normalize.hpp"
+#include "kernels/input_normalize.hpp"
 
 #include <algorithm>
 
@@ -9,8 +9,40 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/host_numbers.hpp"
+
+#include "support/load_values.hpp"
 
 namespace hpcai::kernels {
+namespace reference {
+
+inline void input_normalize(const NormalizeArguments& arguments, Stream) {
+    for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
+        for (int c = 0; c < arguments.padded_channels; ++c) {
+            double value = 0;
+            if (c < arguments.channels) {
+                const double byte = arguments.pixels[pixel * arguments.channels + c];
+                const auto product = static_cast<float>(arguments.scale[c] * byte);
+                value = static_cast<double>(product) + arguments.shift[c];
+            }
+            put(arguments.dtype, arguments.normalized, pixel * arguments.padded_channels + c,
+                value);
+        }
+    }
+}
+
+inline void store_numbers(const StoreNumbersArguments& arguments, Stream) {
+    for (std::int64_t pixel = 0; pixel < arguments.count; ++pixel) {
+        for (int c = 0; c < arguments.padded_channels; ++c) {
+            const std::int64_t from = pixel * arguments.channels + c;
+            put(arguments.dtype, arguments.to, pixel * arguments.padded_channels + c,
+                c < arguments.channels ? get(arguments.from_dtype, arguments.from, from) : 0);
+        }
+    }
+}
+
+}  // namespace reference
+
 namespace {
 
 ops::InputNormalize operation(const tensor::Shape& shape) {
@@ -104,8 +136,8 @@ TEST(InputNormalizeTwin, HasTheBitsOfTheCpuDevice) {
     Buffer output(DType::f32, op.input.elements()), flat(DType::f32, op.input.elements());
     kernel->bind({.inputs = {pixels.data()}, .output = output.data()});
     kernel->run(ops::Pass::forward);
-    device->load_channels_last({flat.as<float>(), static_cast<std::size_t>(flat.count())}, op.input,
-                               DType::f32, output.data());
+    device::load_channels_last(*device, {flat.as<float>(), static_cast<std::size_t>(flat.count())},
+                               op.input, DType::f32, output.data());
     for (std::int64_t i = 0; i < flat.count(); ++i) EXPECT_EQ(got[i / 3 * 4 + i % 3], flat[i]);
 }
 

@@ -18,6 +18,7 @@
 #include "faster_rcnn_formula.hpp"
 #include "models/faster_rcnn.hpp"
 #include "reference_file.hpp"
+#include "support/load_values.hpp"
 
 namespace hpcai::parity {
 
@@ -134,8 +135,8 @@ public:
         if (value.shape.rank() == 3) {
             device_.download(std::as_writable_bytes(std::span(to)), from.data());
         } else {
-            device_.load_channels_last(to, value.shape, value.dtype.value_or(network_.compute()),
-                                       from.data());
+            load_channels_last(device_, to, value.shape, value.dtype.value_or(network_.compute()),
+                               from.data());
         }
     }
     const std::vector<float>& operator[](const std::string& name) const { return values_.at(name); }

@@ -47,10 +47,6 @@ public:
                              std::span<const float> values) override {
         device_->store_channels_last(to, shape, dtype, values);
     }
-    void load_channels_last(std::span<float> values, const tensor::Shape& shape,
-                            tensor::DType dtype, const void* from) override {
-        device_->load_channels_last(values, shape, dtype, from);
-    }
     void synchronize() override { device_->synchronize(); }
     std::unique_ptr<Kernel> build(const ops::Operation& operation,
                                   const KernelOptions& options) override {

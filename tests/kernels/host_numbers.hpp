@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host_numbers.hpp"
+#pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 
-#include "failure.hpp"
+#include <hpcai/tensor/dtype.hpp>
+
+#include "kernels/failure.hpp"
 
 namespace hpcai::kernels::reference {
-namespace {
 
 // Written from the formats' definitions (IEEE 754-2019, section 3.4), without CUDA's headers.
 
-double from_f16(std::uint16_t bits) {
+inline double from_f16(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
     const double size = exponent == 0    ? std::ldexp(fraction, -24)
                         : exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
@@ -20,7 +22,7 @@ double from_f16(std::uint16_t bits) {
     return bits >> 15 != 0 ? -size : size;
 }
 
-std::uint16_t to_f16(float value) {
+inline std::uint16_t to_f16(float value) {
     const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
     const double size = std::fabs(static_cast<double>(value));
     if (std::isnan(value)) return 0x7fff;
@@ -29,20 +31,19 @@ std::uint16_t to_f16(float value) {
     int exponent = 0;
     std::frexp(size, &exponent);  // size = f 2^exponent, 1/2 <= f < 1
     const int unit = std::max(exponent - 11, -24);
-    // Steps of 2^unit; a carry moves on into the exponent's bits by itself.
+    // Steps of 2^unit; a carry moves into the exponent's bits.
     const double steps = std::nearbyint(std::ldexp(size, -unit));
     return static_cast<std::uint16_t>(sign + ((unit + 24) << 10) + static_cast<int>(steps));
 }
 
-std::uint16_t to_bf16(float value) {
+inline std::uint16_t to_bf16(float value) {
     if (std::isnan(value)) return 0x7fff;
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-}  // namespace
-
-double get(tensor::DType dtype, const void* from, std::int64_t index) {
+/// Element `index` of a buffer of f32, f16 or bf16 on the host.
+inline double get(tensor::DType dtype, const void* from, std::int64_t index) {
     if (dtype == tensor::DType::f32) return static_cast<const float*>(from)[index];
     const std::uint16_t bits = static_cast<const std::uint16_t*>(from)[index];
     if (dtype == tensor::DType::f16) return from_f16(bits);
@@ -50,7 +51,9 @@ double get(tensor::DType dtype, const void* from, std::int64_t index) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-void put(tensor::DType dtype, void* to, std::int64_t index, double value) {
+/// Writes `value`, rounded to fp32 and then to `dtype`, ties to even. An f16 too large becomes
+/// infinite.
+inline void put(tensor::DType dtype, void* to, std::int64_t index, double value) {
     const auto single = static_cast<float>(value);
     if (dtype == tensor::DType::f32) {
         static_cast<float*>(to)[index] = single;
