@@ -16,15 +16,15 @@ namespace fs = std::filesystem;
 constexpr const char* kDriver = "libcuda.so.1";
 constexpr const char* kEngine = "libhpcai_cuda.so";
 
-/// RTLD_NODELETE, because devices, kernels and exceptions that the engine made are code of the
-/// engine to their end.
+/// RTLD_NODELETE, because devices, kernels and exceptions of the engine execute its code until they
+/// are destroyed.
 void* open_library(const std::string& name, const char* failure) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle == nullptr) throw Error(ExitCode::usage, fmt::format("{}: {}", failure, dlerror()));
     return handle;
 }
 
-/// The engine that belongs to this program, or its bare name for the system to find.
+/// The path of the engine next to this program, or its bare name for the system to find.
 std::string engine_path() {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -54,8 +54,9 @@ CudaLibrary::CudaLibrary(void* handle, const std::string& path) : handle_(handle
             HPCAI500_VERSION);
 }
 
-// Exceptions of the engine pass through these calls. They may: both sides are built by one compiler
-// from one source, share libstdc++.so, and g++ knows a type by its name, not by its address.
+// Exceptions of the engine pass through these calls. This works because both sides are built by one
+// compiler from one source, share libstdc++.so, and g++ identifies a type by its name, not its
+// address.
 
 int CudaLibrary::device_count() const {
     return reinterpret_cast<int (*)()>(symbol("hpcai_cuda_device_count"))();

@@ -11,7 +11,7 @@ struct PassesOf {
     const KernelOptions& options;
 
     bool trains() const { return options.mode == Mode::training; }
-    /// Where filters have a pass of their own.
+    /// The passes of operations whose filters have a pass of their own.
     Passes with_filters() const {
         if (!trains()) return {Pass::prepare, Pass::forward};
         if (!options.needs_input_gradient) {
@@ -42,29 +42,10 @@ struct PassesOf {
     }
 };
 
-struct MaxOutputGradients {
-    std::size_t operator()(const ops::BatchNorm&) const { return 2; }
-    std::size_t operator()(const ops::DualNorm&) const { return 2; }
-    std::size_t operator()(const ops::GroupNorm&) const { return 2; }
-    std::size_t operator()(const ops::Bias&) const { return 2; }
-    std::size_t operator()(const ops::UpsampleAdd&) const { return 2; }
-    std::size_t operator()(const ops::Relu&) const { return 2; }
-    std::size_t operator()(const ops::Add&) const { return 2; }
-    std::size_t operator()(const ops::Linear& op) const { return op.relu ? 2 : 1; }
-    template <typename Other>
-    std::size_t operator()(const Other&) const {
-        return 1;
-    }
-};
-
 }  // namespace
 
 std::vector<Pass> passes_of(const ops::Operation& operation, const KernelOptions& options) {
     return std::visit(PassesOf{options}, operation);
-}
-
-std::size_t max_output_gradients(const ops::Operation& operation) {
-    return std::visit(MaxOutputGradients{}, operation);
 }
 
 }  // namespace hpcai::device

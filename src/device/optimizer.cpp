@@ -17,18 +17,18 @@ int states(const OptimizerRule& rule) {
 
 void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
     const std::size_t elements = tensors.parameters.size();
-    ensure(tensors.gradients.size() == elements, "an optimizer of {} parameters with {} gradients",
+    ensure(tensors.gradients.size() == elements, "the optimizer has {} parameters but {} gradients",
            elements, tensors.gradients.size());
     for (int state = 0; state < states(optimizer.rule); ++state) {
         const std::size_t size = tensors.states[state].size();
-        ensure(size == elements, "an optimizer of {} parameters with {} numbers of state {}",
+        ensure(size == elements, "the optimizer has {} parameters but {} numbers of state {}",
                elements, size, state);
     }
     std::size_t before = 0;
     for (const Optimizer::Range& range : optimizer.ranges) {
         ensure(range.begin % 8 == 0 && before <= range.begin && range.begin <= range.end &&
                    range.end <= elements,
-               "an optimizer of elements {} to {} of {}, after those to {}", range.begin, range.end,
+               "invalid optimizer range {} to {} of {} elements, after {}", range.begin, range.end,
                elements, before);
         before = range.end;
     }

@@ -22,7 +22,7 @@
 #include <hpcai/config/writer.hpp>
 #include <hpcai/context/devices.hpp>
 #include <hpcai/data/sample_set.hpp>
-#include <hpcai/device/numa.hpp>
+#include <hpcai/device/cpu_device.hpp>
 #include <hpcai/launch/doctor_findings.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/launch/prepare_run.hpp>

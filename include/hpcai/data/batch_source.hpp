@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include <hpcai/device/picture_view.hpp>
+#include <hpcai/device/device.hpp>
 #include <hpcai/tensor/tensor_view.hpp>
 
 namespace hpcai::data {

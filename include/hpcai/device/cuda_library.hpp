@@ -10,26 +10,27 @@ namespace hpcai::device {
 
 struct CudaDeviceOptions {
     int index = 0;  // of the GPU, among those that this process may use
-    /// The same work gives the same bits again: only plans that promise it, chosen by rule; none
-    /// is timed, and `plan_cache` is left alone.
+    /// Bitwise repeatable results: uses only plans that guarantee it, chosen by rule; times none
+    /// and ignores `plan_cache`.
     bool deterministic = false;
-    bool autotune = true;  // time the plans of convolutions that `plan_cache` does not know
-    /// A file that keeps the fastest plans from run to run; one that cannot be read or written is
-    /// named in description(). Empty: they are kept in memory.
+    bool autotune = true;  // time the plans of convolutions that `plan_cache` lacks
+    /// A file that keeps the fastest plans between runs. If it cannot be read or written,
+    /// description() has a warning. Empty: plans are kept in memory.
     std::string plan_cache;
 };
 
-/// The CUDA engine, libhpcai_cuda.so: a library of its own, so that this program starts where
-/// there is no CUDA. Once open it stays in the process until its end, and so may what it made.
+/// The CUDA engine, libhpcai_cuda.so: a separate library, so that this program starts without CUDA.
+/// It is never unloaded, so its objects may live until the process ends.
 class CudaLibrary {
 public:
-    /// Whether this machine has NVIDIA's driver.
+    /// Whether this machine has the driver of NVIDIA.
     static bool has_driver();
-    /// Opens the engine beside the program, in ../lib, or where the system finds libraries. Throws
-    /// Error(usage) where there is no NVIDIA driver, no engine or one of another version.
+    /// Opens the engine next to the program, in ../lib, or in the library path of the system.
+    /// Throws Error(usage) if there is no NVIDIA driver, no engine or one of another version.
     static std::shared_ptr<const CudaLibrary> open();
 
-    /// GPUs that this process may use. Throws Error(usage) when the driver does not answer.
+    /// The number of GPUs that this process may use. Throws Error(usage) when the driver does not
+    /// respond.
     int device_count() const;
     /// Throws Error(usage) when there is no such GPU.
     std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) const;

@@ -2,29 +2,32 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <hpcai/base/rounding.hpp>
-#include <hpcai/device/step_scalars.hpp>
 #include <hpcai/ops/pass.hpp>
+#include <hpcai/ops/step_scalars.hpp>
 
 namespace hpcai::device {
 
-/// Memory a planned kernel asks for, in bytes.
+using ops::StepScalars;
+
+/// Memory that a planned kernel needs, in bytes.
 struct KernelMemory {
     std::size_t saved_bytes = 0;      // written forward, read backward
-    std::size_t prepared_bytes = 0;   // working copies of parameters, kept from step to step
-    std::size_t workspace_bytes = 0;  // scratch of any one pass
+    std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
+    std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Where the sums that a value carries lie (ops::carries_sums), behind its elements' bytes.
+/// The offset of the sums that a value carries (ops::carries_sums) after the bytes of its elements.
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
 
-/// Addresses of everything a kernel reads and writes, laid out as its Device lays tensors out. A
-/// null pointer among `input_gradients` means that this gradient is not needed.
+/// Addresses of everything that a kernel reads and writes, in the layout of its Device. A null
+/// pointer in `input_gradients` means that the gradient is not needed.
 struct KernelTensors {
     std::vector<void*> inputs;
     void* output = nullptr;
@@ -34,44 +37,46 @@ struct KernelTensors {
     std::vector<float*> parameter_gradients;  // overwritten, canonical layout
     float* running_mean = nullptr;            // (C)
     float* running_variance = nullptr;        // (C)
-    float* inner_running_mean = nullptr;      // (C), DualNorm only, as the next
+    float* inner_running_mean = nullptr;      // (C), DualNorm only, like the next
     float* inner_running_variance = nullptr;
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;
-    const float* loss_scale = nullptr;  // loss gradients are multiplied by this one number
-    const StepScalars* step = nullptr;  // whose random numbers rounding takes
+    const float* loss_scale = nullptr;  // one number, a factor of loss gradients
+    const StepScalars* step = nullptr;  // selects the random numbers of rounding
 };
 
-/// A parameter as a kernel keeps it in the compute type: the master's elements in their order,
+/// A parameter as a kernel keeps it in the compute type: the elements of the master in order,
 /// rounded to nearest even.
 struct WorkingCopy {
     std::size_t parameter = 0;  // index in KernelTensors::parameters
     void* place = nullptr;      // 64-byte aligned
 };
 
-/// One operation, planned for one device, shape and precision, and bound to its memory. Running
-/// it allocates nothing but messages to other ranks. Calls return when the work is enqueued on the
-/// device's stream; on a CPU, when it is done.
+/// One operation, planned for one device, shape and precision, and bound to its memory. Running it
+/// allocates nothing except messages to other ranks. Calls return when the work is enqueued on the
+/// stream of the device; on a CPU, when it is done.
 class Kernel {
 public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// How many output gradients it can sum while it reads them.
+    /// The largest number of output gradients that it can sum while reading them.
     virtual std::size_t max_output_gradients() const { return 1; }
     virtual bool backward_reads_inputs() const { return false; }
     virtual bool backward_reads_output() const { return false; }
-    /// The passes in which it does work, in the order of a step.
+    /// The passes of the kernel, in the order of a step.
     virtual std::vector<ops::Pass> passes() const = 0;
 
-    /// Called once, before the first run; the addresses stay valid for the kernel's life.
+    /// Must be called once before the first run; the addresses must stay valid for the lifetime of
+    /// the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// After bind(): what prepare has to renew when parameters change, where that is copies and no
-    /// more. Who writes them with the parameters runs prepare no more than once.
+    /// The copies that the prepare pass renews when parameters change, if it does nothing else;
+    /// requires bind(). A caller that writes them with the parameters may run prepare once only.
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;
 };
+using KernelPtr = std::unique_ptr<Kernel>;
 
 }  // namespace hpcai::device

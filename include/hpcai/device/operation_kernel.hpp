@@ -6,28 +6,26 @@
 #include <vector>
 
 #include <hpcai/device/device.hpp>
-#include <hpcai/ops/backward_reads.hpp>
+#include <hpcai/ops/operation.hpp>
 
-/// What the kernels of an operation have in common in all engines.
+/// The common base of the kernels of an operation in all engines.
 namespace hpcai::device {
 
 /// The passes in which a kernel of the operation does work, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
-/// How many output gradients a kernel of the operation can sum while it reads them, where its
-/// engine says nothing else.
-std::size_t max_output_gradients(const ops::Operation& operation);
-
-/// A kernel of an engine for an operation. It defines those of the following
-/// passes that passes_of() has.
+/// A kernel of an engine for an operation. It overrides those of the pass functions below that are
+/// in passes_of().
 template <typename Operation, typename Context>
 class OperationKernel : public Kernel {
 public:
-    /// `context` outlives the kernel.
+    /// `context` must outlive the kernel.
     OperationKernel(const Operation& op, const KernelOptions& options, const Context& context)
         : op_(op), options_(options), context_(context) {}
 
-    std::size_t max_output_gradients() const override { return device::max_output_gradients(op_); }
+    std::size_t max_output_gradients() const override {
+        return ops::backward_reads(op_).output_gradients;
+    }
     bool backward_reads_inputs() const override { return ops::backward_reads(op_).inputs; }
     bool backward_reads_output() const override { return ops::backward_reads(op_).output; }
     std::vector<ops::Pass> passes() const override { return passes_of(op_, options_); }
@@ -59,7 +57,7 @@ protected:
     }
     float* output() const { return static_cast<float*>(tensors_.output); }
     void* output_gradient() const { return tensors_.output_gradients[0]; }
-    /// Null where there is one output gradient only.
+    /// Null if there is only one output gradient.
     void* second_gradient() const {
         return tensors_.output_gradients.size() > 1 ? tensors_.output_gradients[1] : nullptr;
     }
@@ -70,10 +68,74 @@ protected:
     KernelTensors tensors_;
 };
 
-/// Plans a kernel by the engine's `build(op, options, context)` for the type of `operation`.
+namespace cpu {
+
+struct Context;
+
+/// Each function plans a kernel. Throws Error(internal) for an operation that the engine does not
+/// compute.
+KernelPtr build(const ops::InputNormalize&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Convolution&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::BatchNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::NormConvolution&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::DualNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::GroupNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Bias&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::UpsampleAdd&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Relu&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Add&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::MaxPool&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::GlobalAveragePool&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Linear&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::SoftmaxCrossEntropy&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::AnchorTargets&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RpnLoss&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Proposals&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiTargets&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiAlign&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiLoss&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Detections&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::CellCrossEntropy&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&);
+
+}  // namespace cpu
+
+namespace cuda {
+
+struct Context;
+
+KernelPtr build(const ops::InputNormalize&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Convolution&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::BatchNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::NormConvolution&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::DualNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::GroupNorm&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Bias&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::UpsampleAdd&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Relu&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Add&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::MaxPool&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::GlobalAveragePool&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Linear&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::SoftmaxCrossEntropy&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::AnchorTargets&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RpnLoss&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Proposals&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiTargets&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiAlign&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::RoiLoss&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::Detections&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::CellCrossEntropy&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&);
+KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&);
+
+}  // namespace cuda
+
+/// Plans a kernel with the `build(op, options, context)` of the engine for the type of `operation`.
 template <typename Context>
-std::unique_ptr<Kernel> build_kernel(const ops::Operation& operation, const KernelOptions& options,
-                                     const Context& context) {
+KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,
+                       const Context& context) {
     return std::visit([&](const auto& op) { return build(op, options, context); }, operation);
 }
 

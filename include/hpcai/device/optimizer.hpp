@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <hpcai/device/shard_exchange.hpp>
-#include <hpcai/device/step_scalars.hpp>
 #include <hpcai/ops/optimizer_rule.hpp>
+#include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 /// Optimizers as descriptions; ops/optimizer_rule.hpp has their formulas.
@@ -20,10 +20,12 @@ using ops::Adam;
 using ops::Lamb;
 using ops::Lars;
 using ops::Sgd;
+using ops::StepScalars;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
-/// Numbers that a rule keeps for each parameter: v, m and v, or s. All start at 0.
+/// The number of states that a rule keeps for each parameter: v, m and v, or s. All are initially
+/// 0.
 int states(const OptimizerRule& rule);
 
 struct Optimizer {
@@ -34,15 +36,15 @@ struct Optimizer {
         std::size_t end = 0;
         bool decays = true;
         bool has_trust_ratio = false;  // else it is 1
-        void* working_copy = nullptr;  // as Kernel::working_copies() has it; null: none
+        void* working_copy = nullptr;  // see Kernel::working_copies(); null: none
     };
-    std::vector<Range> ranges;  // ascending, apart; elements in none stay as they are
+    std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
     tensor::DType compute = tensor::DType::f32;  // of working copies
-    // Whether w, too, is a number of `compute` after each step, rounded to nearest even: then there
-    // is no fp32 master (Micikevicius et al. 2018, section 3.1, has what that costs).
+    // Whether w is rounded to `compute` after each step, to nearest even: then there is no fp32
+    // master (Micikevicius et al. 2018, section 3.1, describes the cost).
     bool rounds_parameters = false;
-    // Where every range with a trust ratio is this part's share of a parameter: the norms are of
-    // all parts. Outlives what is built from it. Null: the ranges are whole.
+    // For a part of a network, whose ranges are shares of parameters: trust ratios use the norms
+    // over all parts. Outlives the Update. Null: the ranges are whole.
     ShardExchange* exchange = nullptr;
 };
 
@@ -50,11 +52,12 @@ struct Optimizer {
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // as many as states() says, in the formulas' order
+    std::array<std::span<float>, 2> states;  // states() of them, in the order of the formulas
     const StepScalars* numbers = nullptr;
 };
 
-/// Throws Error(internal) for buffers and ranges that do not fit one another or the rule.
+/// Throws Error(internal) for buffers and ranges that are inconsistent with each other or with the
+/// rule.
 void check(const Optimizer& optimizer, const OptimizerTensors& tensors);
 
 }  // namespace hpcai::device

@@ -6,34 +6,34 @@
 
 namespace hpcai::device {
 
-/// What one part of a network tells the others at a time and hears from them, in host memory. Where
-/// two parts meet, each has the bytes for the other that the other has from it.
+/// The messages of one exchange between this part of a network and the others, in host memory.
+/// bytes_to() of the sender equals bytes_from() of the receiver.
 class PartMessages {
 public:
     virtual ~PartMessages() = default;
-    /// Not asked of a part for itself.
+    /// Is not called for this part itself.
     virtual std::size_t bytes_to(int part) const = 0;
     virtual std::size_t bytes_from(int part) const = 0;
-    /// Writes all of the message to another part.
+    /// Writes the whole message to another part.
     virtual void write(int part, std::span<std::byte> to) = 0;
-    /// Called when all messages have come, for each part in order, with nothing for this one.
+    /// Is called when all messages have arrived, for each part in order; for this part `from` is
+    /// empty.
     virtual void read(int part, std::span<const std::byte> from) = 0;
 };
 
-/// Carries messages between the parts of a network, each of which computes some of the channels.
+/// Transfers messages between the parts of a network, each of which computes some of the channels.
 class ShardExchange {
 public:
     virtual ~ShardExchange() = default;
     virtual int parts() const = 0;
     virtual int part() const = 0;
-    /// All parts make the same calls in the same order; returns when each message has been read.
-    /// Throws Error when the others do not answer or one of them has failed; then nothing more can
-    /// be exchanged.
+    /// Collective over the parts. Returns when each message has been read. Throws Error when
+    /// another part does not respond or has failed; no exchange is possible after that.
     virtual void exchange(PartMessages& messages) = 0;
 };
 
-/// Every part's `values`, added up in the order of the parts, so that all have the same bits.
-/// Collective.
+/// Replaces `values` by their sum over all parts, added in the order of the parts, so that all have
+/// the same bits. Collective.
 void sum_over_parts(ShardExchange& exchange, std::span<double> values);
 
 }  // namespace hpcai::device

@@ -5,17 +5,17 @@
 
 namespace hpcai::device {
 
-/// Sums over the ranks that take the statistics of a BatchNorm together
-/// (ops::BatchNorm::statistics_samples). One thread uses it.
+/// Sums over the ranks that share the statistics of a BatchNorm
+/// (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;
 
-    /// How many, this one among them.
+    /// The number of these ranks, including this one.
     virtual int ranks() const = 0;
 
-    /// In place, to the same bits on all of them, which make the same calls in the same order.
-    /// Throws Error when the others do not answer or one of them has failed.
+    /// Sums `values` in place, with the same bits on all ranks. Collective, in the same order of
+    /// calls. Throws Error when another rank does not respond or has failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

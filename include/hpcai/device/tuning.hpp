@@ -7,21 +7,21 @@
 
 namespace hpcai::device {
 
-/// What a device has timed to choose between kernels.
+/// The work of a device that times kernels to choose between them.
 struct Tuning {
-    int convolutions = 0;  // and gradients of them, whose plans it tried
-    double seconds = 0;    // with what it tried of operations that are joined
+    int convolutions = 0;  // and their gradients whose plans were timed
+    double seconds = 0;    // including trials of joined operations
 };
 
-/// What a Device is, too, where build() and accepts() time kernels unless told not to.
+/// An additional interface of a Device that times kernels in build() and accepts().
 class Tuner {
 public:
     virtual ~Tuner() = default;
-    /// So far; nothing where the device was told not to.
+    /// The tuning so far; absent if timing is disabled.
     virtual std::optional<Tuning> tuning() const = 0;
 };
 
-/// Of any device; nothing where it is no Tuner.
+/// The tuning of any device; absent if it is no Tuner.
 inline std::optional<Tuning> tuning_of(const Device& device) {
     const auto* tuner = dynamic_cast<const Tuner*>(&device);
     return tuner == nullptr ? std::nullopt : tuner->tuning();

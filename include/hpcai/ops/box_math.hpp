@@ -12,9 +12,9 @@
 #define HPCAI_HOST_DEVICE
 #endif
 
-/// Arithmetic of boxes in fp32, one body for processors and GPUs, and each product and sum rounded
-/// by itself, so that the same boxes match, suppress each other and are drawn alike on both. Only
-/// exp and log may differ in their last bits.
+/// Arithmetic of boxes in fp32, one body for CPUs and GPUs. Each product and sum is rounded
+/// separately, so that matching, suppression and drawing are the same on both. Only exp and log may
+/// differ in their last bits.
 namespace hpcai::ops {
 
 struct Box {
@@ -24,7 +24,7 @@ struct Box {
     float y2 = 0;
 };
 
-/// Four numbers of a box in the units of a BoxCoder.
+/// The position and size of a box in the units of a BoxCoder.
 struct BoxDeltas {
     float x = 0;
     float y = 0;
@@ -32,7 +32,7 @@ struct BoxDeltas {
     float h = 0;
 };
 
-/// Largest logarithm of how much longer a decoded side is: log(1000 / 16).
+/// The largest logarithm of the growth of a decoded side: log(1000 / 16).
 inline constexpr float kLargestLogSide = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
@@ -55,7 +55,7 @@ HPCAI_HOST_DEVICE inline float area_of(const Box& box) {
     return rounded_product(box.x2 - box.x1, box.y2 - box.y1);
 }
 
-/// Intersection over union; 0 of boxes that are apart, NaN of two without area.
+/// Intersection over union; 0 for disjoint boxes, NaN for two boxes without area.
 HPCAI_HOST_DEVICE inline float iou_of(const Box& a, const Box& b) {
     const float width = fmaxf(fminf(a.x2, b.x2) - fmaxf(a.x1, b.x1), 0.0f);
     const float height = fmaxf(fminf(a.y2, b.y2) - fmaxf(a.y1, b.y1), 0.0f);
@@ -63,7 +63,7 @@ HPCAI_HOST_DEVICE inline float iou_of(const Box& a, const Box& b) {
     return shared / rounded_sum(rounded_sum(area_of(a), area_of(b)), -shared);
 }
 
-/// The deltas (see BoxCoder) that make `box` of `reference`, which has sides above 0 as it has.
+/// The deltas (see BoxCoder) from `reference` to `box`; both have positive sides.
 HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
                                           const BoxCoder& coder) {
     const float reference_width = reference.x2 - reference.x1;
@@ -80,12 +80,12 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
-/// How much longer a decoded side is; NaN stays NaN.
+/// The growth of a decoded side; NaN stays NaN.
 HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
     return expf(log_side > kLargestLogSide ? kLargestLogSide : log_side);
 }
 
-/// The box that `deltas` make of `reference`.
+/// The box with these deltas from `reference`.
 HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& reference,
                                     const BoxCoder& coder) {
     const float width = reference.x2 - reference.x1;
@@ -102,15 +102,15 @@ HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& referenc
             rounded_sum(y, half_height)};
 }
 
-/// The part of `box` inside an image of these sides. A NaN becomes a bound.
+/// The part of `box` inside an image with these sides. A NaN becomes a bound.
 HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float image_width) {
     return {fminf(fmaxf(box.x1, 0.0f), image_width), fminf(fmaxf(box.y1, 0.0f), image_height),
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// By which candidates are drawn, the smallest keys first and of equal keys the lower number: the
-/// high half of SplitMix64's finalizer (Steele, Lea, Flood 2014; Stafford's variant 13) of
-/// 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
+/// The key that determines which candidates are drawn: the smallest keys first and among equal keys
+/// the lower number. It is the high half of the finalizer of SplitMix64 (Steele, Lea, Flood 2014;
+/// Stafford's variant 13) of 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
     std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +
@@ -127,7 +127,7 @@ HPCAI_HOST_DEVICE inline float smooth_l1(float difference) {
     return size < kBeta ? 0.5f * size * size / kBeta : size - 0.5f * kBeta;
 }
 
-/// Its derivative; that of a NaN is a NaN.
+/// The derivative of smooth_l1; NaN for NaN.
 HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
     constexpr float kBeta = 1.0f / 9.0f;
     if (fabsf(difference) < kBeta) return difference / kBeta;
@@ -135,7 +135,7 @@ HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
     return difference > 0 ? 1.0f : difference;
 }
 
-/// The level of the pyramid, 2 to 5, that a region's features are read from (see RoiAlign).
+/// The pyramid level, 2 to 5, that has the features of a region (see RoiAlign).
 HPCAI_HOST_DEVICE inline int pyramid_level(const Box& region) {
     const float level = floorf(4.0f + log2f(sqrtf(area_of(region)) / 224.0f) + 1e-6f);
     return static_cast<int>(fminf(fmaxf(level, 2.0f), 5.0f));

@@ -8,12 +8,12 @@
 
 namespace hpcai::ops {
 
-/// The box of a row of (..., 4 or more) f32.
+/// The box in a row of (..., 4 or more) f32.
 HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
     return {row[0], row[1], row[2], row[3]};
 }
 
-/// Whether a row (x1, y1, x2, y2, class) is a box: one without area is none.
+/// Whether a row (x1, y1, x2, y2, class) is a box of positive area and class.
 HPCAI_HOST_DEVICE inline bool is_box(const float* row) {
     return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
 }
@@ -25,27 +25,27 @@ HPCAI_HOST_DEVICE inline bool is_finite(const Box& box) {
     return is_finite(box.x1) && is_finite(box.y1) && is_finite(box.x2) && is_finite(box.y2);
 }
 
-/// An image's sides, and the shortest side of a box that counts.
+/// The sides of an image, and the shortest valid side of a box.
 struct Bounds {
     float height = 0;
     float width = 0;
     float shortest = 0;
 };
-/// Clips a box; false where it is not finite or a side is too short afterwards.
+/// Clips a box. Returns false if it is not finite or a side is then too short.
 HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
     return !(box.x2 - box.x1 < bounds.shortest) && !(box.y2 - box.y1 < bounds.shortest);
 }
 
-/// The largest fp32 number that is not above `limit`: an fp32 number is above one where it is above
-/// the other.
+/// The largest fp32 number that is not above `limit`: comparing an fp32 number with either gives
+/// the same result.
 inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
-/// How many of `samples` may be positive.
+/// The largest number of `samples` that may be positive.
 inline std::int64_t positive_limit(std::int64_t samples, double share) {
     return static_cast<std::int64_t>(static_cast<double>(samples) * share);
 }

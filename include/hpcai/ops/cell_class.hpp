@@ -5,15 +5,15 @@
 
 namespace hpcai::ops {
 
-/// The objects of one image.
+/// The objects in one image.
 struct ImageBoxes {
     const float* rows = nullptr;  // (count, 5): x1, y1, x2, y2 in pixels, class
     std::int64_t count = 0;
-    int classes = 0;  // what is not of class 1 to classes - 1 is no object
+    int classes = 0;  // rows of other classes than 1 to classes - 1 are ignored
 };
 
-/// The class of the point (x, y), in pixels: that of the smallest box that covers it, of equals the
-/// first; 0 where none does. Ends are exclusive.
+/// The class at the point (x, y), in pixels: that of the smallest box that covers it, the first
+/// among equals; 0 if there is none. Ends are exclusive.
 HPCAI_HOST_DEVICE inline int class_at(const ImageBoxes& boxes, float x, float y) {
     int found = 0;
     float least = 0;
@@ -29,7 +29,7 @@ HPCAI_HOST_DEVICE inline int class_at(const ImageBoxes& boxes, float x, float y)
     return found;
 }
 
-/// That of cell (row, column) of a grid of squares of `stride` pixels, by its centre.
+/// The class of cell (row, column) in a grid of squares of `stride` pixels, taken at its centre.
 HPCAI_HOST_DEVICE inline int cell_class(const ImageBoxes& boxes, std::int64_t stride,
                                         std::int64_t row, std::int64_t column) {
     const float half = 0.5f * static_cast<float>(stride);

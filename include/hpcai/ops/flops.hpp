@@ -9,7 +9,7 @@
 
 namespace hpcai::ops {
 
-/// The ways of counting that are reported side by side (docs/METRICS.md).
+/// The counting rules for FLOPs (docs/METRICS.md).
 enum class Ledger { table3, two_mac, aiperf };
 
 struct LedgerName {
@@ -20,8 +20,8 @@ inline constexpr std::array kLedgers{LedgerName{Ledger::table3, "table3"},
                                      LedgerName{Ledger::two_mac, "two_mac"},
                                      LedgerName{Ledger::aiperf, "aiperf"}};
 
-/// FLOPs of one operation on its whole batch, by pass. table3 defines no backward pass of a single
-/// operator: its training count is 3 x forward, split here evenly over the two gradients.
+/// FLOPs of one operation on its batch, by pass. table3 does not define the backward pass of single
+/// operators: its training count is 3 x forward, divided here evenly between the two gradients.
 struct Flops {
     std::int64_t forward = 0;
     std::int64_t weight_gradient = 0;
@@ -36,8 +36,7 @@ struct Flops {
     }
 };
 
-/// Returns the FLOPs of the operation on its batch in one ledger. `first_layer`: no input gradient
-/// is needed.
+/// Returns the FLOPs of the operation on its batch. `first_layer`: no input gradient is needed.
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 }  // namespace hpcai::ops

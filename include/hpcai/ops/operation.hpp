@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -8,18 +9,18 @@
 #include <vector>
 
 #include <hpcai/ops/detection.hpp>
-#include <hpcai/ops/segmentation.hpp>
+#include <hpcai/ops/pass.hpp>
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// What a model is made of: descriptions without device, memory or batch loop. Every description
-/// knows the shape of its output and its FLOPs; how it is computed is a device's business.
+/// The operations of models, as descriptions without device, memory or loop over batches. The shape
+/// of the output and the FLOPs follow from a description; devices define how it is computed.
 namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// y = (x / 255 - mean[c]) / standard_deviation[c] of uint8 pixels x (N, H, W, C). Of numbers x,
-/// which the data set has normalized, y = x in the type that the network computes in.
+/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). For other types
+/// of x, which the data set has normalized, y = x in the compute type.
 struct InputNormalize {
     Shape input;
     std::vector<double> mean;                 // (C), in [0, 1]; pixels only
@@ -38,18 +39,18 @@ struct Convolution {
     bool sums = false;
 };
 
-/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta over (N, H, W) for each channel of
-/// x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0); with `add`, a
-/// second input r (N, H, W, C) is added before that. The running statistics take the unbiased
-/// variance with weight `momentum`. With `from_sums`, x carries the sums of its channels, from
-/// which the statistics of a whole batch in training are taken instead of from x. With `frozen`,
-/// mean and variance are the running ones in training too, and nothing of it is trained.
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
+/// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
+/// with `add`, a second input r (N, H, W, C) is added before that. The running statistics take the
+/// unbiased variance with weight `momentum`. With `from_sums`, the statistics of a whole batch in
+/// training are computed from the sums of channels that x carries. With `frozen`, mean and variance
+/// are the running ones in training too, and no parameter is trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    // Samples that share statistics in training: a divisor of the batch or, of k ranks that work
-    // together on k batches, k times it. 0: the whole batch.
+    // Samples that share statistics in training: a divisor of the batch or, for k ranks that share
+    // them, k times the batch. 0: the whole batch.
     std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
@@ -57,8 +58,8 @@ struct BatchNorm {
     bool frozen = false;
 };
 
-/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, the statistics over (H, W) and the
-/// C / groups channels of a group for each sample of x (N, H, W, C): Wu and He 2018, equation 7.
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (H, W) and the C
+/// / groups channels of a group for each sample of x (N, H, W, C): Wu and He 2018, equation 7.
 struct GroupNorm {
     Shape input;
     std::int64_t groups = 32;
@@ -72,8 +73,9 @@ struct Bias {
     bool relu = false;
 };
 
-/// y = x + the enlarged `coarse` z: pixel (i, j) of y (N, H, W, C) adds pixel (i H' / H, j W' / W),
-/// rounded down, of z (N, H', W', C). The top-down path of Lin et al. 2017 (FPN), section 3.
+/// y = x + the upsampled `coarse` image z: pixel (i, j) of y (N, H, W, C) adds pixel (i H' / H, j
+/// W' / W), rounded down, of z (N, H', W', C). The top-down path of Lin et al. 2017 (FPN), section
+/// 3.
 struct UpsampleAdd {
     Shape input;
     Shape coarse;
@@ -118,7 +120,7 @@ struct GlobalAveragePool {
 };
 
 /// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F), in fp32. With `relu`, y = max(y, 0) in the
-/// type that the network computes in.
+/// compute type.
 struct Linear {
     Shape input;
     std::int64_t features = 0;  // F
@@ -133,29 +135,41 @@ struct SoftmaxCrossEntropy {
     double label_smoothing = 0;  // s
 };
 
-/// Channels of a value that are some of its own.
+/// Loss of the logits x (N, H, W, K) of the cells of images with objects in boxes (N, G, 5): for
+/// each image the mean over its cells of their cross-entropy, where cells of class 0 have weight
+/// `background_weight`. The class of a cell is that of the smallest box that covers its centre (see
+/// cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
+struct CellCrossEntropy {
+    Shape input;              // of x
+    Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box
+    std::int64_t stride = 8;  // pixels a side of a cell
+    double background_weight = 1;
+};
+
+/// A range of the channels of a value.
 struct ChannelRange {
     std::int64_t first = 0;
     std::int64_t count = 0;
 };
 
-/// Those that part `part` of `parts` has: from channels x part / parts, rounded down, to before
-/// those of the next part.
+/// The channels of part `part` of `parts`: from channels x part / parts, rounded down, to the begin
+/// of the next part.
 ChannelRange channel_range(std::int64_t channels, int parts, int part);
 
-/// y (..., C) of which each of `parts` networks that compute at the same time has some channels,
-/// this one x. The gradient of x is this part's channels of that of y: of the sum over the parts
-/// where each has a term of it, and as it is where all have the same.
+/// Gathers y (..., C) from `parts` networks that run at the same time, each of which has some
+/// channels; x are those of this one. The gradient of x is the channels of this part of the
+/// gradient of y: of its sum over the parts with `sums_gradients`, else of the gradient of y
+/// itself, which is equal on all parts.
 struct AllGather {
     Shape input;  // of x
     std::int64_t channels = 0;
     int parts = 1;
     int part = 0;
     bool sums_gradients = true;
-    std::optional<tensor::DType> dtype;  // of x and y; absent: what the network computes in
+    std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
 
-/// This part's channels of the sum of x (..., C) over `parts` networks that compute at the same
+/// The channels of this part of the sum of x (..., C) over `parts` networks that run at the same
 /// time, in fp32 and in their order. The gradient of x has the channels of all parts.
 struct ReduceScatter {
     Shape input;  // of x
@@ -169,30 +183,45 @@ using Operation =
                  AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
                  CellCrossEntropy, AllGather, ReduceScatter>;
 
-/// The shape of the operation's output. Throws Error(internal) when the input's rank or extents
-/// do not fit, for example an image smaller than the kernel.
+/// The shape of the output. Throws Error(internal) when the rank or extents of an input are
+/// invalid, for example an image smaller than the kernel.
 Shape output_shape(const Operation& operation);
 
-/// The type of the output where that is not the one that the network computes in.
+/// The type of the output if it is not the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
 /// Whether gradients pass from the output to the inputs.
 bool is_differentiable(const Operation& operation);
 
-/// Whether it computes losses, from which gradients start.
+/// Whether the operation computes losses, where gradients start.
 bool is_loss(const Operation& operation);
 
-/// Whether such an operation's output is a softmax, beside which its losses are kept.
+/// Whether the output of this loss is a softmax; then the losses are stored separately.
 bool gives_softmax(const Operation& operation);
 
-/// The shapes of all that the operation reads, in order.
+/// The shapes of all inputs, in order.
 std::vector<Shape> input_shapes(const Operation& operation);
 
-/// Whether the output carries the sums of its channels: behind its elements lie, for K channels,
-/// the K sums of y and then the K sums of y^2 over the batch, in fp32.
+/// Whether the output carries the sums of its channels: its elements are followed by the K sums of
+/// y and the K sums of y^2 over the batch, for K channels, in fp32.
 bool carries_sums(const Operation& operation);
 
-/// "convolution", "batch_norm_relu", ...
+/// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
+/// Forward: at least 32 input channels, channels of both images in multiples of 16, and at most
+/// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
+/// network and small heads. Input gradient: additionally stride 1, padding below the kernel size
+/// and at most 2^16 terms of its own results. The weight gradient is never computed in int8.
+bool computes_in_int8(const Convolution& op, Pass pass);
+
+/// What the backward pass of an operation reads besides parameters and what the kernel saves.
+struct BackwardReads {
+    bool inputs = false;
+    bool output = false;
+    std::size_t output_gradients = 1;  // the largest number that a kernel sums while reading
+};
+BackwardReads backward_reads(const Operation& operation);
+
+/// Returns "convolution", "batch_norm_relu", ...
 std::string_view name_of(const Operation& operation);
 
 }  // namespace hpcai::ops

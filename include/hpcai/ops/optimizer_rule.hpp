@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Rules of optimizers. In their formulas w are parameters, lr the learning rate and t the number
-/// of this step, from 1, both of StepScalars, and g = gradient_factor gradient, to which, unless
-/// something else is said, weight_decay w is added where a range decays.
+/// Update rules of optimizers. In the formulas w are parameters, lr is the learning rate and t the
+/// number of this step, from 1, both of StepScalars. g = gradient_factor gradient, plus
+/// weight_decay w where a range decays, unless stated otherwise.
 namespace hpcai::ops {
 
 /// v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov: PyTorch's SGD (Sutskever et
@@ -15,9 +15,9 @@ struct Sgd {
     bool momentum_correction = true;
 };
 
-/// SGD with g, weight decay included, times the trust ratio of its range (You, Gitman, Ginsburg
-/// 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), |g| without the decay, and 1
-/// where |w| or |g| is 0. Without momentum correction it is the LARS of MLPerf's ResNet-50.
+/// SGD with g, including weight decay, times the trust ratio of its range (You, Gitman, Ginsburg
+/// 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), where |g| excludes the decay,
+/// and 1 if |w| or |g| is 0. Without momentum correction it is the LARS of MLPerf's ResNet-50.
 struct Lars {
     float momentum = 0;
     bool nesterov = false;
@@ -37,9 +37,9 @@ struct Adam {
     bool decoupled_decay = false;
 };
 
-/// Adam's step with bias correction, u, to which weight_decay w is added and not to g, then times
-/// the trust ratio |w| / |u| of its range, 1 where either is 0; w -= lr u (You et al. 2020,
-/// algorithm 2; the LAMB of MLPerf's BERT without its limit on the gradient's norm).
+/// u is Adam's step with bias correction, without decay in g, plus weight_decay w, times the trust
+/// ratio |w| / |u| of its range, which is 1 if either is 0; w -= lr u (You et al. 2020, algorithm
+/// 2; the LAMB of MLPerf's BERT without its limit on the norm of the gradient).
 struct Lamb {
     double beta1 = 0.9;
     double beta2 = 0.999;

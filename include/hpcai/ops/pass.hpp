@@ -5,7 +5,7 @@
 
 namespace hpcai::ops {
 
-/// The parts of a training step in which an operation does work.
+/// The passes of an operation in a training step.
 enum class Pass {
     prepare,          // working copies of the parameters from their fp32 masters
     forward,          // output from inputs

@@ -5,10 +5,11 @@
 
 namespace hpcai::ops {
 
-/// A row of a batch as a part of a decoded picture: RGB bytes in device memory, rows contiguous.
+/// The view of a decoded picture that becomes a row of a batch. Pictures are RGB bytes in device
+/// memory, with contiguous rows.
 struct PictureView {
-    std::int64_t offset_bytes = -1;  // of the picture; -1: there is none, the row stays as it is
-    std::int32_t picture_width = 0;  // pixels, like all that follow
+    std::int64_t offset_bytes = -1;  // of the picture; -1: none, the row is not changed
+    std::int32_t picture_width = 0;  // pixels, like the next ones
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
     std::int32_t width = 0;  // at most kLargestReduction x the side of the batch's images
@@ -17,12 +18,12 @@ struct PictureView {
     bool vertical_flip = false;  // top and bottom swapped
 };
 
-inline constexpr int kLargestReduction = 16;  // of a crop's side when it is resized
+inline constexpr int kLargestReduction = 16;  // of the side of a crop by resizing
 
 /// A batch of views. All pointers are to device memory.
 struct ViewBatch {
-    const std::uint8_t* pictures = nullptr;  // what the views' offsets count from
-    const PictureView* views = nullptr;      // (rows), at a multiple of 16 bytes
+    const std::uint8_t* pictures = nullptr;  // base of the offsets of views
+    const PictureView* views = nullptr;      // (rows), 16-byte aligned
     std::int64_t rows = 0;
     std::uint8_t* images = nullptr;  // (rows, side, side, 3)
     int side = 0;

@@ -6,10 +6,10 @@
 namespace hpcai::device::cpu {
 
 AnchorGrid::AnchorGrid(const ops::Anchors& anchors) : anchors_(anchors), first_{0} {
-    ensure(!anchors.levels.empty(), "anchors without levels");
+    ensure(!anchors.levels.empty(), "anchors need at least one level");
     for (const ops::Anchors::Level& level : anchors.levels) {
         ensure(static_cast<std::int64_t>(level.cell.size()) == anchors.per_cell(),
-               "{} anchors in a cell, {} on the first level", level.cell.size(),
+               "a cell has {} anchors, but {} on the first level", level.cell.size(),
                anchors.per_cell());
         first_.push_back(first_.back() + level.height * level.width * anchors.per_cell());
     }

@@ -9,21 +9,22 @@
 
 namespace hpcai::device::cpu {
 
-/// An anchor's level, and its place there.
+/// The level of an anchor and its place on that level.
 struct AnchorPlace {
     std::size_t level = 0;
     std::int64_t pixel = 0;
-    std::int64_t place = 0;  // in the cell
+    std::int64_t place = 0;  // in its cell
 };
 
-/// Anchors by number.
+/// Computes anchors from their numbers.
 class AnchorGrid {
 public:
     explicit AnchorGrid(const ops::Anchors& anchors);
 
     const ops::Anchors& anchors() const { return anchors_; }
     std::size_t levels() const { return anchors_.levels.size(); }
-    /// Number of a level's first anchor, or of all where `level` is the number of levels.
+    /// The number of the first anchor of a level, or the number of all anchors if `level` is
+    /// levels().
     std::int64_t first(std::size_t level) const { return first_[level]; }
     std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
     std::int64_t count() const { return first_.back(); }
@@ -35,8 +36,8 @@ private:
     std::vector<std::int64_t> first_;  // (levels + 1)
 };
 
-/// The numbers that a region proposal network gives of anchors: images of logits (N, H, W, A) and
-/// of deltas (N, H, W, 4 A) for each level.
+/// The outputs of a region proposal network: for each level an image of logits (N, H, W, A) and one
+/// of deltas (N, H, W, 4 A).
 class AnchorNumbers {
 public:
     AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
@@ -46,7 +47,7 @@ public:
     const ImageNumbers& deltas(std::size_t level) const {
         return images_[images_.size() / 2 + level];
     }
-    /// Of `values`, the tensors of all levels' logits and then deltas.
+    /// `values` are the tensors of all levels' logits and then deltas.
     float logit(const std::vector<void*>& values, std::int64_t image, const AnchorPlace& at) const;
     ops::BoxDeltas deltas(const std::vector<void*>& values, std::int64_t image,
                           const AnchorPlace& at) const;

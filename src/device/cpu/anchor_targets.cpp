@@ -17,15 +17,16 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Threads share the rows of cells of all images. Per anchor the workspace has its highest IoU,
-/// kForced where no anchor has a higher one with some box, and the number of the box that it is
-/// with; per row and box the highest IoU, from which those of the image follow.
+/// Threads share the rows of cells of all images. For each anchor the workspace has its highest
+/// IoU, or kForced where no anchor has a higher IoU with some box, and the number of the matching
+/// box. For each row and box it has the highest IoU, from which the highest IoU in the image is
+/// computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
                         const Context& context)
         : ScratchKernel(op, options, context) {
-        ensure(op.anchors.count() < (1 << 24), "{} anchors, whose numbers fp32 cannot hold",
+        ensure(op.anchors.count() < (1 << 24), "fp32 cannot represent the numbers of {} anchors",
                op.anchors.count());
         for (std::size_t level = 0; level < grid_.levels(); ++level) {
             for (std::int64_t y = 0; y < op.anchors.levels[level].height; ++y) {
@@ -85,7 +86,7 @@ private:
         for (std::int64_t place = 0; place < per_cell; ++place) {
             const auto& cell = level.cell[place];
             if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
-            // One cell more on each side, whatever was rounded.
+            // One more cell on each side, in case of rounding.
             const float before = std::floor((box.x1 - cell[2]) / stride) - 1;
             const float after = std::ceil((box.x2 - cell[0]) / stride) + 1;
             const auto first = static_cast<std::int64_t>(std::clamp(before, 0.0f, width));
@@ -187,8 +188,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::AnchorTargets& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::AnchorTargets& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<AnchorTargetsKernel>(op, options, context);
 }
 

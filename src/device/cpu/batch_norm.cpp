@@ -11,11 +11,11 @@ namespace {
 
 constexpr int kMaxLanes = 16;
 
-/// Per-channel numbers live in fp32 arrays of (groups, C), groups being the spans of samples that
-/// share statistics. Partial sums of tiles lie in the workspace as (N, C) pairs of arrays and are
-/// combined in double precision in a fixed order, so that the thread count changes nothing. Where a
-/// span is that of several ranks, its moments and gradient sums are summed over them as doubles,
-/// which hold the squares of fp32 numbers as well as a difference from a pivot would.
+/// Per-channel numbers are fp32 arrays of (groups, C), where a group is a span of samples that
+/// share statistics. The workspace has partial sums of tiles as (N, C) pairs of arrays. They are
+/// combined in double precision in a fixed order, so the number of threads does not change the
+/// bits. Where a span covers several ranks, its moments and gradient sums are reduced over them in
+/// double, which represents squares of fp32 numbers as well as differences from a pivot.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -28,7 +28,8 @@ public:
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const SyncBatchNormReducer* sum = options.sync_batch_norm_reducer;
         ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
-               "statistics of {} ranks, summed over {}", ranks_, sum == nullptr ? 1 : sum->ranks());
+               "statistics of {} ranks are summed over {}", ranks_,
+               sum == nullptr ? 1 : sum->ranks());
     }
 
     KernelMemory memory() const override {
@@ -48,7 +49,7 @@ public:
         shared_ = static_cast<double*>(tensors.workspace);
         partial_ = reinterpret_cast<float*>(shared_ + shared_count());
         coefficients_ = partial_ + 2 * grid_.images * channels_;
-        // An inference kernel has nothing to save; its scale and shift live in the workspace.
+        // An inference kernel saves nothing, so its scale and shift are in the workspace.
         float* saved = trains() ? static_cast<float*>(tensors.saved) : coefficients_;
         scale_ = saved;
         shift_ = saved + groups_ * channels_;
@@ -80,19 +81,19 @@ private:
 
     static constexpr std::int64_t kCoefficients = 3;
 
-    /// Whose samples share statistics.
+    /// The number of ranks whose samples share statistics.
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
     std::int64_t shared_count() const { return ranks_ > 1 ? 2 * channels_ : 0; }
-    /// Pixels that share statistics, on all of its ranks.
+    /// The number of pixels that share statistics, on all ranks of the span.
     double span_pixels() const {
         return static_cast<double>(ranks_ * group_samples_ * grid_.tile.pixels);
     }
     std::int64_t group_of(std::int64_t image) const {
         return groups_ == 1 ? 0 : image / group_samples_;
     }
-    /// Offset of a tile's channels in a (groups, C) array.
+    /// Offset of the channels of a tile in a (groups, C) array.
     std::int64_t at(std::int64_t image, std::int64_t tile) const {
         return group_of(image) * channels_ + tile * grid_.tile.lanes;
     }
@@ -100,7 +101,7 @@ private:
         return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
     }
 
-    /// The first pixel of the span's first sample: close enough to the mean that the squares of
+    /// The first pixel of the span's first sample is close enough to the mean that squares of
     /// differences from it do not cancel.
     void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
         const std::int64_t first = group_of(image) * group_samples_;
@@ -117,7 +118,7 @@ private:
         });
     }
 
-    /// A span's two sums for the channels of a tile, image after image.
+    /// The two sums of a span for the channels of a tile, added image after image.
     struct GroupSums {
         double first[kMaxLanes] = {}, second[kMaxLanes] = {};
     };
@@ -135,12 +136,12 @@ private:
         return sums;
     }
 
-    /// Of a span, for the channels of a tile.
+    /// The moments of a span for the channels of a tile.
     struct Moments {
         double mean[kMaxLanes] = {}, variance[kMaxLanes] = {};
     };
 
-    /// Of this rank's samples.
+    /// The moments of this rank's samples.
     Moments own_moments(std::int64_t group, std::int64_t tile) const {
         const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
         float pivot[kMaxLanes];
@@ -155,7 +156,7 @@ private:
         return moments;
     }
 
-    /// The ranks have batches of one size, so a mean over them is that over all samples.
+    /// All ranks have the same batch size, so the mean over ranks is the mean over all samples.
     void share_moments() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
@@ -182,7 +183,8 @@ private:
         return moments;
     }
 
-    /// Means and deviations of every span; the running statistics move by the spans' average.
+    /// Computes means and deviations of every span; the running statistics move by the average of
+    /// the spans.
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;
@@ -272,7 +274,7 @@ private:
         options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
     }
 
-    /// Over the whole span, where group_sums() are over this rank's part of it.
+    /// The sums over the whole span; those of group_sums() are over the samples of this rank.
     GroupSums span_sums(const GroupSums& own, std::int64_t tile) const {
         if (ranks_ == 1) return own;
         GroupSums sums;
@@ -344,10 +346,10 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::int64_t channels_, ranks_, group_samples_, groups_;
-    double* shared_ = nullptr;            // (2, C), of statistics of several ranks only
+    double* shared_ = nullptr;            // (2, C), for statistics of several ranks only
     float* partial_ = nullptr;            // (2, N, C)
     float* coefficients_ = nullptr;       // (kCoefficients, groups, C)
-    float* scale_ = nullptr;              // (groups, C): of the forward affine map
+    float* scale_ = nullptr;              // (groups, C): the affine map of the forward pass
     float* shift_ = nullptr;              // (groups, C)
     float* mean_ = nullptr;               // (groups, C)
     float* inverse_deviation_ = nullptr;  // (groups, C)
@@ -355,8 +357,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::BatchNorm& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::BatchNorm& op, const KernelOptions& options, const Context& context) {
     if (op.from_sums) refuse(op);
     if (op.frozen) return build_frozen_norm(op, options, context);
     return std::make_unique<BatchNormKernel>(op, options, context);

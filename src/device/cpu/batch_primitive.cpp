@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxParts = 16, kFewParts = 4;
 constexpr std::size_t kGradientBytes = std::size_t{16} << 20;
 
-/// While it lives, oneDNN plans primitives for one thread.
+/// Makes oneDNN plan primitives for one thread during its lifetime.
 class OneThread {
 public:
     OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -90,7 +90,7 @@ void BatchPrimitive::run_parts() const {
     std::exception_ptr failure;
 #pragma omp parallel
     {
-        omp_set_num_threads(1);  // inside this region only; oneDNN asks for it
+        omp_set_num_threads(1);  // inside this region only; oneDNN reads it
 #pragma omp for schedule(static)
         for (std::size_t part = 0; part < parts_.size(); ++part) {
             try {

@@ -9,34 +9,33 @@
 
 namespace hpcai::device::cpu {
 
-/// Samples of each of the parts in which oneDNN works on a batch: the whole batch or, in a
-/// deterministic engine, up to 16 parts of about the same size. Where each primitive writes a
-/// gradient of `gradient_bytes` for itself, no more than 8 or 4 if 16 or 8 of them take over 16
-/// MiB.
+/// Returns the samples in each part of a batch: the whole batch or, in a deterministic engine, up
+/// to 16 parts of similar size. If each primitive writes a gradient of `gradient_bytes`, the number
+/// of parts is reduced to 8 or 4 where 16 or 8 such gradients take over 16 MiB.
 std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
                                       std::size_t gradient_bytes = 0);
 
 /// One pass of a kernel by oneDNN: a primitive for the whole batch or, in a deterministic engine,
-/// one for each part of it, planned for a single thread, because the order in which oneDNN sums
+/// one for each part of it, planned for a single thread, because the summation order of oneDNN
 /// depends on the number of threads. Threads share the parts.
 class BatchPrimitive {
 public:
-    /// The primitive for so many samples.
+    /// Plans the primitive for a number of samples.
     using Plan = std::function<StagedPrimitive(std::int64_t samples)>;
 
     BatchPrimitive() = default;
     BatchPrimitive(const Context& context, const std::vector<std::int64_t>& parts,
                    const Plan& plan);
 
-    /// What all parts together need.
+    /// The workspace of all parts together.
     std::size_t workspace_bytes() const;
-    /// Comes before the functions below, which say where an argument lies (DNNL_ARG_...).
+    /// Must precede the functions below, which set the address of an argument (DNNL_ARG_...).
     void bind_workspace(void* workspace);
-    /// A value of the batch, sample after sample.
+    /// Sets a value of the batch, sample after sample.
     void bind(int argument, void* address);
-    /// What every part reads as a whole.
+    /// Sets an argument that every part reads as a whole.
     void bind_parameter(int argument, void* address);
-    /// What every part writes as a whole.
+    /// Sets a gradient that every part writes as a whole.
     void bind_gradient(int argument, const ParameterGradient& gradient);
     /// Throws dnnl::error.
     void run() const;

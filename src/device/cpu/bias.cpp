@@ -5,8 +5,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Backward, the workspace holds the sums of each image, (2, N, C) f32; the second half is what the
-/// normalization's loop sums beside them.
+/// In the backward pass the workspace has two sums of each image, (2, N, C) f32. The second is a
+/// by-product of the loop of the normalization and is not used.
 class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -34,31 +34,20 @@ private:
         return static_cast<float*>(tensors_.workspace) + (which * grid_.images + image) * channels_;
     }
 
-    /// Writes the input's gradient on the way.
+    /// Also writes the gradient of the input.
     void sum_gradients() const {
-        const auto& gradients = tensors_.output_gradients;
-        void* second = second_gradient();
-        // The loop reads a second operand in any case; without a ReLU the gradient does for it.
-        void* gate = op_.relu ? tensors_.output : gradients[0];
-#pragma omp parallel for collapse(2) schedule(static)
-        for (std::int64_t image = 0; image < grid_.images; ++image) {
-            for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-                const GradientSource source{grid_.at(gradients[0], image, tile),
-                                            grid_.at(second, image, tile),
-                                            grid_.at(gate, image, tile),
-                                            grid_.at(gate, image, tile),
-                                            identity_.one,
-                                            identity_.zero,
-                                            op_.relu};
-                const std::int64_t channel = tile * grid_.tile.lanes;
-                loops_.gradient_sums(
-                    grid_.tile,
-                    {source, grid_.at(tensors_.input_gradients[0], image, tile), identity_.zero,
-                     sums(0, image) + channel, sums(1, image) + channel});
-            }
-        }
+        // The loop always reads a second operand; without a ReLU it is the gradient.
+        void* gate = op_.relu ? tensors_.output : output_gradient();
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+            const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
+                                                           grid_.at(second_gradient(), image, tile),
+                                                           grid_.at(gate, image, tile), op_.relu);
+            const std::int64_t channel = tile * grid_.tile.lanes;
+            loops_.gradient_sums(
+                grid_.tile, {source, grid_.at(tensors_.input_gradients[0], image, tile),
+                             identity_.zero, sums(0, image) + channel, sums(1, image) + channel});
+        });
     }
-
     void combine_sums() const {
         for (std::int64_t channel = 0; channel < channels_; ++channel) {
             double sum = 0;
@@ -77,8 +66,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Bias& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<BiasKernel>(op, options, context);
 }
 

@@ -31,7 +31,7 @@ private:
         for (std::int64_t index = 0; index < images_ * cells_; ++index) backward(index);
     }
 
-    /// A cell of the batch, and what it should say.
+    /// A cell of the batch with its target class and weight.
     struct Cell {
         std::int64_t image;
         std::int64_t pixel;
@@ -99,8 +99,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::CellCrossEntropy& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::CellCrossEntropy& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<CellCrossEntropyKernel>(op, options, context);
 }
 

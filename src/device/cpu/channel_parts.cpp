@@ -55,9 +55,10 @@ private:
 ChannelParts::ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange,
                            const Context& context)
     : whole_(whole), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
-    ensure(exchange != nullptr, "a part of a network without an exchange");
-    ensure(whole.rank() == 4 || whole.rank() == 2, "parts of the channels of {}", to_string(whole));
-    ensure(dtype == DType::f32 || dtype == DType::bf16, "sums of parts in {}", name_of(dtype));
+    ensure(exchange != nullptr, "a part of a network needs an exchange");
+    ensure(whole.rank() == 4 || whole.rank() == 2, "the channels of {} cannot be divided",
+           to_string(whole));
+    ensure(dtype == DType::f32 || dtype == DType::bf16, "no sums over parts in {}", name_of(dtype));
     images_ = whole[0];
     pixels_ = whole.rank() == 4 ? whole[1] * whole[2] : 1;
 }

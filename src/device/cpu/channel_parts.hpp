@@ -7,23 +7,24 @@
 
 namespace hpcai::device::cpu {
 
-/// A value (N, H, W, C) or (N, C) whose channels are shared out among the parts of a network.
+/// A value (N, H, W, C) or (N, C) whose channels are distributed over the parts of a network.
 class ChannelParts {
 public:
     /// `whole` is the value's shape; `exchange` outlives the object.
     ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange, const Context& context);
 
     std::size_t bytes_of(int part) const;
-    /// Of scatter_sum().
+    /// Bytes of the workspace of scatter_sum().
     std::size_t workspace_bytes() const;
 
-    /// `whole` from what each part has of it, of this one `mine`.
+    /// Collects `whole` from the channels of all parts; `mine` has those of this part. Collective.
     void gather(const void* mine, void* whole) const;
-    /// This part's channels of the sum of every part's `whole`, in fp32 and in the parts' order.
+    /// Writes this part's channels of the sum of every part's `whole` to `mine`, added in fp32 in
+    /// the order of the parts. Collective.
     void scatter_sum(const void* whole, void* mine, float* workspace) const;
-    /// The channels of `part` of `whole`.
+    /// Copies the channels of `part` from `whole`.
     void take(int part, const void* whole, void* to) const;
-    /// The way back.
+    /// Copies the channels of `part` to `whole`.
     void put(int part, const void* from, void* whole) const;
 
     ShardExchange& exchange() const { return *exchange_; }
@@ -31,8 +32,8 @@ public:
     void store(const float* sums, void* mine) const;
 
 private:
-    /// Where a value's channels lie: pixel p of channel c at (c / block) * block_stride +
-    /// p * pixel_stride + c % block elements of its image.
+    /// The layout of the channels of a value: pixel p of channel c is at element (c / block) *
+    /// block_stride + p * pixel_stride + c % block of its image.
     struct Place {
         std::int64_t block = 1;
         std::int64_t block_stride = 1;
@@ -45,7 +46,7 @@ private:
 
     Place place_of(const Shape& shape) const;
     Shape shape_of(int part) const;
-    /// Copies the channels of `part`, which are `slice` in `whole`.
+    /// Copies the channels of `part` between `slice`, which has only these, and `whole`.
     template <bool is_put>
     void copy(int part, std::byte* slice, std::byte* whole) const;
 

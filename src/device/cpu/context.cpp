@@ -44,7 +44,8 @@ tag image_tag(const Layouts& layouts, std::int64_t channels) {
     return layouts.channel_block == 16 ? tag::nChw16c : tag::nChw8c;
 }
 
-/// What oneDNN picks for the operand `argument` of a convolution of this many channels.
+/// The layout that oneDNN chooses for the operand `argument` of a convolution of this many
+/// channels.
 memory::desc picked_desc(const dnnl::engine& engine, std::int64_t channels, std::int64_t kernel,
                          int argument) {
     const auto any = [](memory::dims dims) {
@@ -108,8 +109,8 @@ void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
     return const_cast<void*>(at(static_cast<const void*>(base), image, index));
 }
 
-Layouts choose_layouts(const dnnl::engine& engine, CpuLayout wish) {
-    if (wish == CpuLayout::channels_last) return {0, false};
+Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested) {
+    if (requested == CpuLayout::channels_last) return {0, false};
     const auto is = [](const memory::desc& picked, tag layout) {
         return picked == memory::desc(picked.dims(), memory::data_type::f32, layout);
     };
@@ -117,7 +118,7 @@ Layouts choose_layouts(const dnnl::engine& engine, CpuLayout wish) {
     layouts.planar_input_images = is(picked_desc(engine, 3, 7, DNNL_ARG_SRC), tag::nchw);
     const memory::desc picked = picked_desc(engine, 64, 3, DNNL_ARG_SRC);
     layouts.channel_block = is(picked, tag::nChw16c) ? 16 : is(picked, tag::nChw8c) ? 8 : 0;
-    if (wish == CpuLayout::blocked && layouts.channel_block == 0) layouts.channel_block = 8;
+    if (requested == CpuLayout::blocked && layouts.channel_block == 0) layouts.channel_block = 8;
     return layouts;
 }
 
@@ -175,12 +176,11 @@ void refuse(const ops::Operation& operation) {
                 fmt::format("the CPU engine has no {} of this kind", ops::name_of(operation)));
 }
 
-std::unique_ptr<Kernel> build(const ops::NormConvolution& op, const KernelOptions&,
-                              const Context&) {
+KernelPtr build(const ops::NormConvolution& op, const KernelOptions&, const Context&) {
     refuse(op);
 }
 
-std::unique_ptr<Kernel> build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
+KernelPtr build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
     refuse(op);
 }
 

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include <hpcai/ops/int8.hpp>
-
 #include "batch_primitive.hpp"
 #include "int8_convolution.hpp"
 
@@ -21,8 +19,8 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The values of a convolution as the engine lays them out and as oneDNN is asked to take them,
-/// which is its choice where it has nothing fast for the engine's layout.
+/// The values of a convolution in the layout of the engine, and in the layout requested from
+/// oneDNN. The latter is left open where oneDNN has nothing fast for the former.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 
@@ -35,21 +33,21 @@ struct Values {
         if (!suits_convolutions(layouts, op.input, output_shape(op), gradient)) leave_open();
     }
 
-    /// Has oneDNN asked to take them as it likes.
+    /// Lets oneDNN choose the layouts.
     void leave_open() {
         wanted_source = any_layout(source.dims(), source.data_type());
         wanted_target = any_layout(target.dims(), target.data_type());
     }
 };
 
-/// SimdKernels that take a thousand times as long as others.
+/// Reference implementations take a thousand times as long as others.
 bool is_reference(const dnnl::primitive_desc_base& plan) {
     return std::string_view(plan.impl_info_str()).starts_with("ref");
 }
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-/// That pass in int8, if it is to be.
+/// Plans the pass in int8; null if it is not computed in int8.
 std::unique_ptr<Int8Convolution> in_int8(const ops::Convolution& op, ops::Pass pass,
                                          const KernelOptions& options, const Context& context) {
     if (!options.int8 || !computes_in_int8(op, pass)) return nullptr;
@@ -64,7 +62,7 @@ public:
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        // oneDNN chooses with the first part; the others have to take the same.
+        // oneDNN chooses the layout for the first part; the others use the same.
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto parts = batch_parts(context, op.input[0]);
@@ -164,7 +162,7 @@ private:
         int8_input_gradient_ ? int8_input_gradient_->run() : input_gradient_.run();
     }
 
-    /// A gradient in int8 comes with a forward pass in int8.
+    /// An input gradient in int8 implies a forward pass in int8.
     void plan_int8_filters() {
         std::optional<Desc> turned;
         if (int8_input_gradient_) turned = int8_input_gradient_->packed_filters();
@@ -180,9 +178,9 @@ private:
         return {part, options_, context_.layouts};
     }
 
-    /// What `plan_for` makes of so many samples. Shapes that oneDNN does not compute in the
-    /// engine's layout, such as gradients of filters from images smaller than these without
-    /// AVX-512, go through copies in its own.
+    /// Plans the pass for a number of samples. Shapes that oneDNN does not compute in the layout of
+    /// the engine use copies in a layout that it chooses, such as gradients of filters from very
+    /// small images without AVX-512.
     template <typename PlanFor>
     auto choose(std::int64_t samples, const PlanFor& plan_for) const {
         Values values = values_of(samples);
@@ -196,7 +194,7 @@ private:
         return std::pair(values, plan);
     }
 
-    /// What backward passes take as a hint, too.
+    /// The forward pass; backward passes take it as a hint.
     ForwardPlan forward_plan(const Values& values) const {
         const auto kind =
             trains() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
@@ -253,17 +251,17 @@ private:
     const Dims strides_{op_.stride, op_.stride}, padding_{op_.padding, op_.padding};
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
-    std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // in place of the former
-    std::unique_ptr<Int8Filters> int8_filters_;                            // of both
+    std::unique_ptr<Int8Convolution> int8_forward_,
+        int8_input_gradient_;                    // used instead of forward_ and input_gradient_
+    std::unique_ptr<Int8Filters> int8_filters_;  // of both passes
     WorkingCopy forward_filters_,
-        backward_filters_;  // the latter unused where layouts are equal
+        backward_filters_;  // unused where the layouts are equal
     ParameterGradient gradient_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Convolution& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
     if (op.sums) refuse(op);
     return std::make_unique<ConvolutionKernel>(op, options, context);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <numeric>
 
 #include <fmt/core.h>
-#include <hwloc.h>
 #include <omp.h>
 
 #include <hpcai/base/error.hpp>
@@ -17,7 +17,6 @@
 #include "hash.hpp"
 #include "isa.hpp"
 #include "optimizer.hpp"
-#include "update.hpp"
 
 namespace hpcai::device {
 namespace {
@@ -26,7 +25,7 @@ using namespace cpu;
 
 class HostMemory final : public Memory {
 public:
-    // Rounded up, because std::aligned_alloc wants a multiple; 2 MiB lets the kernel use huge
+    // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets the kernel use huge
     // pages.
     explicit HostMemory(std::size_t bytes)
         : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
@@ -66,7 +65,7 @@ class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
         ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
-        // oneDNN and the engine's loops both take the number of threads from OpenMP.
+        // oneDNN and the engine's loops take the number of threads from OpenMP.
         omp_set_dynamic(0);
         context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
         context_.stream = dnnl::stream(context_.engine);
@@ -117,18 +116,19 @@ public:
     }
     void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
                              std::span<const float> values) override {
-        convert(host_desc(shape, values.size()), const_cast<float*>(values.data()),
-                device_desc(shape, dtype), to);
-    }
-    void load_channels_last(std::span<float> values, const tensor::Shape& shape,
-                            tensor::DType dtype, const void* from) override {
-        convert(device_desc(shape, dtype), const_cast<void*>(from), host_desc(shape, values.size()),
-                values.data());
+        ensure(values.size() == static_cast<std::size_t>(shape.elements()),
+               "{} values do not match shape {}", values.size(), to_string(shape));
+        ensure(dtype == tensor::DType::f32 || dtype == tensor::DType::bf16,
+               "the CPU engine keeps no values in {}", name_of(dtype));
+        dnnl::memory host(value_desc(Layouts{0, false}, shape, tensor::DType::f32), context_.engine,
+                          const_cast<float*>(values.data()));
+        dnnl::memory stored(value_desc(context_.layouts, shape, dtype), context_.engine, to);
+        dnnl::reorder(host, stored).execute(context_.stream, host, stored);
+        synchronize();
     }
     void synchronize() override { context_.stream.wait(); }
 
-    std::unique_ptr<Kernel> build(const ops::Operation& operation,
-                                  const KernelOptions& options) override {
+    KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
         try {
             return build_kernel(operation, options, context_);
         } catch (const dnnl::error& error) {
@@ -144,13 +144,30 @@ public:
     }
 
     void check_finite(std::span<const float> values, StepScalars* numbers) override {
-        cpu::check_finite(values, *numbers);
+        const auto count = static_cast<std::int64_t>(values.size());
+        bool all = true;
+#pragma omp parallel for schedule(static) reduction(&& : all)
+        for (std::int64_t i = 0; i < count; ++i) {
+            all = all && std::isfinite(values[i]);
+        }
+        if (!all) numbers->finite = 0;
     }
     void add_losses(std::span<const float> losses, StepScalars* numbers) override {
         numbers->loss_sum += std::accumulate(losses.begin(), losses.end(), 0.0);
     }
     void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
-        cpu::finish_step(policy, *numbers);
+        const bool good = numbers->finite != 0;
+        numbers->good_steps = good ? numbers->good_steps + 1 : 0;
+        numbers->skipped_steps += good ? 0 : 1;
+        numbers->taken_steps += good ? 1 : 0;
+        if (policy.dynamic && !good) {
+            numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.smallest);
+        } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {
+            numbers->good_steps = 0;
+            if (numbers->loss_scale * 2 <= policy.largest) numbers->loss_scale *= 2;
+        }
+        numbers->gradient_factor = policy.loss_weight / numbers->loss_scale;
+        numbers->finite = 1;
     }
 
     std::uint64_t hash(std::span<const float> values) override {
@@ -159,27 +176,6 @@ public:
     }
 
 private:
-    static dnnl::memory::desc host_desc(const tensor::Shape& shape, std::size_t elements) {
-        ensure(elements == static_cast<std::size_t>(shape.elements()), "{} values for shape {}",
-               elements, to_string(shape));
-        return value_desc(Layouts{0, false}, shape, tensor::DType::f32);
-    }
-
-    dnnl::memory::desc device_desc(const tensor::Shape& shape, tensor::DType dtype) const {
-        ensure(dtype == tensor::DType::f32 || dtype == tensor::DType::bf16,
-               "the CPU engine keeps no values in {}", name_of(dtype));
-        return value_desc(context_.layouts, shape, dtype);
-    }
-
-    void convert(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to,
-                 void* target) {
-        dnnl::memory source_memory(from, context_.engine, source);
-        dnnl::memory target_memory(to, context_.engine, target);
-        dnnl::reorder(source_memory, target_memory)
-            .execute(context_.stream, source_memory, target_memory);
-        context_.stream.wait();
-    }
-
     int threads_;
     Context context_;
 };
@@ -188,47 +184,6 @@ private:
 
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
     return std::make_unique<CpuDevice>(options);
-}
-
-namespace {
-
-/// FNV-1a of the set's text form.
-std::uint64_t hash_of(hwloc_const_bitmap_t set) {
-    char* text = nullptr;
-    hwloc_bitmap_asprintf(&text, set);
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char* at = text; at != nullptr && *at != 0; ++at) {
-        hash = (hash ^ static_cast<unsigned char>(*at)) * 1099511628211ULL;
-    }
-    std::free(text);
-    return hash;
-}
-
-}  // namespace
-
-Cores count_cores() {
-    Cores cores;
-    hwloc_topology_t topology = nullptr;
-    if (hwloc_topology_init(&topology) != 0) return cores;
-    if (hwloc_topology_load(topology) == 0) {
-        cores.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE), 1);
-        cores.allowed = cores.machine;
-        hwloc_bitmap_t bound = hwloc_bitmap_alloc();
-        if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0) {
-            const int inside =
-                hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
-            cores.allowed = std::clamp(inside, 1, cores.machine);
-            cores.allowed_set = hash_of(bound);
-        }
-        hwloc_bitmap_free(bound);
-    }
-    hwloc_topology_destroy(topology);
-    return cores;
-}
-
-int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing) {
-    if (wanted > 0) return wanted;
-    return std::max(1, cores.allowed / std::max(1, ranks_sharing));
 }
 
 }  // namespace hpcai::device

@@ -11,15 +11,16 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Threads share the regions, then the classes of all images, then the images. A region is known
-/// to an image by class x regions + its row, which puts equal scores in order.
+/// Threads share the regions, then the classes of all images, then the images. The number of a
+/// region in its image is class x regions + row, which orders equal scores.
 class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
     DetectionsKernel(const ops::Detections& op, const KernelOptions& options,
                      const Context& context)
         : ScratchKernel(op, options, context),
           lists_(static_cast<std::size_t>(images_ * op.classes)) {
-        ensure(op.classes > 1, "detections of {} classes, background among them", op.classes);
+        ensure(op.classes > 1, "detections need at least 2 classes with background, got {}",
+               op.classes);
         count_workspace();
     }
 
@@ -118,8 +119,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Detections& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Detections& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<DetectionsKernel>(op, options, context);
 }
 

@@ -8,10 +8,10 @@
 
 namespace hpcai::device::cpu {
 
-/// Who of an image's candidates is drawn: those with the smallest sampling keys.
+/// Draws the candidates of an image with the smallest sampling keys.
 class Draw {
 public:
-    /// `keys` has room for `most`.
+    /// `keys` has room for `most` keys.
     Draw(std::uint64_t* keys, std::int64_t most, std::uint32_t image_key, std::uint32_t stage)
         : keys_(keys), most_(most), image_key_(image_key), stage_(stage) {}
 
@@ -27,7 +27,7 @@ public:
         std::push_heap(keys_, keys_ + count_);
     }
 
-    /// Leaves `most` of the drawn ones at most, in ascending order. Gives how many are left.
+    /// Keeps at most `most` of the drawn candidates, in ascending order, and returns their number.
     std::int64_t finish(std::int64_t most) {
         std::sort_heap(keys_, keys_ + count_);
         count_ = std::min(count_, most);
@@ -35,7 +35,7 @@ public:
         std::sort(keys_, keys_ + count_);
         return count_;
     }
-    /// After finish().
+    /// Requires finish().
     std::int64_t candidate(std::int64_t index) const {
         return static_cast<std::int64_t>(keys_[index]);
     }

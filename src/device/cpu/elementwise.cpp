@@ -18,13 +18,8 @@ private:
     void input_gradient() override {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* output = offset(tensors_.output, at);
-            const GradientSource source{offset(output_gradient(), at),
-                                        offset(second_gradient(), at),
-                                        output,
-                                        output,
-                                        identity_.one,
-                                        identity_.zero,
-                                        true};
+            const GradientSource source = identity_.source(
+                offset(output_gradient(), at), offset(second_gradient(), at), output, true);
             loops_.gradient_apply(tile, {source, offset(tensors_.input_gradients[0], at),
                                          identity_.one, identity_.zero, identity_.zero});
         });
@@ -60,13 +55,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Relu& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ReluKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::Add& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<AddKernel>(op, options, context);
 }
 

@@ -11,8 +11,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A value seen as rows of 16 elements, whatever its layout; the last, shorter row is walked one
-/// element at a time.
+/// A value as rows of 16 elements in any layout; the last, shorter row is processed one element at
+/// a time.
 class FlatTiles {
 public:
     FlatTiles(std::int64_t elements, DType dtype)
@@ -45,10 +45,15 @@ inline void* offset(void* base, std::size_t bytes) {
     return base == nullptr ? nullptr : static_cast<std::byte*>(base) + bytes;
 }
 
-// The normalization's loops with scale 1 and shift 0 are ReLU, addition and their gradients.
+// With scale 1 and shift 0 the loops of the normalization compute ReLU, addition and their
+// gradients.
 struct Identity {
     float one[16], zero[16] = {};
     Identity() { std::fill_n(one, 16, 1.0f); }
+    /// The gradient dy0 (+ dy1) where `gate` is positive; everywhere without `relu`.
+    GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
+        return {dy0, dy1, gate, gate, one, zero, relu};
+    }
 };
 
 }  // namespace hpcai::device::cpu

@@ -6,8 +6,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// A BatchNorm whose statistics and parameters stay as they are: an affine map of each channel.
-/// Saved: its scale and shift, (2, C) f32.
+/// A BatchNorm with fixed statistics and parameters: an affine map of each channel. Saved: its
+/// scale and shift, (2, C) f32.
 class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -45,20 +45,14 @@ private:
         });
     }
 
-    /// Writes `scale` (1 where it is null) times the gradient behind the ReLU.
+    /// Writes `scale` (1 if null) times the gradient of the input of the ReLU.
     void backward(void* to, const float* scale) const {
         if (to == nullptr) return;
-        const auto& gradients = tensors_.output_gradients;
-        void* second = second_gradient();
-        void* gate = op_.relu ? tensors_.output : gradients[0];
+        void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const GradientSource source{grid_.at(gradients[0], image, tile),
-                                        grid_.at(second, image, tile),
-                                        grid_.at(gate, image, tile),
-                                        grid_.at(gate, image, tile),
-                                        identity_.one,
-                                        identity_.zero,
-                                        op_.relu};
+            const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
+                                                           grid_.at(second_gradient(), image, tile),
+                                                           grid_.at(gate, image, tile), op_.relu);
             const float* by = scale == nullptr ? identity_.one : scale + tile * grid_.tile.lanes;
             loops_.gradient_apply(grid_.tile, {source, grid_.at(to, image, tile), by,
                                                identity_.zero, identity_.zero});
@@ -75,8 +69,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_frozen_norm(const ops::BatchNorm& op, const KernelOptions& options,
-                                          const Context& context) {
+KernelPtr build_frozen_norm(const ops::BatchNorm& op, const KernelOptions& options,
+                            const Context& context) {
     return std::make_unique<FrozenNormKernel>(op, options, context);
 }
 

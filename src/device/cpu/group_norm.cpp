@@ -7,9 +7,9 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Per-channel numbers are fp32 arrays of (N, C). Sums of channels are made by the normalization's
-/// loops and combined in double in a fixed order. Saved: scale, shift, mean, 1 / deviation.
-/// Scratch: two sums, then three coefficients.
+/// Per-channel numbers are fp32 arrays of (N, C). The loops of the normalization form the sums of
+/// channels, which are combined in double in a fixed order. Saved: scale, shift, mean, 1 /
+/// deviation. Scratch: two sums, then three coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -63,7 +63,7 @@ private:
         }
     }
 
-    /// Of the differences from the channel's first pixel, so that their squares do not cancel.
+    /// Sums differences from the first pixel of the channel, so that their squares do not cancel.
     void sum_statistics() const {
         const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
@@ -183,8 +183,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::GroupNorm& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::GroupNorm& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<GroupNormKernel>(op, options, context);
 }
 

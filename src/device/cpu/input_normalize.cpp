@@ -18,10 +18,10 @@ public:
         : OperationKernel(op, options, context),
           scale_(static_cast<std::size_t>(op.input[3]), 1.0f),
           shift_(static_cast<std::size_t>(op.input[3]), 0.0f) {
-        ensure(op.dtype != DType::s32, "images of {}", name_of(op.dtype));
+        ensure(op.dtype != DType::s32, "images of type {} are not supported", name_of(op.dtype));
         if (op.dtype != DType::u8) return;
         ensure(op.mean.size() == scale_.size() && op.standard_deviation.size() == scale_.size(),
-               "{} means and {} deviations for {} channels", op.mean.size(),
+               "{} means and {} deviations do not match {} channels", op.mean.size(),
                op.standard_deviation.size(), scale_.size());
         for (std::size_t channel = 0; channel < scale_.size(); ++channel) {
             scale_[channel] = static_cast<float>(1 / (255 * op.standard_deviation[channel]));
@@ -45,7 +45,7 @@ private:
 
     static constexpr std::int64_t kPixelsPerPart = 256;
 
-    /// Converts a tile's pixels to rows of fp32 and writes them.
+    /// Converts the pixels of a tile to rows of fp32 and writes them.
     void normalize(std::int64_t image, std::int64_t first, std::int64_t tile) const {
         float rows[kPixelsPerPart * 16];
         Tile target = grid_.tile;
@@ -67,7 +67,7 @@ private:
                 convert(static_cast<const BFloat*>(tensors_.inputs[0]) + start, tile, target, rows);
                 break;
             case DType::s32:
-                break;  // refused by the constructor
+                break;  // rejected by the constructor
         }
         auto* to = static_cast<std::byte*>(grid_.at(tensors_.output, image, tile)) +
                    static_cast<std::size_t>(first * target.stride) * size_of(target.dtype);
@@ -93,8 +93,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::InputNormalize& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<InputNormalizeKernel>(op, options, context);
 }
 

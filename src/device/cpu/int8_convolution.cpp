@@ -20,8 +20,8 @@ using type = dnnl::memory::data_type;
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
 constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
-constexpr std::int64_t kDitheredElements = 128;  // by 16 blocks of random numbers
-constexpr std::int64_t kBlocksForThem = 16;
+constexpr std::int64_t kDitheredElements = 128;  // for 16 blocks of random numbers
+constexpr std::int64_t kDitherBlocks = 16;
 
 std::size_t aligned(std::int64_t bytes) {
     return static_cast<std::size_t>(align_up(bytes, 64));
@@ -31,7 +31,7 @@ std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
 }
 
-/// As many as leave what a pass makes of them in the cache of their threads.
+/// As many samples as keep the intermediate results of a pass in the cache of the threads.
 std::int64_t samples_at_a_time(const Shape& image, const Shape& result) {
     const std::int64_t cache = kCachedBytes * omp_get_max_threads();
     const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
@@ -53,11 +53,11 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     image_grid_ = tile_grid(context.layouts, image_, DType::f32);
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
     ensure(image_grid_.tile.lanes == kInt8Lanes && result_grid_.tile.lanes == kInt8Lanes,
-           "int8 of images in blocks of {} channels", context.layouts.channel_block);
+           "int8 needs blocks of 16 channels, not {}", context.layouts.channel_block);
     samples_ = samples_at_a_time(image_, result_);
     plan(op, padding);
     parts_ = ceil_div(elements_of_sample(image_), kPart);
-    sample_blocks_ = image_grid_.tiles * kBlocksForThem *
+    sample_blocks_ = image_grid_.tiles * kDitherBlocks *
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
     if (chance_) check_random_numbers();
     step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
@@ -70,11 +70,11 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
 void Int8Convolution::check_random_numbers() const {
     ensure(chance_->model < 1u << 16 && chance_->rank < 1u << 16 && chance_->node < 1u << 16 &&
                sample_blocks_ < std::int64_t{1} << 32,
-           "no random numbers to round {} with for model {}, rank {}, node {}", to_string(image_),
+           "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
            chance_->model, chance_->rank, chance_->node);
 }
 
-/// oneDNN has convolutions in int8 between images with channels last only.
+/// oneDNN has int8 convolutions for channels-last images only.
 void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
     const auto image = [&](const Shape& shape, type dtype) {
         return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
@@ -113,7 +113,7 @@ void Int8Convolution::bind(const Places& places) {
 
 void Int8Convolution::run() {
     for (std::int64_t next = 0; next < image_[0]; next += samples_) {
-        // The last ones may be computed twice, to the same bits.
+        // The last samples may be computed twice, with the same bits.
         const std::int64_t first = std::min(next, image_[0] - samples_);
         find_steps(first);
         round_samples(first);
@@ -179,8 +179,8 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
     }
 }
 
-/// Random numbers that no other tile, sample of the rank, kernel, step, rank or model has, nor any
-/// CounterStream. A step's samples are counted over its micro-batches, whatever their order.
+/// Returns random numbers that no other tile, sample of the rank, kernel, step, rank or model uses,
+/// nor any CounterStream. The samples of a step are counted over its micro-batches in any order.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
     const std::int64_t sample = places_.step->micro_batch * image_[0] + image;

@@ -10,25 +10,25 @@
 
 namespace hpcai::device::cpu {
 
-/// One pass of a convolution, Pass::forward or Pass::input_gradient, whose factors are rounded to
-/// int8: x or dy and the filters, each to multiples of the largest amount / 127. Each sample has
-/// one such step, so that no other has a part in its result, and so have the filters for each
-/// channel of the result, since none of them may change within a sum: forward that is a filter, and
-/// in the input gradient, which is a convolution of dy with the filters turned round, an input
-/// channel of all filters. Factors are rounded to the nearest, but dy by chance, so that its mean
-/// stays. Where a sample or the filters of a channel hold a number that is not finite, all that
-/// they have a part in is NaN.
+/// One pass of a convolution, Pass::forward or Pass::input_gradient, with factors rounded to int8.
+/// x or dy and the filters are rounded to multiples of a step, which is the largest magnitude /
+/// 127. Each sample has its own step, so no sample affects the result of another. The filters have
+/// one step for each channel of the result, because a step must not change within a sum. Forward
+/// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
+/// it has one step per input channel. Factors are rounded to nearest, except dy, which is rounded
+/// stochastically to keep its mean. If a sample or the filters of a channel contain a number that
+/// is not finite, all results that depend on it are NaN.
 class Int8Convolution {
 public:
-    /// `rounding` names the random numbers of an input gradient.
+    /// `rounding` identifies the random numbers of an input gradient.
     Int8Convolution(const ops::Convolution& op, ops::Pass pass, const RoundingKey& rounding,
                     const Context& context);
 
-    /// How filters are to be packed: as they are or, for the input gradient, turned round.
+    /// The packed layout of the filters, which the input gradient reads rotated.
     const dnnl::memory::desc& packed_filters() const { return packed_filters_; }
     std::size_t workspace_bytes() const;
-    /// `image` and `result` in the engine's layout. Steps come from `step`, which the forward pass
-    /// does not read.
+    /// `image` and `result` are in the layout of the engine. The forward pass does not read `step`,
+    /// the scalars of the training step.
     struct Places {
         const float* image;
         float* result;
@@ -50,7 +50,7 @@ private:
     const Context& context_;
     Shape image_, result_;               // (N, H, W, C) f32
     TileGrid image_grid_, result_grid_;  // of 16 lanes
-    std::optional<RoundingKey> chance_;  // none: to the nearest
+    std::optional<RoundingKey> chance_;  // absent: round to nearest
     dnnl::memory::desc packed_filters_;
     Primitive primitive_;
     std::int64_t samples_ = 0;        // at a time

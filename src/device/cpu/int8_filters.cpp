@@ -16,7 +16,7 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters; their number is a multiple
+constexpr std::int64_t kBlock = 8;  // filters; divides their number
 
 std::size_t floats(std::int64_t count) {
     return aligned_bytes(Desc({count}, type::f32, tag::x));
@@ -57,7 +57,7 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
     rounded_bytes_ = aligned_bytes(rounded);
     inverse_bytes_ = floats(channels_);
     if (!is_turned_) return;
-    // The same order, in which the gradient's result channels come last.
+    // The memory order stays the same; the result channels of the gradient are its last axis.
     const Dims dims{channels_, filters_, op.kernel, op.kernel};
     turned_.plan(Desc(dims, type::s8, tag::ihwo), *turned, context);
 }
@@ -101,7 +101,7 @@ FilterRows Int8Filters::rows(std::int64_t filter) const {
     return {master_ + filter * taps_ * channels_, taps_, channels_};
 }
 
-/// Finds the largest numbers of their channels, too, so that the master is read once for both.
+/// Also finds the largest number of each channel, so that the master is read once for both.
 void Int8Filters::round_filters(std::int64_t block) const {
     std::uint32_t* of_channels = largest_ + block * channels_;
     std::fill_n(of_channels, channels_, 0);
@@ -116,7 +116,7 @@ void Int8Filters::round_filters(std::int64_t block) const {
     }
 }
 
-/// Of kInt8Lanes channels.
+/// For kInt8Lanes channels.
 void Int8Filters::find_turned_steps(std::int64_t first_channel) const {
     for (std::int64_t channel = first_channel; channel < first_channel + kInt8Lanes; ++channel) {
         std::uint32_t most = 0;

@@ -7,27 +7,25 @@
 
 namespace hpcai::device::cpu {
 
-inline constexpr std::int64_t kInt8Lanes = 16;  // channels of a block
+inline constexpr std::int64_t kInt8Lanes = 16;  // channels in a block
 
-/// What a convolution in int8 reads: filters in the layout of its primitive, and their steps, one
-/// for each channel of the result.
+/// The filters of an int8 convolution in the layout of its primitive, and their steps, one for each
+/// channel of the result.
 struct Int8Factors {
     void* filters;
     const float* steps;
 };
 
-/// One step of rounding to int8 for numbers of which the largest |x| has these bits: the 127th part
-/// of it, NaN where it is not finite. No less than the smallest normal number, so that its inverse
-/// is finite.
+/// The rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is not
+/// finite, and at least the smallest normal number, so that its inverse is finite.
 float int8_step(std::uint32_t largest_bits);
 
-/// The filters of a convolution rounded to int8, to the nearest multiples of steps: as they are,
-/// with a step for each filter, and turned round for the input gradient, with a step for each
-/// channel.
+/// The filters of a convolution rounded to int8, to the nearest multiples of steps: unchanged with
+/// a step for each filter, and rotated for the input gradient with a step for each channel.
 class Int8Filters {
 public:
-    /// For primitives that take filters in layout `plain` and, where there is an input gradient in
-    /// int8, `turned`; both of s8.
+    /// For primitives that take filters in layout `plain` and, if there is an input gradient in
+    /// int8, `turned`; both are s8.
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
                 const std::optional<dnnl::memory::desc>& turned, const Context& context);
 
@@ -37,7 +35,7 @@ public:
     void bind(const float* master, void* prepared, void* workspace);
     const Int8Factors& plain() const { return plain_.factors; }
     const Int8Factors& turned() const { return turned_.factors; }
-    /// Called when the filters have changed.
+    /// Must be called after the filters have changed.
     void prepare();
 
 private:
@@ -64,8 +62,8 @@ private:
     std::size_t rounded_bytes_ = 0, inverse_bytes_ = 0;
 
     const float* master_ = nullptr;
-    std::int8_t* rounded_ = nullptr;    // (K, R S, C), at first as they are, then turned round
-    float* inverse_ = nullptr;          // (C), of the steps of filters that are turned round
+    std::int8_t* rounded_ = nullptr;    // (K, R S, C), first unchanged, then rotated
+    float* inverse_ = nullptr;          // (C), inverse steps of the rotated filters
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
 };
 

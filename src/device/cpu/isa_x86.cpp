@@ -21,7 +21,7 @@ bool multiplies_bf16() {
 }
 
 bool multiplies_int8() {
-    // A set of oneDNN's has the bits of those that it extends.
+    // The value of a oneDNN instruction set includes the bits of the sets that it extends.
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
     return (isa & wanted) == wanted;

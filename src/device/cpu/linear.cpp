@@ -13,8 +13,9 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-/// Without a ReLU, the output is fp32 whatever the compute type; its gradient has the compute type.
-/// With one, the workspace begins with what the ReLU lets through of the gradient, in each pass.
+/// Without a ReLU, the output is fp32 in every compute type; its gradient has the compute type.
+/// With a ReLU, the workspace of each backward pass begins with the gradient of the input of the
+/// ReLU.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -22,7 +23,7 @@ public:
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
-        // oneDNN chooses with the first part; the others have to take the same.
+        // oneDNN chooses the layout for the first part; the others use the same.
         forward_layout_ = backward_layout_ =
             Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
         gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
@@ -108,7 +109,7 @@ private:
         return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
-    // Own loops, which let a NaN through.
+    // Our own loops keep a NaN.
     void apply_relu() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);
@@ -119,13 +120,8 @@ private:
     void mask_gradient() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);
-            const GradientSource source{offset(output_gradient(), at),
-                                        offset(second_gradient(), at),
-                                        y,
-                                        y,
-                                        identity_.one,
-                                        identity_.zero,
-                                        true};
+            const GradientSource source = identity_.source(offset(output_gradient(), at),
+                                                           offset(second_gradient(), at), y, true);
             context_.loops->gradient_apply(tile, {source, offset(tensors_.workspace, at),
                                                   identity_.one, identity_.zero, identity_.zero});
         });
@@ -193,8 +189,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Linear& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Linear& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<LinearKernel>(op, options, context);
 }
 

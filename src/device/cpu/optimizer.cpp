@@ -9,14 +9,15 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// What threads share out, and what sums are made of in an order that no number of threads changes.
+/// A unit of work for a thread, and of summation in an order that does not depend on the number of
+/// threads.
 struct Part {
     std::size_t range;
     std::size_t begin;
     std::size_t end;
 };
 
-/// Walks over the parts of all ranges.
+/// Iterates over the parts of all ranges.
 class FlatUpdate : public Update {
 public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context)
@@ -39,7 +40,7 @@ public:
 protected:
     virtual void step() = 0;
 
-    /// Calls `body(part, span)` for each part, on several threads.
+    /// Calls `body(part, span)` for each part, in parallel.
     template <typename Body>
     void over_parts(const Body& body) const {
         const auto parts = static_cast<std::int64_t>(parts_.size());
@@ -89,7 +90,7 @@ private:
     std::vector<Part> parts_;
 };
 
-/// The sums of each range's squares, and what becomes of them.
+/// Computes trust ratios from the square sums of the ranges.
 class TrustRatios {
 public:
     explicit TrustRatios(const Optimizer& optimizer)
@@ -97,8 +98,8 @@ public:
           exchange_(optimizer.exchange),
           ratios_(optimizer.ranges.size(), 1.0F) {}
 
-    /// `ratio(|w|, |other|)` where a range has one and neither is 0, else 1. `of_parts` are the
-    /// sums of the parts, in their order.
+    /// Sets each ratio to `ratio(range, |w|, |other|)` where the range has one and neither norm is
+    /// 0, else to 1. `of_parts` are the sums of the parts, in their order.
     template <typename Ratio>
     void set(const std::vector<Part>& parts, const std::vector<SquareSums>& of_parts,
              const Ratio& ratio) {
@@ -122,7 +123,7 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
-    /// Over its parts, which have their own channels of each parameter.
+    /// Sums over the parts of the network, which have their own channels of each parameter.
     void sum_over_network() {
         std::vector<double> sums;
         for (const SquareSums& sum : sums_) {
@@ -141,66 +142,58 @@ private:
     std::vector<float> ratios_;  // by range
 };
 
+/// A step by one rule; step() is specialized for each rule.
 template <typename Rule>
-class RuleUpdate : public FlatUpdate {
+class RuleUpdate final : public FlatUpdate {
 public:
     RuleUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
                const Context& context)
         : FlatUpdate(optimizer, tensors, context), rule_(rule) {}
 
-protected:
+private:
+    void step() override;
+
     const Rule rule_;
-};
-
-class SgdUpdate final : public RuleUpdate<Sgd> {
-public:
-    using RuleUpdate::RuleUpdate;
-
-private:
-    void step() override {
-        const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
-        if (rule_.momentum_correction) {
-            over_parts([&](const Part& part, const StepSpan& span) {
-                loops().sgd(span, {rate, factor, rule_.momentum, decay_of(part), rule_.nesterov});
-            });
-            return;
-        }
-        over_parts([&](const Part& part, const StepSpan& span) {
-            loops().momentum_step(
-                span, {factor, rule_.momentum, decay_of(part), rule_.nesterov, rate, 1});
-        });
-    }
-};
-
-class LarsUpdate final : public RuleUpdate<Lars> {
-public:
-    using RuleUpdate::RuleUpdate;
-
-private:
-    void step() override {
-        over_parts([&](const Part& part, const StepSpan& span) {
-            if (range_of(part).has_trust_ratio) sums_[index_of(part)] = loops().square_sums(span);
-        });
-        const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
-        ratios_.set(parts(), sums_,
-                    [&](const Optimizer::Range& range, double parameters, double gradients) {
-                        const double decay = range.decays ? optimizer().weight_decay : 0;
-                        return rule_.trust_coefficient * parameters /
-                               (factor * gradients + decay * parameters + rule_.epsilon);
-                    });
-        over_parts([&](const Part& part, const StepSpan& span) {
-            const float ratio = ratios_[part];
-            const bool corrected = rule_.momentum_correction;
-            loops().momentum_step(span, {factor, rule_.momentum, decay_of(part), rule_.nesterov,
-                                         corrected ? ratio : ratio * rate, corrected ? rate : 1});
-        });
-    }
-
-    TrustRatios ratios_{optimizer()};
+    TrustRatios ratios_{optimizer()};  // for LARS and LAMB, like the sums
     std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
 };
 
-/// 1 - beta^t of this step, which fp32 could not hold well.
+template <>
+void RuleUpdate<Sgd>::step() {
+    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    if (rule_.momentum_correction) {
+        over_parts([&](const Part& part, const StepSpan& span) {
+            loops().sgd(span, {rate, factor, rule_.momentum, decay_of(part), rule_.nesterov});
+        });
+        return;
+    }
+    over_parts([&](const Part& part, const StepSpan& span) {
+        loops().momentum_step(span,
+                              {factor, rule_.momentum, decay_of(part), rule_.nesterov, rate, 1});
+    });
+}
+
+template <>
+void RuleUpdate<Lars>::step() {
+    over_parts([&](const Part& part, const StepSpan& span) {
+        if (range_of(part).has_trust_ratio) sums_[index_of(part)] = loops().square_sums(span);
+    });
+    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    ratios_.set(parts(), sums_,
+                [&](const Optimizer::Range& range, double parameters, double gradients) {
+                    const double decay = range.decays ? optimizer().weight_decay : 0;
+                    return rule_.trust_coefficient * parameters /
+                           (factor * gradients + decay * parameters + rule_.epsilon);
+                });
+    over_parts([&](const Part& part, const StepSpan& span) {
+        const float ratio = ratios_[part];
+        const bool corrected = rule_.momentum_correction;
+        loops().momentum_step(span, {factor, rule_.momentum, decay_of(part), rule_.nesterov,
+                                     corrected ? ratio : ratio * rate, corrected ? rate : 1});
+    });
+}
+
+/// 1 - beta^t of this step, in double because fp32 is too inexact.
 struct Corrections {
     double mean, square;
 
@@ -218,91 +211,60 @@ MomentCoefficients moment_coefficients(double beta1, double beta2, float gradien
             static_cast<float>(beta2), static_cast<float>(1 - beta2)};
 }
 
-class AdamUpdate final : public RuleUpdate<Adam> {
-public:
-    using RuleUpdate::RuleUpdate;
+template <>
+void RuleUpdate<Adam>::step() {
+    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
+    const double rate = numbers().learning_rate;
+    AdamCoefficients by{};
+    by.rate = static_cast<float>(rate / corrections.mean);
+    by.root_share = static_cast<float>(1 / std::sqrt(corrections.square));
+    by.epsilon = static_cast<float>(rule_.epsilon);
+    over_parts([&](const Part& part, const StepSpan& span) {
+        const float decay = decay_of(part);
+        AdamCoefficients of_part = by;
+        of_part.moments = moment_coefficients(rule_.beta1, rule_.beta2,
+                                              rule_.decoupled_decay ? 0 : decay, numbers());
+        of_part.kept = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
+        loops().adam(span, of_part);
+    });
+}
 
-private:
-    void step() override {
-        const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
-        const double rate = numbers().learning_rate;
-        AdamCoefficients by{};
-        by.rate = static_cast<float>(rate / corrections.mean);
-        by.root_share = static_cast<float>(1 / std::sqrt(corrections.square));
-        by.epsilon = static_cast<float>(rule_.epsilon);
-        over_parts([&](const Part& part, const StepSpan& span) {
-            const float decay = decay_of(part);
-            AdamCoefficients of_part = by;
-            of_part.moments = moment_coefficients(rule_.beta1, rule_.beta2,
-                                                  rule_.decoupled_decay ? 0 : decay, numbers());
-            of_part.kept = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
-            loops().adam(span, of_part);
-        });
-    }
-};
+template <>
+void RuleUpdate<Lamb>::step() {
+    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
+    const auto by = [&](const Part& part) {
+        return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, numbers()),
+                                static_cast<float>(1 / corrections.mean),
+                                static_cast<float>(1 / std::sqrt(corrections.square)),
+                                static_cast<float>(rule_.epsilon), decay_of(part)};
+    };
+    over_parts([&](const Part& part, const StepSpan& span) {
+        sums_[index_of(part)] = loops().lamb_moments(span, by(part));
+    });
+    ratios_.set(parts(), sums_, [](const Optimizer::Range&, double parameters, double moves) {
+        return parameters / moves;
+    });
+    over_parts([&](const Part& part, const StepSpan& span) {
+        loops().lamb_step(span, by(part), numbers().learning_rate * ratios_[part]);
+    });
+}
 
-class LambUpdate final : public RuleUpdate<Lamb> {
-public:
-    using RuleUpdate::RuleUpdate;
-
-private:
-    void step() override {
-        const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
-        const auto by = [&](const Part& part) {
-            return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, numbers()),
-                                    static_cast<float>(1 / corrections.mean),
-                                    static_cast<float>(1 / std::sqrt(corrections.square)),
-                                    static_cast<float>(rule_.epsilon), decay_of(part)};
-        };
-        over_parts([&](const Part& part, const StepSpan& span) {
-            sums_[index_of(part)] = loops().lamb_moments(span, by(part));
-        });
-        ratios_.set(parts(), sums_, [](const Optimizer::Range&, double parameters, double moves) {
-            return parameters / moves;
-        });
-        over_parts([&](const Part& part, const StepSpan& span) {
-            loops().lamb_step(span, by(part), numbers().learning_rate * ratios_[part]);
-        });
-    }
-
-    TrustRatios ratios_{optimizer()};
-    std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
-};
-
-class AdaGradUpdate final : public RuleUpdate<AdaGrad> {
-public:
-    using RuleUpdate::RuleUpdate;
-
-private:
-    void step() override {
-        over_parts([&](const Part& part, const StepSpan& span) {
-            loops().adagrad(span, {numbers().gradient_factor, decay_of(part),
-                                   numbers().learning_rate, rule_.epsilon});
-        });
-    }
-};
-
-struct Build {
-    const Optimizer& optimizer;
-    const OptimizerTensors& tensors;
-    const Context& context;
-
-    template <typename Made, typename Rule>
-    std::unique_ptr<Update> made(const Rule& rule) const {
-        return std::make_unique<Made>(rule, optimizer, tensors, context);
-    }
-    auto operator()(const Sgd& rule) const { return made<SgdUpdate>(rule); }
-    auto operator()(const Lars& rule) const { return made<LarsUpdate>(rule); }
-    auto operator()(const Lamb& rule) const { return made<LambUpdate>(rule); }
-    auto operator()(const Adam& rule) const { return made<AdamUpdate>(rule); }
-    auto operator()(const AdaGrad& rule) const { return made<AdaGradUpdate>(rule); }
-};
+template <>
+void RuleUpdate<AdaGrad>::step() {
+    over_parts([&](const Part& part, const StepSpan& span) {
+        loops().adagrad(span, {numbers().gradient_factor, decay_of(part), numbers().learning_rate,
+                               rule_.epsilon});
+    });
+}
 
 }  // namespace
 
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context) {
-    return std::visit(Build{optimizer, tensors, context}, optimizer.rule);
+    const auto build = [&]<typename Rule>(const Rule& rule) -> std::unique_ptr<Update> {
+        return std::make_unique<RuleUpdate<Rule>>(rule, optimizer, tensors, context);
+    };
+    return std::visit(build, optimizer.rule);
 }
 
 }  // namespace hpcai::device::cpu

@@ -9,7 +9,7 @@
 
 namespace hpcai::device::cpu {
 
-/// As Device::build says.
+/// See Device::build.
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context);
 

@@ -4,7 +4,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Gradients have the compute type, whatever the values have.
+/// Gradients have the compute type, whatever the type of the values.
 class AllGatherKernel final : public OperationKernel<ops::AllGather, Context> {
 public:
     AllGatherKernel(const ops::AllGather& op, const KernelOptions& options, const Context& context)
@@ -51,13 +51,12 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::AllGather& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::AllGather& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<AllGatherKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::ReduceScatter& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::ReduceScatter& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<ReduceScatterKernel>(op, options, context);
 }
 

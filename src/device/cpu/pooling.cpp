@@ -45,7 +45,7 @@ private:
 
     static constexpr auto kMaximum = dnnl::algorithm::pooling_max;
 
-    /// A part of the batch, and the forward pass that backward takes as a hint.
+    /// A part of the batch, and the forward pass that the backward pass takes as a hint.
     struct Part {
         dnnl::memory::desc source, target;
         dnnl::memory::dims strides, window, padding;
@@ -76,7 +76,7 @@ private:
         primitive.add(DNNL_ARG_SRC, part.source);
         primitive.add(DNNL_ARG_DST, part.target);
         if (!trains()) return primitive;
-        // oneDNN's workspace holds the place of each window's maximum.
+        // The workspace of oneDNN has the position of the maximum in each window.
         primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
         winner_bytes_ += part.forward.workspace_desc().get_size();
         return primitive;
@@ -124,7 +124,7 @@ private:
     void divide(float* lanes) const {
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= share_;
     }
-    /// Where a tile's channels lie among vectors (N, C).
+    /// The channels of a tile in vectors (N, C).
     void* vector_at(void* vectors, std::int64_t image, std::int64_t tile) const {
         const std::int64_t element = (image * grid_.tiles + tile) * grid_.tile.lanes;
         return static_cast<std::byte*>(vectors) +
@@ -139,13 +139,12 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::MaxPool& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::MaxPool& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<MaxPoolKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::GlobalAveragePool& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::GlobalAveragePool& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<GlobalAveragePoolKernel>(op, options, context);
 }
 

@@ -48,7 +48,7 @@ private:
         return lists_[static_cast<std::size_t>(image * levels_) + level];
     }
 
-    /// The keys of a level's anchors, the best considered() of them first and in order.
+    /// The keys of the anchors of a level; the best considered() ones come first, in order.
     const std::uint64_t* rank(std::int64_t image, std::size_t level) const {
         std::uint64_t* keys = keys_ + image * grid_.count() + grid_.first(level);
         const ImageNumbers& logits = numbers_.logits(level);
@@ -112,8 +112,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Proposals& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Proposals& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ProposalsKernel>(op, options, context);
 }
 

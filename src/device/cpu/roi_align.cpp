@@ -19,10 +19,10 @@ constexpr int kMaxBins = 16;  // a side
 constexpr int kMaxSortLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
-/// Forward, threads share the regions and save each one's level and samples. Backward they share
-/// the channels of the levels of all images, and walk the regions in order, so that sums have the
-/// same bits whatever their number is. Sums are fp32: those of bf16 gradients go to an image of a
-/// thread's own.
+/// In the forward pass threads share the regions and save the level and samples of each. In the
+/// backward pass they share the channels of the levels of all images and process the regions in
+/// order, so that sums have the same bits for any number of threads. Sums are fp32; with bf16
+/// gradients each thread sums into an image of its own.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
@@ -32,10 +32,12 @@ public:
           side_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
         ensure(op.pooled > 0 && op.pooled <= kMaxBins && op.sampling_ratio > 0,
-               "regions of {} bins a side with {} samples each", op.pooled, op.sampling_ratio);
+               "regions of {} bins on a side with {} samples are not supported", op.pooled,
+               op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
-            ensure(level[0] == op.regions[0] && level[3] == channels_, "levels {} and {}",
-                   to_string(op.pyramid[0]), to_string(level));
+            ensure(level[0] == op.regions[0] && level[3] == channels_,
+                   "pyramid levels {} and {} do not match", to_string(op.pyramid[0]),
+                   to_string(level));
             grids_.push_back(tile_grid(context.layouts, level, options.compute));
         }
     }
@@ -79,7 +81,7 @@ private:
     bool has_own_images() const {
         return trains() && options_.compute != DType::f32;
     }
-    /// Numbers of one tile.
+    /// Elements of the largest tile.
     std::int64_t largest_image() const {
         std::int64_t largest = 0;
         for (const TileGrid& grid : grids_) {
@@ -97,7 +99,7 @@ private:
         const Tile& tile = grids_[0].tile;
         return {op_.pooled * op_.pooled, channels_, tile.lanes, tile.dtype};
     }
-    /// A tile's first channel of the region's first bin.
+    /// The first channel of a tile in the first bin of the region.
     void* bins_at(void* base, std::int64_t region, std::int64_t tile) const {
         const std::int64_t element =
             region * op_.pooled * op_.pooled * channels_ + tile * grids_[0].tile.lanes;
@@ -150,7 +152,7 @@ private:
     }
 
     static AxisSample sample_at(float at, std::int64_t extent) {
-        // Further outside there is nothing; a NaN is nowhere.
+        // Samples further outside are 0; so is a NaN.
         if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
         const auto last = static_cast<std::int32_t>(extent - 1);
         const float inside = std::max(at, 0.0f);
@@ -195,8 +197,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RoiAlign& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RoiAlign& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RoiAlignKernel>(op, options, context);
 }
 

@@ -54,7 +54,7 @@ private:
         return highest + std::log(sum);
     }
 
-    /// Of delta `which` of the label from its target.
+    /// The difference between delta `which` of the label and its target.
     float difference(std::int64_t row, std::int64_t which) const {
         const float* deltas = input(1);
         return deltas[(row * op_.classes + label(row)) * 4 + which] - target(row)[5 + which];
@@ -118,8 +118,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RoiLoss& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RoiLoss& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RoiLossKernel>(op, options, context);
 }
 

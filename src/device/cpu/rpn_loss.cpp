@@ -112,8 +112,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RpnLoss& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RpnLoss& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RpnLossKernel>(op, options, context);
 }
 

@@ -10,7 +10,7 @@
 
 namespace hpcai::device::cpu {
 
-/// Cuts a kernel's memory into arrays that begin at cache lines. Without memory it counts.
+/// Divides memory into arrays that begin at cache lines. Without memory it only counts bytes.
 class Scratch {
 public:
     explicit Scratch(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
@@ -28,7 +28,7 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// A kernel whose workspace is what lay_out() takes of it.
+/// A kernel whose workspace is what lay_out() takes.
 template <typename Operation>
 class ScratchKernel : public OperationKernel<Operation, Context> {
 public:
@@ -42,7 +42,7 @@ public:
 protected:
     using OperationKernel<Operation, Context>::OperationKernel;
 
-    /// The last thing that a constructor does.
+    /// Must be the last call in a constructor.
     void count_workspace() {
         Scratch counted;
         lay_out(counted);

@@ -54,7 +54,7 @@ private:
         }
         double loss = 0;
         if (label(row) >= 0) {
-            // -sum of target x (logit - log sum exp), both terms of the target apart
+            // -sum of target x (logit - log sum exp), with the two terms of the target separate
             const double log_sum = std::log(sum);
             loss = peak_ * (log_sum - (logits[label(row)] - highest)) +
                    spread_ * (static_cast<double>(classes_) * log_sum - logit_sum);
@@ -85,8 +85,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<SoftmaxCrossEntropyKernel>(op, options, context);
 }
 

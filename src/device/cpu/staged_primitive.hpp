@@ -5,8 +5,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A oneDNN primitive with the copies around it: an argument that lies outside in another layout
-/// than the primitive computes in is copied to or from a place in the workspace.
+/// A oneDNN primitive with the copies around it: an argument whose outer layout differs from the
+/// layout of the primitive is copied to or from a place in the workspace.
 class StagedPrimitive {
 public:
     enum class Flow { in, out };
@@ -15,19 +15,19 @@ public:
     StagedPrimitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                     const Context& context);
 
-    /// Names an argument (DNNL_ARG_...) with its layout outside and inside the primitive.
+    /// Adds an argument (DNNL_ARG_...) with its layouts outside and inside the primitive.
     void add(int argument, Flow flow, const dnnl::memory::desc& outside,
              const dnnl::memory::desc& inside);
-    /// One with the same layout on both sides.
+    /// Adds an argument with the same layout on both sides.
     void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
-    /// Whole cache lines.
+    /// A multiple of a cache line.
     std::size_t workspace_bytes() const;
-    /// Of an argument outside the primitive.
+    /// Bytes of an argument outside the primitive.
     std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }
 
     /// `workspace` has workspace_bytes().
     void bind_workspace(void* workspace);
-    /// After bind_workspace().
+    /// Requires bind_workspace().
     void bind(int argument, void* address);
     void run() const;
 

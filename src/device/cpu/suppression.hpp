@@ -9,10 +9,11 @@
 #include "context.hpp"
 #include "scratch.hpp"
 
-/// Boxes in the order of their scores, and those that remain beside better ones.
+/// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::device::cpu {
 
-/// Ascending keys are falling scores, a NaN last, and of equals the lower number first.
+/// Ascending keys are descending scores, with NaN last; among equal scores the lower number comes
+/// first.
 inline std::uint64_t rank_key(float score, std::int64_t number) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
@@ -27,13 +28,13 @@ inline float score_of(std::uint64_t key) {
     return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-/// A list of boxes that remain, the best first, with their keys.
+/// A list of the remaining boxes with their keys, the best first.
 struct RankedBoxes {
     BoxColumns columns{};
     std::uint64_t* keys = nullptr;
     std::int64_t count = 0;
 
-    /// With room for `most`.
+    /// Takes room for `most` boxes.
     void lay_out(Scratch& scratch, std::int64_t most) {
         for (float** column : {&columns.x1, &columns.y1, &columns.x2, &columns.y2, &columns.area}) {
             *column = scratch.take<float>(most);
@@ -59,8 +60,8 @@ struct RankedBoxes {
     }
 };
 
-/// Calls body(list, index in it) for the `most` best of `lists`, the best first; `next` has room
-/// for one number a list. Gives how many they were.
+/// Calls body(list, index in the list) for the `most` best of `lists`, the best first; `next` has
+/// room for one number for each list. Returns the number of calls.
 template <typename Body>
 std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
                            std::int64_t most, const Body& body) {

@@ -8,8 +8,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// The coarse index of each fine one, and for each coarse one the first fine one that is not below
-/// it: an axis of `fine` places that read `coarse` ones.
+/// An axis of `fine` places that read `coarse` ones: the coarse index of each fine place, and the
+/// first fine place of each coarse one.
 struct Axis {
     std::vector<std::int32_t> coarse_of;   // (fine)
     std::vector<std::int32_t> first_fine;  // (coarse + 1)
@@ -99,8 +99,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::UpsampleAdd& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 

@@ -58,7 +58,7 @@ void ParameterGradient::run(const Context& context) const {
 }
 
 void ParameterGradient::sum_parts() const {
-    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache from part to part
+    constexpr std::size_t kBlock = 4096;  // stays in the first-level cache between parts
     const std::size_t blocks = ceil_div(elements_, kBlock);
 #pragma omp parallel for schedule(static)
     for (std::size_t block = 0; block < blocks; ++block) {

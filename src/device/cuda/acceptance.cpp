@@ -14,7 +14,7 @@ using P = ConvolutionPass;
 
 constexpr const char* kJoined = "joined";
 
-/// Of other numbers of channels too little is known, and no network that is to be fast has them.
+/// Other numbers of channels were not examined, and no fast network uses them.
 bool fills_vectors(std::int64_t channels) {
     return channels % 8 == 0;
 }
@@ -35,25 +35,25 @@ bool Acceptance::decide(const std::string& question, const std::function<Answer(
     const auto [known, is_new] = known_.try_emplace(question);
     if (!is_new) return known->second;
     const std::string key = "joined " + question;
-    const bool times = context_.has_device() && context_.autotune && context_.plans != nullptr;
-    const std::string remembered = times ? context_.plans->find(key) : "";
+    const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
+    const std::string remembered = is_timed ? context_.plans->find(key) : "";
     const Stopwatch watch;
     if (!remembered.empty()) return known->second = remembered == kJoined;
     const Answer found = answer();
     known->second = found.joined;
-    if (times) context_.tuning->seconds += watch.seconds();
-    if (times && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
+    if (is_timed) context_.tuning->seconds += watch.seconds();
+    if (is_timed && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
     return known->second;
 }
 
-Acceptance::Answer Acceptance::pays(const std::vector<ops::Operation>& joined,
-                                    const std::vector<ops::Operation>& apart,
-                                    const KernelOptions& options) {
+Acceptance::Answer Acceptance::is_faster(const std::vector<ops::Operation>& joined,
+                                         const std::vector<ops::Operation>& apart,
+                                         const KernelOptions& options) {
     if (!context_.has_device()) return {true};
     // The bits of a deterministic run must not depend on what memory is free for the trial.
     if (!context_.autotune) return {context_.deterministic || runs(joined, options, context_)};
-    // Best guesses of cuDNN on both sides: to time all plans of what is then not used takes
-    // minutes.
+    // Both sides use the best guess of cuDNN: timing all plans of the side that is then not used
+    // takes minutes.
     Context quick = context_;
     quick.autotune = false;
     const auto together = seconds_of(joined, options, quick);
@@ -71,7 +71,7 @@ bool Acceptance::accepts(const ops::Convolution& op, const KernelOptions& option
         const ops::BatchNorm norm{.input = output_shape(op), .relu = true};
         ops::BatchNorm from_sums = norm;
         from_sums.from_sums = true;
-        return pays({op, from_sums}, {apart, norm}, options);
+        return is_faster({op, from_sums}, {apart, norm}, options);
     });
 }
 
@@ -91,7 +91,7 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
         if (!has_plan(shape, P::input_gradient_with_norm, context_)) return Answer{};
         ops::Convolution apart = convolution;
         apart.sums = sums_anyway;
-        return pays({op}, {op.norm, apart}, options);
+        return is_faster({op}, {op.norm, apart}, options);
     });
 }
 

@@ -10,10 +10,10 @@
 
 namespace hpcai::device::cuda {
 
-/// Which joined operations a network is to be built of; see Device::accepts. cuDNN must have a
-/// plan, which it has in fp16 only; and with a device and autotune, forward and backward pass have
-/// to take less time than those of the parts, which Context::plans remembers. What a device was
-/// seen to refuse is never accepted.
+/// Decides which joined operations a network is built of; see Device::accepts. cuDNN must have a
+/// plan, which it has in fp16 only. With a device and autotune, the forward and backward passes
+/// must also take less time than those of the separate operations; Context::plans keeps that
+/// result. An operation that was rejected once is never accepted later.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -31,15 +31,15 @@ private:
 
     struct Answer {
         bool joined = false;
-        bool lasts = true;  // for other runs, too: nothing lacked memory for the moment
+        bool lasts = true;  // valid in other runs: no trial ran out of memory
     };
-    /// The answer that is known; else that of `answer`.
+    /// Returns the known answer, or the result of `answer`.
     bool decide(const std::string& question, const std::function<Answer()>& answer);
-    Answer pays(const std::vector<ops::Operation>& joined, const std::vector<ops::Operation>& apart,
-                const KernelOptions& options);
+    Answer is_faster(const std::vector<ops::Operation>& joined,
+                     const std::vector<ops::Operation>& apart, const KernelOptions& options);
 
     const Context& context_;
-    std::map<std::string, bool> known_;  // by shape: finding out takes long
+    std::map<std::string, bool> known_;  // by shape, because a trial is slow
 };
 
 }  // namespace hpcai::device::cuda

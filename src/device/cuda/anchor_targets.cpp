@@ -36,8 +36,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::AnchorTargets& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::AnchorTargets& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<AnchorTargetsKernel>(op, options, context);
 }
 

@@ -12,8 +12,9 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// A channel's numbers as the kernels take them, (stored C) f32 each. Where an image is stored with
-/// more channels than it has they are copies with zeros behind, which keep those channels 0.
+/// The per-channel vectors as the kernels take them, (stored C) f32 each. Where an image is stored
+/// with more channels than it has, they are copies padded with zeros, which keep the added channels
+/// 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };
@@ -23,7 +24,7 @@ public:
           bytes_(static_cast<std::size_t>(channels) * sizeof(float)),
           stored_bytes_(static_cast<std::size_t>(stored_channels(channels)) * sizeof(float)) {}
 
-    /// Bytes of the copies; none where the vectors themselves will do.
+    /// Bytes of the copies; 0 where the kernels use the vectors themselves.
     std::size_t copy_bytes() const { return is_copy() ? kVectors * stored_bytes_ : 0; }
 
     void bind(const KernelTensors& tensors, void* copies) {
@@ -42,7 +43,7 @@ public:
 
     float* operator[](Which which) const { return used_[which]; }
 
-    /// Enqueues what the kernels read.
+    /// Enqueues the copies of what the kernels read.
     void load() const {
         if (!is_copy()) return;
         check(cudaMemsetAsync(used_[0], 0, copy_bytes(), context_.stream), "padding channels");
@@ -50,7 +51,7 @@ public:
             copy(used_[which], own_[which]);
         }
     }
-    /// Enqueues the way back of what they have written.
+    /// Enqueues copies of the vectors that the kernels have written.
     void store(std::initializer_list<Which> written) const {
         if (!is_copy()) return;
         for (const Which which : written) copy(own_[which], used_[which]);
@@ -70,8 +71,8 @@ private:
     std::array<float*, kVectors> own_{}, used_{};
 };
 
-/// Saved for the backward pass: the statistics of every span, and with an addition one bit for each
-/// element that the ReLU let through.
+/// Saved for the backward pass: the statistics of every span and, with an addition, a mask of one
+/// bit for each element with y > 0.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
@@ -98,7 +99,7 @@ public:
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {.saved_bytes = 4 * statistic_bytes() + mask, .workspace_bytes = scratch};
     }
-    bool backward_reads_output() const override { return false; }  // but the mask
+    bool backward_reads_output() const override { return false; }  // it reads the mask
 
     void bind(const KernelTensors& tensors) override {
         ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,
@@ -108,7 +109,7 @@ public:
         vectors_.bind(tensors, copies);
         sync_batch_norm_sums_.bind(static_cast<std::byte*>(tensors.workspace) +
                                    sync_batch_norm_sums_at());
-        // An inference kernel has nothing to save; its scale and shift live in the workspace.
+        // An inference kernel saves nothing, so its scale and shift are in the workspace.
         auto* kept =
             trains() ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
         const auto statistic = [&](std::size_t index) {
@@ -138,15 +139,15 @@ private:
         apply_gradients();
     }
 
-    /// Whose samples share statistics.
+    /// The number of ranks whose samples share statistics.
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
-    /// Of one number a channel for every span.
+    /// Bytes of one number for each channel and span.
     std::size_t statistic_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
     }
-    /// Where copies of the channels' vectors lie in the workspace.
+    /// Offset of the vectors' copies in the workspace.
     std::size_t copies_at() const {
         return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }
@@ -243,8 +244,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::BatchNorm& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::BatchNorm& op, const KernelOptions& options, const Context& context) {
     if (op.frozen) return build_frozen_norm(op, options, context);
     return std::make_unique<BatchNormKernel>(op, options, context);
 }

@@ -38,8 +38,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Bias& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<BiasKernel>(op, options, context);
 }
 

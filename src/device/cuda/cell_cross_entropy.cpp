@@ -47,8 +47,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::CellCrossEntropy& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::CellCrossEntropy& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<CellCrossEntropyKernel>(op, options, context);
 }
 

@@ -6,17 +6,18 @@
 namespace hpcai::device::cuda {
 
 void check(cudaError_t status, const char* what) {
-    if (status != cudaSuccess) cudaGetLastError();  // or the next launch would report it again
+    if (status != cudaSuccess) cudaGetLastError();  // clears the error
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));
 }
 
 void check(cudnnStatus_t status, const char* what) {
-    ensure(status == CUDNN_STATUS_SUCCESS, "{}: cuDNN says {}", what, cudnnGetErrorString(status));
+    ensure(status == CUDNN_STATUS_SUCCESS, "{}: cuDNN reports {}", what,
+           cudnnGetErrorString(status));
 }
 
 void check(cublasStatus_t status, const char* what) {
-    ensure(status == CUBLAS_STATUS_SUCCESS, "{}: cuBLASLt says {}", what,
+    ensure(status == CUBLAS_STATUS_SUCCESS, "{}: cuBLASLt reports {}", what,
            cublasLtGetStatusString(status));
 }
 
@@ -28,11 +29,11 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::AllGather&, const KernelOptions&, const Context&) {
+KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&) {
     refuse_parts();
 }
 
-std::unique_ptr<Kernel> build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
+KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
     refuse_parts();
 }
 

@@ -16,7 +16,7 @@ public:
         : OperationKernel(op, options, context) {
         const ConvolutionShape shape = convolution_shape(op, options);
         layout_ = FilterLayout(op, shape);
-        ensure(!op.sums || shape.filters == op.filters, "sums of {} filters", op.filters);
+        ensure(!op.sums || shape.filters == op.filters, "no sums of {} filters", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
@@ -73,7 +73,7 @@ private:
     }
     void input_gradient() override { input_gradient_.run(input_operands_, workspace_); }
 
-    /// The filters' gradient as cuDNN writes it lies at the start of the workspace.
+    /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
     std::size_t gradient_bytes() const { return trains() ? layout_.copy_bytes() : 0; }
 
     std::size_t summed_bytes_ = 0;  // of an output that carries sums
@@ -86,8 +86,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Convolution& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ConvolutionKernel>(op, options, context);
 }
 

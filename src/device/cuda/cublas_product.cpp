@@ -3,38 +3,23 @@
 
 #include <hpcai/base/error.hpp>
 
+#include "owned.hpp"
+
 namespace hpcai::device::cuda {
 namespace {
 
 constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;
 
 cudaDataType_t cublas_type(DType dtype) {
-    ensure(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16, "no products in {}",
-           name_of(dtype));
+    ensure(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16,
+           "no matrix products of type {}", name_of(dtype));
     if (dtype == DType::f32) return CUDA_R_32F;
     return dtype == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/// Owns a description of cuBLASLt.
-template <typename T, cublasStatus_t (*destroy)(T)>
-class Owned {
-public:
-    Owned() = default;
-    ~Owned() {
-        if (value_ != nullptr) destroy(value_);
-    }
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-    T* out() { return &value_; }
-    operator T() const { return value_; }
-
-private:
-    T value_ = nullptr;
-};
-
-using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Description = OwnedHandle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = OwnedHandle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = OwnedHandle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 template <typename T>
 void set(const Description& description, cublasLtMatmulDescAttributes_t attribute, const T& value) {
@@ -49,7 +34,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
           "describing a product");
 }
 
-/// A matrix (rows, columns), stored transposed or not.
+/// Describes a matrix (rows, columns), stored transposed or not.
 void describe(Layout& layout, DType dtype, std::int64_t rows, std::int64_t columns,
               bool transposed) {
     if (transposed) std::swap(rows, columns);

@@ -8,8 +8,8 @@
 
 namespace hpcai::device::cuda {
 
-/// d = a b, with matrices stored column by column, as cuBLAS has them: d (rows, columns), a (rows,
-/// inner) and b (inner, columns), each transposed in memory where it says so. The leading
+/// d = a b with matrices stored column by column, as in cuBLAS: d (rows, columns), a (rows, inner)
+/// and b (inner, columns). a and b are stored transposed where the flag is set. The leading
 /// dimension of a matrix is its stored number of rows; sums are formed in fp32.
 struct ProductShape {
     std::int64_t rows = 0;
@@ -42,7 +42,7 @@ public:
     Product(Product&&) noexcept;
     Product& operator=(Product&&) noexcept;
 
-    /// At most 32 MiB, which it is without a device.
+    /// At most 32 MiB; exactly 32 MiB without a device.
     std::size_t workspace_bytes() const;
     /// Enqueues it on the context's stream. Addresses are multiples of 16.
     void run(const Operands& operands, const Context& context) const;

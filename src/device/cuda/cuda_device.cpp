@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_device.hpp"
 
+#include <deque>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,13 +16,11 @@
 #include "kernels/softmax_cross_entropy.hpp"
 
 #include "acceptance.hpp"
-#include "handles.hpp"
 #include "layout.hpp"
 #include "optimizer.hpp"
 #include "owned.hpp"
 #include "plan_cache.hpp"
 #include "recording.hpp"
-#include "timeline.hpp"
 #include "transfers.hpp"
 
 namespace hpcai::device::cuda {
@@ -40,21 +39,61 @@ private:
     DeviceBytes memory_;
 };
 
-/// Makes GPU `index` that of the calling thread.
+/// Marks in the work on a stream, by the clock of the GPU.
+class EventTimeline final : public Timeline {
+public:
+    explicit EventTimeline(cudaStream_t stream) : stream_(stream) {}
+
+    void mark() override { marks_.emplace_back().record(stream_); }
+    std::vector<double> seconds() const override {
+        check(cudaStreamSynchronize(stream_), "timing work");
+        std::vector<double> between;
+        for (std::size_t i = 1; i < marks_.size(); ++i) {
+            between.push_back(marks_[i].seconds_since(marks_[i - 1]));
+        }
+        return between;
+    }
+
+private:
+    cudaStream_t stream_;
+    std::deque<TimedEvent> marks_;
+};
+
+/// Selects GPU `index` for the calling thread.
 cudaDeviceProp select_device(int index) {
     const int count = device_count();
     require(index >= 0 && index < count, ExitCode::usage, "there is no GPU {}, only {} of them",
             index, count);
     check(cudaSetDevice(index), "opening a GPU");
     cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, index), "asking for a GPU's properties");
+    check(cudaGetDeviceProperties(&properties, index), "reading a GPU's properties");
     return properties;
 }
 
-/// "13.0" of 13000.
+/// Returns "13.0" for 13000.
 std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
+
+/// Returns "9.19.0" for 91900.
+std::string library_version(std::size_t version) {
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+std::string cudnn_version() {
+    return library_version(cudnnGetVersion());
+}
+
+/// The handles of cuDNN and cuBLASLt for the current device; cuDNN uses `stream`.
+struct Handles {
+    OwnedHandle<cudnnHandle_t, cudnnDestroy> cudnn;
+    OwnedHandle<cublasLtHandle_t, cublasLtDestroy> cublas_lt;
+
+    explicit Handles(cudaStream_t stream) {
+        check(cudnnCreate(cudnn.out()), "starting cuDNN");
+        check(cudnnSetStream(cudnn, stream), "setting the stream of cuDNN");
+        check(cublasLtCreate(cublas_lt.out()), "starting cuBLASLt");
+    }
+};
 
 class CudaDevice final : public Device, public Tuner {
 public:
@@ -63,11 +102,11 @@ public:
           properties_(select_device(options.index)),
           handles_(stream_),
           plans_(options.deterministic ? "" : options.plan_cache,
-                 {properties_.name, Handles::cudnn_version()}),
+                 {properties_.name, cudnn_version()}),
           transfers_(stream_),
           hash_(sizeof(std::uint64_t)),
-          context_{.cudnn = handles_.cudnn(),
-                   .cublas_lt = handles_.cublas_lt(),
+          context_{.cudnn = handles_.cudnn,
+                   .cublas_lt = handles_.cublas_lt,
                    .stream = stream_,
                    .sm = 10 * properties_.major + properties_.minor,
                    .plans = &plans_,
@@ -85,7 +124,7 @@ public:
         const double gib = static_cast<double>(properties_.totalGlobalMem) / (1 << 30);
         return fmt::format("{} (device {}, {:.0f} GiB), CUDA {}, driver for CUDA {}, cuDNN {}{}{}",
                            properties_.name, options_.index, gib, version_text(runtime),
-                           version_text(driver), Handles::cudnn_version(),
+                           version_text(driver), cudnn_version(),
                            options_.deterministic ? ", deterministic" : "",
                            plans_.warning().empty() ? "" : "; " + plans_.warning());
     }
@@ -110,8 +149,8 @@ public:
     Determinism determinism() const override {
         if (!options_.deterministic) return {};
         return {true, true,
-                fmt::format("cuDNN {} and cuBLAS {} on {}", Handles::cudnn_version(),
-                            Handles::cublas_version(), properties_.name)};
+                fmt::format("cuDNN {} and cuBLAS {} on {}", cudnn_version(),
+                            library_version(cublasLtGetVersion()), properties_.name)};
     }
 
     std::unique_ptr<Memory> allocate(std::size_t bytes) override {
@@ -139,24 +178,16 @@ public:
         check_values(values.size(), shape, dtype);
         store_values(values, {shape, dtype, to}, transfers_, stream_);
     }
-    void load_channels_last(std::span<float> values, const Shape& shape, DType dtype,
-                            const void* from) override {
-        check_values(values.size(), shape, dtype);
-        std::vector<std::byte> stored(storage_bytes(shape, dtype));
-        download(stored, from);
-        from_stored(stored, shape, dtype, values);
-    }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
 
     bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
         return acceptance_(operation, options);
     }
-    std::unique_ptr<Kernel> build(const ops::Operation& operation,
-                                  const KernelOptions& options) override {
+    KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
         ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
                name_of(options.compute));
         auto kernel = build_kernel(operation, options, context_);
-        plans_.save();  // timing them took long; what happens to this run must not lose it
+        plans_.save();  // timing is slow, and a later failure must not lose it
         return kernel;
     }
 
@@ -189,7 +220,9 @@ public:
         return record_work(stream_, enqueue);
     }
 
-    std::unique_ptr<Timeline> make_timeline() override { return cuda::make_timeline(stream_); }
+    std::unique_ptr<Timeline> make_timeline() override {
+        return std::make_unique<EventTimeline>(stream_);
+    }
 
     void begin_phase(const char* name) override {
         if (std::exchange(is_in_phase_, name != nullptr)) nvtxRangePop();
@@ -220,13 +253,13 @@ private:
     }
 
     CudaDeviceOptions options_;
-    cudaDeviceProp properties_;  // before all that is made on the device
+    cudaDeviceProp properties_;  // before all members that use the device
     OwnedStream stream_;
     Handles handles_;
     PlanCache plans_;
     Transfers transfers_;
     DeviceBytes hash_;
-    bool is_in_phase_ = false;  // of the host, on its thread
+    bool is_in_phase_ = false;  // on the host thread
     Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};
@@ -249,7 +282,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options) {
 
 const Context& context_of(Device& device) {
     const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
-    ensure(cuda != nullptr, "{} is no GPU of the CUDA engine", device.description());
+    ensure(cuda != nullptr, "{} is not a GPU of the CUDA engine", device.description());
     return cuda->context();
 }
 

@@ -9,15 +9,15 @@
 
 namespace hpcai::device::cuda {
 
-/// GPUs that this process may use; 0 where the driver finds none. Throws Error(usage) when the
-/// driver does not answer or is too old.
+/// The number of GPUs that this process may use; 0 where the driver finds none. Throws Error(usage)
+/// when the driver does not respond or is too old.
 int device_count();
 
 /// Throws Error(usage) when there is no such GPU.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
-/// The context of a device that make_cuda_device() made; with its stream others can enqueue work
-/// among its own. Throws Error(internal) for another device.
+/// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.
+/// Throws Error(internal) for another device.
 const Context& context_of(Device& device);
 
 }  // namespace hpcai::device::cuda

@@ -36,11 +36,11 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// Plans beyond these limits stay untried: heuristics put the good ones first, compiling a plan can
-/// take seconds, and a ResNet-50 has some 70 different convolutions and gradients.
+/// Plans beyond these limits are not tried: heuristics list the good ones first, compiling a plan
+/// can take seconds, and a ResNet-50 has about 70 different convolutions and gradients.
 constexpr std::size_t kMaxTimed = 12;
 constexpr double kMaxSeconds = 0.5;
-constexpr std::size_t kMaximumPlanWorkspaceBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
 int find_plan(const ConvolutionPlans& plans, const std::string& name) {
     for (int plan = 0; plan < plans.count(); ++plan) {
@@ -56,12 +56,11 @@ int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
     int best = -1;
     double least = 0;
     std::set<std::string> tried;  // several heuristics name the same plan
-    std::size_t timed = 0;        // many in front may be barred, as those that drop bits
+    std::size_t timed = 0;        // many of the first may be excluded, such as those that drop bits
     for (int plan = 0; plan < plans.count() && timed < kMaxTimed; ++plan) {
         if (best >= 0 && Clock::now() > deadline) break;
         if (!tried.insert(plans.name(plan)).second) continue;
-        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaximumPlanWorkspaceBytes)
-            continue;
+        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++timed;
         const auto seconds = timer.seconds(plans, plan);
         if (!seconds) continue;
@@ -79,7 +78,7 @@ int first_good(ConvolutionPlans& plans) {
     int best = -1;
     for (int plan = 0; plan < plans.count(); ++plan) {
         if (!plans.finalize(plan)) continue;
-        if (plans.workspace_bytes(plan) <= kMaximumPlanWorkspaceBytes) return plan;
+        if (plans.workspace_bytes(plan) <= kMaxPlanWorkspaceBytes) return plan;
         if (best < 0 || plans.workspace_bytes(plan) < plans.workspace_bytes(best)) best = plan;
     }
     return best;
@@ -144,7 +143,7 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
         return first_good(plans) >= 0;
     } catch (const Error&) {
-        return false;  // how cuDNN says that it knows no such graph
+        return false;  // cuDNN does not support this graph
     }
 }
 
@@ -173,7 +172,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
     ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);
 }
 
-/// Plans that were timed hold code on the GPU until their graph goes.
+/// Timed plans keep code on the GPU until their graph is destroyed.
 void ChosenPlan::keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = find_plan(*plans_, plan);

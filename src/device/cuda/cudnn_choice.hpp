@@ -11,13 +11,13 @@
 
 namespace hpcai::device::cuda {
 
-/// One graph with the plan that is used for it: the one that Context::plans knows; else, with a
-/// device, the fastest of those that were timed; else first_good().
+/// One graph with its chosen plan: the plan in Context::plans; else, with a device, the fastest of
+/// the timed plans; else first_good().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
-    /// Times plans on the context's stream, with memory of its own that it gives back, and adds
-    /// the fastest to Context::plans. Throws Error(internal) when cuDNN has no plan.
+    /// Times plans on the context's stream in temporary memory and adds the fastest to
+    /// Context::plans. Throws Error(internal) when cuDNN has no plan.
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
     std::size_t workspace_bytes() const;
@@ -32,33 +32,31 @@ private:
     int plan_ = -1;
 };
 
-/// The first plan that can be finalized and wants no more than a GiB of workspace; else, of those
-/// that can be finalized, the one that wants least; or -1.
+/// The first plan that can be finalized and needs at most 1 GiB of workspace; else the finalizable
+/// plan that needs least; or -1.
 int first_good(ConvolutionPlans& plans);
 
-/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans does not know it.
+/// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
-/// Under which name Context::plans keeps the plan of a graph.
+/// The key of the plan of a graph in Context::plans.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
-/// Operands of a pass that it reads and those that it writes.
+/// The operands that a pass reads, and those that it writes.
 std::span<const Operand> read_by(ConvolutionPass pass);
 std::span<const Operand> written_by(ConvolutionPass pass);
-/// Bytes of an operand.
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
-/// The type of an operand.
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
-/// How far the results of two plans may lie apart: |a - b| / |b| in the Euclidean norm. Both round
-/// to `dtype` once; tf32 factors have 2^-11.
+/// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
+/// in the Euclidean norm. Both round to `dtype` once; tf32 factors have an error of 2^-11.
 double agreement_bound(const ConvolutionShape& shape);
 
 /// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// Times the finalizable plans of a graph on random operands. Only those count whose results agree
-/// with the first one's. Empty when there is no memory for the operands.
+/// Times the finalizable plans of a graph on random operands. A plan counts only if its results
+/// agree with those of the first plan.
 class PlanTimer {
 public:
     PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
@@ -66,7 +64,7 @@ public:
     PlanTimer(const PlanTimer&) = delete;
     PlanTimer& operator=(const PlanTimer&) = delete;
 
-    /// False when the device has not enough memory free.
+    /// False when the device has too little free memory for the operands.
     bool ready() const;
     /// Median seconds of a finalized plan; none when it fails or disagrees.
     std::optional<double> seconds(const ConvolutionPlans& plans, int plan);

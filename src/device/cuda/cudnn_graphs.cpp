@@ -13,7 +13,7 @@ namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 void check(fe::error_t status, std::string_view what) {
-    ensure(status.is_good(), "{}: cuDNN says {}", what, status.get_message());
+    ensure(status.is_good(), "{}: cuDNN reports {}", what, status.get_message());
 }
 
 fe::DataType_t cudnn_type(DType dtype) {
@@ -29,15 +29,15 @@ fe::DataType_t cudnn_type(DType dtype) {
     }
 }
 
-/// The name of an operand in its graph; cuDNN's own numbers for inner tensors avoid it.
+/// The identifier of an operand in its graph; cuDNN's numbers for inner tensors differ from it.
 std::int64_t uid(Operand operand) {
     return static_cast<std::int64_t>(operand) + 1;
 }
 
-/// The context's description of a device, for graphs that are built without one.
+/// The device properties of the context, for graphs that are built without a device.
 std::shared_ptr<fe::DeviceProperties> device_properties(const Context& context) {
     std::vector<std::uint8_t> bytes(context.properties.begin(), context.properties.end());
-    bytes.push_back(0);  // where cuDNN's reader stops
+    bytes.push_back(0);  // cuDNN's reader stops here
     auto properties = std::make_shared<fe::DeviceProperties>();
     check(properties->deserialize(bytes), "reading device properties");
     return properties;
@@ -141,7 +141,7 @@ private:
     Tensor input_gradient() {
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
-        // A stride leaves several sizes possible.
+        // With a stride, several sizes are possible.
         dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         return dx;
     }
@@ -178,7 +178,7 @@ private:
     const ConvolutionShape& s_;
 };
 
-/// What plans of this shape may not do.
+/// The numerical properties that plans of this shape must not have.
 std::vector<fe::NumericalNote_t> excluded_notes(const ConvolutionShape& shape,
                                                 const Context& context) {
     std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
@@ -198,7 +198,7 @@ struct ConvolutionPlans::Graph {
     fe::graph::Graph graph;
     cudnnHandle_t handle = nullptr;
 
-    /// Describes the graph and asks for its plans.
+    /// Describes the graph and creates its plans.
     fe::error_t open(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context,
                      Search search) {
         handle = context.cudnn;

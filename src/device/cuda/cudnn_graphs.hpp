@@ -11,9 +11,9 @@
 
 namespace hpcai::device::cuda {
 
-/// A convolution as cuDNN is asked for it: x (images, height, width, channels),
-/// w (filters, kernel, kernel, channels), y (images, output_height, output_width, filters), all
-/// of `dtype`, packed. Products are summed in fp32.
+/// A convolution in the terms of cuDNN: x (images, height, width, channels), w (filters, kernel,
+/// kernel, channels), y (images, output_height, output_width, filters), all of `dtype` and packed.
+/// Products are summed in fp32.
 struct ConvolutionShape {
     std::int64_t images = 0;
     std::int64_t height = 0;
@@ -31,15 +31,15 @@ struct ConvolutionShape {
     bool operator==(const ConvolutionShape&) const = default;
 };
 
-/// The shape of an operation, channels and filters as they are stored.
+/// The shape of an operation with the stored numbers of channels and filters.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
-/// "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16": one line, the same for equal
-/// shapes only.
+/// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Only equal
+/// shapes give equal lines.
 std::string to_string(const ConvolutionShape& shape);
 
-/// What a graph computes. Normalized means that the image is read as max(scale x + shift, 0), with
-/// (channels) factors of the image's type, as BatchNorm and ReLU before the convolution have it.
+/// What a graph computes. A normalized image is read as max(scale x + shift, 0), with (channels)
+/// factors of its type: the BatchNorm and ReLU before the convolution.
 enum class ConvolutionPass {
     forward,                             // y
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
@@ -53,19 +53,19 @@ inline constexpr int kConvolutionPasses = 7;
 
 std::string_view name_of(ConvolutionPass pass);
 
-/// What a graph reads and writes, in the type of the shape unless stated.
+/// The operands of a graph, in the type of the shape unless stated.
 enum class Operand {
     image,       // x or dx (N, H, W, C)
     filters,     // w (K, R, R, C)
     output,      // y or dy (N, P, Q, K)
-    gradient,    // dw (K, R, R, C); cuDNN refuses f32 for half types
+    gradient,    // dw (K, R, R, C); cuDNN supports no f32 for half types
     sum,         // (K) f32, of y
     square_sum,  // (K) f32, of y^2
     scale,       // (C); for input_gradient_with_norm gamma, f32
     shift,       // (C); for input_gradient_with_norm beta, f32
-    // Of input_gradient_with_norm: the BatchNorm before read `norm_input` (N, H, W, C) and had
-    // these (C) f32 statistics. Its input's gradient is
-    // factor_dy dx + factor_x norm_input + constant.
+    // For input_gradient_with_norm: the BatchNorm before it read `norm_input` (N, H, W, C) and had
+    // these (C) f32 statistics. The gradient of its input is factor_dy dx + factor_x norm_input +
+    // constant.
     norm_input,
     mean,
     inverse_deviation,
@@ -87,13 +87,13 @@ private:
     std::array<void*, kOperands> at_{};
 };
 
-/// All the plans that cuDNN offers for one graph, best guess first. A plan is not known to work
-/// until it is finalized. Plans for f32 without tf32 keep all 24 bits of their factors; those of a
-/// deterministic context give the same bits again.
+/// All plans that cuDNN offers for one graph, best guess first. Only finalize() shows whether a
+/// plan works. Plans for f32 without tf32 keep all 24 bits of their factors; plans of a
+/// deterministic context are bitwise repeatable.
 class ConvolutionPlans {
 public:
-    /// Which of cuDNN's heuristics are asked: A and, behind it, the plans that always work; or B
-    /// as well, which are hundreds.
+    /// quick: cuDNN's heuristic A, then the fallback plans, which always work. all: heuristic B
+    /// too, which gives hundreds of plans.
     enum class Search { quick, all };
 
     /// Throws Error(internal) when cuDNN has no plan for this graph.
@@ -102,12 +102,12 @@ public:
     ~ConvolutionPlans();
 
     int count() const;
-    /// Engine and settings, "ConvFwd_eng0_k2=10_k24=3": means the same to every process that uses
-    /// this version of cuDNN.
+    /// Engine and settings, such as "ConvFwd_eng0_k2=10_k24=3". Its meaning is the same in all
+    /// processes with this version of cuDNN.
     std::string name(int plan) const;
-    /// False when this plan turns out not to support the graph. Can take seconds.
+    /// False when the plan does not support the graph. Can take seconds.
     bool finalize(int plan);
-    /// Of a finalized plan.
+    /// Workspace of a finalized plan.
     std::size_t workspace_bytes(int plan) const;
     /// Enqueues a finalized plan on the stream of the context's handle. `workspace` has
     /// workspace_bytes() at a multiple of 16.

@@ -7,23 +7,13 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/tensor/half.hpp>
 
 #include "cudnn_choice.hpp"
 #include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
-
-float widened(std::uint16_t bits, DType dtype) {
-    if (dtype == DType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    float value = std::numeric_limits<float>::quiet_NaN();
-    if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), -24);
-    if (exponent > 0 && exponent < 31) {
-        value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-    }
-    return bits >> 15 != 0 ? -value : value;
-}
 
 double element(DType dtype, std::span<const std::byte> from, std::size_t index) {
     if (dtype == DType::f32) {
@@ -33,25 +23,23 @@ double element(DType dtype, std::span<const std::byte> from, std::size_t index) 
     }
     std::uint16_t bits = 0;
     std::memcpy(&bits, from.data() + 2 * index, 2);
-    return widened(bits, dtype);
+    return dtype == DType::bf16 ? tensor::from_bf16(bits) : tensor::from_f16(bits);
 }
 
-/// Bits of a number in [-1, 1): all 24 of f32, so that a plan that drops some is noticed;
-/// odd multiples of 1/16 in half types, which hold them exactly, and whose mean is 0: sums over
-/// a large image stay finite in fp16.
+/// Bits of a number in [-1, 1). f32 uses all 24 bits, to detect a plan that drops some. Half types
+/// use odd multiples of 1/16, which they represent exactly; their mean is 0, so sums over a large
+/// image stay finite in fp16.
 std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
     state = state * 1664525U + 1013904223U;
     if (dtype == DType::f32) {
         return std::bit_cast<std::uint32_t>(static_cast<float>(state >> 8) / 8388608 - 1);
     }
     const auto value = static_cast<float>(2 * static_cast<int>(state >> 28) - 15) / 16;
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    if (dtype == DType::bf16) return bits >> 16;
-    return (bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023);
+    return dtype == DType::bf16 ? tensor::to_bf16(value) : tensor::to_f16(value);
 }
 
-/// A pattern whose length shares no factor with the sizes of images, so that no two pixels'
-/// channels are alike for long.
+/// A pattern whose length has no common factor with image sizes, so that the channels of different
+/// pixels differ.
 std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     constexpr std::size_t kElements = 262139;
     std::vector<std::byte> bytes(kElements * size_of(dtype));
@@ -62,7 +50,7 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     return bytes;
 }
 
-/// Pieces from all over a buffer that are compared in place of all of it.
+/// Pieces spread over a buffer, compared in place of the whole buffer.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
     std::size_t pieces = 1, piece_bytes = 0, pitch = 0;
@@ -131,7 +119,7 @@ struct PlanTimer::State {
         check(cudaStreamSynchronize(stream), "filling an operand");
     }
 
-    /// What a plan leaves out must not be what another one wrote before: all ones are NaN.
+    /// Fills the results with NaN (all ones), so that elements a plan does not write are detected.
     void spoil_results() const {
         for (const Operand operand : written_by(pass)) {
             check(cudaMemsetAsync(operands[operand], 255, bytes_of(operand, shape), stream),
@@ -154,7 +142,7 @@ struct PlanTimer::State {
         return samples;
     }
 
-    /// The first results that come are the reference.
+    /// The first results are the reference.
     bool agrees() {
         auto samples = results();
         const bool first = reference.empty();
@@ -172,7 +160,7 @@ struct PlanTimer::State {
     }
 
     double timed(const ConvolutionPlans& plans, int plan, void* workspace) {
-        constexpr int kInARow = 4;  // to launch the first takes as long as a small plan
+        constexpr int kInARow = 4;  // the first launch takes as long as a small plan
         start.record(stream);
         for (int i = 0; i < kInARow; ++i) plans.execute(plan, operands, workspace);
         stop.record(stream);
@@ -206,7 +194,7 @@ std::optional<double> PlanTimer::seconds(const ConvolutionPlans& plans, int plan
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
         return seconds[kRepeats / 2];
     } catch (const std::exception&) {
-        return std::nullopt;  // a plan that does not run, or fit, is no plan; the others are tried
+        return std::nullopt;  // the plan does not run or does not fit in memory
     }
 }
 

@@ -39,8 +39,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Detections& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Detections& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<DetectionsKernel>(op, options, context);
 }
 

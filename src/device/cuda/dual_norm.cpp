@@ -4,8 +4,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Saved for the backward pass: the statistics of both norms, and one bit for each element that the
-/// ReLU let through.
+/// Saved for the backward pass: the statistics of both norms, and a mask of one bit for each
+/// element with y > 0.
 class DualNormKernel final : public OperationKernel<ops::DualNorm, Context> {
 public:
     DualNormKernel(const ops::DualNorm& op, const KernelOptions& options, const Context& context)
@@ -14,7 +14,7 @@ public:
           inner_(op.inner, options.compute) {
         ensure(trains(), "norms are joined for training");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
-               "of joined norms the first has an addition and a ReLU");
+               "the outer one of joined norms has an addition and a ReLU, the inner one neither");
     }
 
     KernelMemory memory() const override {
@@ -63,7 +63,8 @@ private:
                                   context_.stream);
     }
 
-    /// Leaves the gradient behind the ReLU where the inner norm's will be.
+    /// Writes the gradient of the ReLU's input to where the gradient of the inner norm's input will
+    /// be.
     void apply_outer_gradients() const {
         run_gradients(outer_, {.x = outer_.x(),
                                .dy0 = output_gradient(),
@@ -102,8 +103,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::DualNorm& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::DualNorm& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<DualNormKernel>(op, options, context);
 }
 

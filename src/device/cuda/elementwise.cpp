@@ -58,7 +58,7 @@ public:
         : OperationKernel(op, options, context) {
         const auto channels = static_cast<std::size_t>(op.input[3]);
         ensure(op.mean.size() == channels && op.standard_deviation.size() == channels,
-               "{} means and {} deviations for {} channels", op.mean.size(),
+               "{} means and {} deviations do not match {} channels", op.mean.size(),
                op.standard_deviation.size(), channels);
         constexpr auto kMost = static_cast<std::size_t>(kernels::NormalizeArguments::kMaxChannels);
         ensure(channels <= kMost, "the CUDA engine normalizes up to {} channels, not {}", kMost,
@@ -84,13 +84,13 @@ private:
     kernels::NormalizeArguments arguments_;
 };
 
-/// Of numbers that are normalized already.
+/// Converts numbers that the data set has already normalized.
 class StoreNumbersKernel final : public OperationKernel<ops::InputNormalize, Context> {
 public:
     StoreNumbersKernel(const ops::InputNormalize& op, const KernelOptions& options,
                        const Context& context)
         : OperationKernel(op, options, context) {
-        ensure(is_floating(op.dtype), "images of {}", name_of(op.dtype));
+        ensure(is_floating(op.dtype), "images of type {} are not supported", name_of(op.dtype));
     }
 
 private:
@@ -108,18 +108,16 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Relu& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ReluKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::Add& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<AddKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::InputNormalize& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
+                const Context& context) {
     if (op.dtype == DType::u8) return std::make_unique<InputNormalizeKernel>(op, options, context);
     return std::make_unique<StoreNumbersKernel>(op, options, context);
 }

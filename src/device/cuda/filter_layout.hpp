@@ -8,8 +8,8 @@
 
 namespace hpcai::device::cuda {
 
-/// Between masters (K, R, R, C) in fp32 and the filters that cuDNN takes, in the compute type and
-/// with the channels that are stored.
+/// Converts between the fp32 masters (K, R, R, C) and the filters that cuDNN takes, which have the
+/// compute type and the stored number of channels.
 class FilterLayout {
 public:
     FilterLayout() = default;
@@ -19,10 +19,10 @@ public:
           bytes_(bytes_of(Operand::filters, shape)),
           equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
 
-    /// Bytes of a copy; none where the masters themselves will do.
+    /// Bytes of a copy; 0 where cuDNN reads the masters themselves.
     std::size_t copy_bytes() const { return equal_ ? 0 : rounded_up(bytes_); }
 
-    /// Whether a copy is the masters' elements in their order, with zeros behind them or nothing.
+    /// Whether a copy has the masters' elements in their order, followed by zeros or nothing.
     bool is_plain_copy() const { return !equal_ && !padded(); }
 
     void refresh(const float* masters, void* copy, const Context& context) const {

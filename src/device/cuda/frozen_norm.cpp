@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// A BatchNorm whose statistics and parameters stay as they are: an affine map of each channel.
-/// Saved: its scale and shift, (stored C) f32 each.
+/// A BatchNorm with fixed statistics and parameters: an affine map of each channel. Saved: its
+/// scale and shift, (stored C) f32 each.
 class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -75,8 +75,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_frozen_norm(const ops::BatchNorm& op, const KernelOptions& options,
-                                          const Context& context) {
+KernelPtr build_frozen_norm(const ops::BatchNorm& op, const KernelOptions& options,
+                            const Context& context) {
     return std::make_unique<FrozenNormKernel>(op, options, context);
 }
 

@@ -6,8 +6,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Numbers of a sample's channel are fp32 arrays of (N, stored C). Saved: the statistics. Backward,
-/// three coefficients lie behind the kernels' own scratch.
+/// Per-channel numbers are fp32 arrays of (N, stored C). Saved: the statistics. In the backward
+/// pass the workspace has the kernels' own scratch, then three arrays of coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -98,8 +98,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::GroupNorm& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::GroupNorm& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<GroupNormKernel>(op, options, context);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kRepeats = 5;
 
-/// What an operation reads beside what every kernel says of its memory.
+/// What an operation reads besides the memory that Kernel::memory() reports.
 struct Needs {
     std::vector<Shape> images;
     std::vector<std::int64_t> parameters;  // elements
@@ -48,7 +48,7 @@ struct NeedsOf {
     }
 };
 
-/// One operation with memory for all that it reads and writes.
+/// One operation with memory for all its tensors.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
@@ -87,7 +87,7 @@ public:
     }
 
 private:
-    /// Filled with numbers that are small in any type, so that none becomes infinite on its way.
+    /// Filled with numbers that are small in every type, so that no result becomes infinite.
     void* bytes(std::size_t count) {
         memory_.emplace_back(std::max<std::size_t>(count, 16));
         check(cudaMemsetAsync(memory_.back().data(), 0x2f, memory_.back().bytes(), context_.stream),
@@ -97,7 +97,7 @@ private:
     float* numbers(std::int64_t elements) {
         return static_cast<float*>(bytes(static_cast<std::size_t>(elements) * sizeof(float)));
     }
-    /// With room for sums.
+    /// Has room for the sums of channels.
     void* value(const Shape& shape, DType dtype) {
         const Shape stored = stored_shape(shape);
         return bytes(sums_offset(storage_bytes(stored, dtype)) +

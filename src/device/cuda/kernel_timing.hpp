@@ -9,12 +9,12 @@
 namespace hpcai::device::cuda {
 
 /// Median seconds of the forward and backward passes of some of Convolution, BatchNorm,
-/// NormConvolution and DualNorm, one behind the other, on memory of their own. None when there is
-/// not enough.
+/// NormConvolution and DualNorm, one after the other, in temporary memory. Empty when there is too
+/// little memory.
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context);
 
-/// Whether they run at all, once forward and backward, on memory of their own.
+/// Whether one forward and one backward pass of them succeed, in temporary memory.
 bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
           const Context& context);
 

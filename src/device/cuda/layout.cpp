@@ -6,7 +6,6 @@
 #include <hpcai/base/error.hpp>
 
 #include "kernels/cast.hpp"
-#include "kernels/host_numbers.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -35,8 +34,8 @@ void check_values(std::size_t values, const Shape& shape, DType dtype) {
     ensure(is_floating(dtype), "the CUDA engine keeps no values in {}", name_of(dtype));
     ensure(shape.rank() == 1 || shape.rank() == 2 || shape.rank() == 4, "no layout for shape {}",
            to_string(shape));
-    ensure(values == static_cast<std::size_t>(shape.elements()), "{} values for shape {}", values,
-           to_string(shape));
+    ensure(values == static_cast<std::size_t>(shape.elements()), "{} values do not match shape {}",
+           values, to_string(shape));
 }
 
 void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
@@ -58,19 +57,6 @@ void store_values(std::span<const float> values, const Place& to, Transfers& tra
         target += static_cast<std::size_t>(part.rows * part.padded_channels) * size_of(to.dtype);
     }
     check(cudaStreamSynchronize(stream), "waiting for the device");
-}
-
-void from_stored(std::span<const std::byte> stored, const Shape& shape, DType dtype,
-                 std::span<float> values) {
-    if (values.empty()) return;
-    const kernels::PaddedRows rows = rows_of(shape, dtype);
-    std::size_t value = 0;
-    for (std::int64_t row = 0; row < rows.rows; ++row) {
-        for (std::int64_t c = 0; c < rows.channels; ++c) {
-            values[value++] = static_cast<float>(
-                kernels::reference::get(dtype, stored.data(), row * rows.padded_channels + c));
-        }
-    }
 }
 
 }  // namespace hpcai::device::cuda

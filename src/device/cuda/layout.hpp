@@ -12,12 +12,12 @@
 
 namespace hpcai::device::cuda {
 
-/// Rounded up, so that what lies behind is aligned as well as what lies before.
+/// Rounds up to the alignment of buffers in device memory.
 constexpr std::size_t rounded_up(std::size_t bytes) {
     return align_up(bytes, 256);
 }
 
-/// Whether kernels compute in it.
+/// Whether kernels compute in this type.
 constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
@@ -28,7 +28,7 @@ inline Shape stored_shape(Shape shape) {
     return shape;
 }
 
-/// What lies behind the elements of a value that carries the sums of its channels.
+/// The sums of channels that follow the elements of a value (ops::carries_sums).
 struct Sums {
     float* sum = nullptr;      // (C)
     float* squares = nullptr;  // (C), sums of the elements' squares
@@ -39,23 +39,20 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
     return {at, at + channels};
 }
 
-/// Throws Error(internal) unless `values` values of this shape, (N, H, W, C), (N, C) or (C), can be
-/// stored in this type.
+/// Throws Error(internal) unless `values` numbers of this shape, (N, H, W, C), (N, C) or (C), can
+/// be stored in this type.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
 
-/// Where values lie on the device.
+/// A place for values in device memory.
 struct Place {
     Shape shape;
     DType dtype;
     void* data;
 };
-/// Stores values that pass check_values(): rounded to nearest even, too large an f16 infinite,
-/// channels that are not given 0. Behind what `stream`, that of `transfers`, holds, and waits for
-/// it.
+/// Stores values that pass check_values(), rounded to nearest even; an f16 overflow becomes
+/// infinite, and padding channels become 0. Enqueues after the work on `stream`, which is that of
+/// `transfers`, and waits for it.
 void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
                   cudaStream_t stream);
-/// The way back, on the host, of the bytes of such values.
-void from_stored(std::span<const std::byte> stored, const Shape& shape, DType dtype,
-                 std::span<float> values);
 
 }  // namespace hpcai::device::cuda

@@ -14,9 +14,9 @@ std::size_t aligned(std::int64_t elements, DType dtype) {
     return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }
 
-/// Logits are fp32 whatever the compute type; their gradient has the compute type. A matrix that
-/// is stored row by row is to cuBLAS its transpose. With a ReLU, the workspace begins with the fp32
-/// result before it, and backward with what it lets through of the gradient, in each pass.
+/// Logits are fp32 in every compute type; their gradient has the compute type. A matrix stored row
+/// by row is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32
+/// result before it; in backward passes it begins with the gradient of that result.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -40,7 +40,7 @@ public:
                                     .factors = compute,
                                     .tf32 = tf32},
                                    context);
-        // A column of ones adds up the samples.
+        // A product with a column of ones sums over the samples.
         bias_gradient_ = Product(
             {.rows = features, .columns = 1, .inner = samples_, .factors = compute}, context);
         if (!options.needs_input_gradient) return;
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    /// Of the working copy, which lies at the start of the prepared memory; ones follow it.
+    /// Bytes of the working copy, which is at the start of the prepared memory; the ones follow it.
     std::size_t weight_bytes() const {
         return options_.compute == DType::f32 ? 0 : aligned(weights_, options_.compute);
     }
@@ -84,7 +84,7 @@ private:
 
     std::size_t relu_bytes() const { return aligned(outputs_, DType::f32); }
 
-    // Not cuBLASLt's own ReLU, which need not let a NaN through.
+    // cuBLASLt's own ReLU may turn a NaN into a number.
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
         forward_.run({weights_at_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
@@ -131,7 +131,7 @@ private:
 
     const std::int64_t samples_ = op_.input[0];
     const std::int64_t weights_ = op_.features * op_.input[1];
-    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // of a ReLU
+    const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
     Product forward_, weight_gradient_, bias_gradient_, input_gradient_;
     void* weights_at_ = nullptr;
     void* ones_at_ = nullptr;
@@ -141,8 +141,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Linear& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Linear& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<LinearKernel>(op, options, context);
 }
 

@@ -12,9 +12,9 @@ namespace {
 
 using P = ConvolutionPass;
 
-/// The image is normalized whenever it is read, and never written so. Saved for the backward pass:
-/// the statistics, and scale and shift in the image's type, which is how cuDNN wants them. All
-/// gradients are formed in one pass, since they are complete together.
+/// Each reader normalizes the image; the normalized image is never written. Saved for the backward
+/// pass: the statistics, and scale and shift in the image's type, as cuDNN requires. One pass forms
+/// all gradients, because they are complete at the same time.
 class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
@@ -24,10 +24,11 @@ public:
           norm_(op.norm, options.compute),
           layout_(op.convolution, shape_) {
         ensure(trains() && options.needs_input_gradient,
-               "a norm and a convolution are joined for training, behind other layers");
+               "a norm and a convolution are joined for training, after other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
-               "a norm joined to a convolution has a ReLU and no addition, and its result sums");
-        ensure(shape_.filters == op.convolution.filters, "sums of {} filters",
+               "a norm joined to a convolution has a ReLU and no addition, and the result carries "
+               "sums");
+        ensure(shape_.filters == op.convolution.filters, "no sums of {} filters",
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
         weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);
@@ -80,7 +81,7 @@ private:
         run_input_gradient();
     }
 
-    /// Of scale or shift in the image's type; none where that is theirs.
+    /// Bytes of scale or shift in the image's type; 0 where that is fp32.
     std::size_t factor_bytes() const {
         if (shape_.dtype == DType::f32) return 0;
         return rounded_up(static_cast<std::size_t>(shape_.channels) * size_of(shape_.dtype));
@@ -89,7 +90,8 @@ private:
         if (factor_bytes() == 0) return;
         kernels::cast_from_f32(from, shape_.dtype, to, shape_.channels, context_.stream);
     }
-    /// Of the factors that lead from the gradient behind the norm to its input's, (3, C) f32.
+    /// Bytes of the factors from the gradient of the output of the norm to that of its input, (3,
+    /// C) f32.
     std::size_t coefficient_bytes() const {
         return rounded_up(3 * static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
@@ -106,7 +108,7 @@ private:
         forward_operands_[Operand::square_sum] = sums.squares;
     }
 
-    /// As cuDNN writes it the filters' gradient lies at the start of the workspace.
+    /// The filters' gradient as cuDNN writes it is at the start of the workspace.
     void bind_weight_gradient() {
         weight_operands_[Operand::image] = tensors_.inputs[0];
         weight_operands_[Operand::scale] = scale_;
@@ -135,9 +137,9 @@ private:
     }
     float* coefficients() const { return reinterpret_cast<float*>(workspace_); }
 
-    /// Through the convolution and the ReLU, then in place through the norm. cuDNN opens and closes
-    /// the ReLU by fp32 factors, where the forward pass rounded them to the image's type: they may
-    /// differ for values next to 0.
+    /// Computes the gradient through the convolution and the ReLU, then in place through the norm.
+    /// cuDNN evaluates the gate of the ReLU with fp32 factors, while the forward pass rounds them
+    /// to the type of the image, so the two may differ for values near 0.
     void run_input_gradient() const {
         input_gradient_.run(input_operands_, workspace_ + coefficient_bytes());
         const kernels::BatchNormGradientArguments arguments{
@@ -166,8 +168,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::NormConvolution& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::NormConvolution& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<NormConvolutionKernel>(op, options, context);
 }
 

@@ -2,6 +2,8 @@
 #include "optimizer.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 
 #include <hpcai/base/error.hpp>
 
@@ -18,7 +20,7 @@ std::unique_ptr<Memory> uploaded(const std::vector<T>& values, Device& device) {
     return memory;
 }
 
-/// Ranges in device memory, as kernels want them.
+/// The ranges of an optimizer step in device memory.
 class FlatUpdate : public Update {
 public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context,
@@ -45,7 +47,7 @@ public:
     }
 
     void run() final {
-        // To the kernels no range at all means that everything is one.
+        // Kernels take an empty list of ranges for one range of all elements.
         if (!ranges_.empty()) step();
     }
 
@@ -63,7 +65,7 @@ private:
     kernels::UpdateArguments arguments_;
 };
 
-/// Ranges in parts, and memory for their sums and for trust ratios.
+/// Ranges split into parts, and memory for their sums and trust ratios.
 class TrustRatios {
 public:
     TrustRatios(const std::vector<kernels::UpdateRange>& ranges, Device& device) {
@@ -97,92 +99,64 @@ private:
     std::int64_t count_ = 0;
 };
 
+/// A step by one rule; step() is specialized for each rule.
 template <typename Rule>
-class RuleUpdate : public FlatUpdate {
+class RuleUpdate final : public FlatUpdate {
 public:
     RuleUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
                const Context& context, Device& device)
-        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {}
+        : FlatUpdate(optimizer, tensors, context, device), rule_(rule) {
+        if constexpr (std::is_same_v<Rule, Lars> || std::is_same_v<Rule, Lamb>) {
+            ratios_.emplace(ranges(), device);
+            arguments().trust_ratios = ratios_->ratios();
+        }
+    }
 
-protected:
+private:
+    void step() override;
+
     const Rule rule_;
+    std::optional<TrustRatios> ratios_;
 };
 
-/// A rule that one kernel applies.
-template <typename Rule, auto kApply>
-class OneKernelUpdate final : public RuleUpdate<Rule> {
-public:
-    using RuleUpdate<Rule>::RuleUpdate;
+template <>
+void RuleUpdate<Sgd>::step() {
+    kernels::sgd_step(arguments(), rule_, stream());
+}
 
-private:
-    void step() override { kApply(this->arguments(), this->rule_, this->stream()); }
-};
-using SgdUpdate = OneKernelUpdate<Sgd, kernels::sgd_step>;
-using AdamUpdate = OneKernelUpdate<Adam, kernels::adam_step>;
-using AdaGradUpdate = OneKernelUpdate<AdaGrad, kernels::adagrad_step>;
+template <>
+void RuleUpdate<Lars>::step() {
+    kernels::square_sums(arguments(), ratios_->parts(), stream());
+    kernels::lars_ratios(arguments(), rule_, ratios_->parts(), ratios_->ratios(), stream());
+    kernels::lars_step(arguments(), rule_, stream());
+}
 
-/// A rule with trust ratios.
-template <typename Rule>
-class RatioUpdate : public RuleUpdate<Rule> {
-public:
-    RatioUpdate(const Rule& rule, const Optimizer& optimizer, const OptimizerTensors& tensors,
-                const Context& context, Device& device)
-        : RuleUpdate<Rule>(rule, optimizer, tensors, context, device),
-          ratios_(this->ranges(), device) {
-        this->arguments().trust_ratios = ratios_.ratios();
-    }
+template <>
+void RuleUpdate<Lamb>::step() {
+    kernels::lamb_moments(arguments(), rule_, ratios_->parts(), stream());
+    kernels::lamb_ratios(arguments(), ratios_->parts(), ratios_->ratios(), stream());
+    kernels::lamb_step(arguments(), rule_, stream());
+}
 
-protected:
-    TrustRatios ratios_;
-};
+template <>
+void RuleUpdate<Adam>::step() {
+    kernels::adam_step(arguments(), rule_, stream());
+}
 
-class LarsUpdate final : public RatioUpdate<Lars> {
-public:
-    using RatioUpdate::RatioUpdate;
-
-private:
-    void step() override {
-        kernels::square_sums(arguments(), ratios_.parts(), stream());
-        kernels::lars_ratios(arguments(), rule_, ratios_.parts(), ratios_.ratios(), stream());
-        kernels::lars_step(arguments(), rule_, stream());
-    }
-};
-
-class LambUpdate final : public RatioUpdate<Lamb> {
-public:
-    using RatioUpdate::RatioUpdate;
-
-private:
-    void step() override {
-        kernels::lamb_moments(arguments(), rule_, ratios_.parts(), stream());
-        kernels::lamb_ratios(arguments(), ratios_.parts(), ratios_.ratios(), stream());
-        kernels::lamb_step(arguments(), rule_, stream());
-    }
-};
-
-struct Build {
-    const Optimizer& optimizer;
-    const OptimizerTensors& tensors;
-    const Context& context;
-    Device& device;
-
-    template <typename Made, typename Rule>
-    std::unique_ptr<Update> made(const Rule& rule) const {
-        return std::make_unique<Made>(rule, optimizer, tensors, context, device);
-    }
-    auto operator()(const Sgd& rule) const { return made<SgdUpdate>(rule); }
-    auto operator()(const Lars& rule) const { return made<LarsUpdate>(rule); }
-    auto operator()(const Lamb& rule) const { return made<LambUpdate>(rule); }
-    auto operator()(const Adam& rule) const { return made<AdamUpdate>(rule); }
-    auto operator()(const AdaGrad& rule) const { return made<AdaGradUpdate>(rule); }
-};
+template <>
+void RuleUpdate<AdaGrad>::step() {
+    kernels::adagrad_step(arguments(), rule_, stream());
+}
 
 }  // namespace
 
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device) {
     ensure(optimizer.exchange == nullptr, "the CUDA engine has no trust ratios over parts");
-    return std::visit(Build{optimizer, tensors, context, device}, optimizer.rule);
+    const auto build = [&]<typename Rule>(const Rule& rule) -> std::unique_ptr<Update> {
+        return std::make_unique<RuleUpdate<Rule>>(rule, optimizer, tensors, context, device);
+    };
+    return std::visit(build, optimizer.rule);
 }
 
 }  // namespace hpcai::device::cuda

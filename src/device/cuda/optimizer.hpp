@@ -7,7 +7,7 @@
 
 namespace hpcai::device::cuda {
 
-/// Throws Error(internal) for buffers of different lengths and ranges that are not in them.
+/// Throws Error(internal) for buffers of different lengths and ranges outside them.
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device);
 

@@ -8,19 +8,23 @@
 namespace hpcai::device::cuda {
 
 PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
-    const cudaError_t status = cudaMallocHost(&data_, std::max<std::size_t>(bytes, 1));
+    void* data = nullptr;
+    const cudaError_t status = cudaMallocHost(&data, std::max<std::size_t>(bytes, 1));
+    data_.reset(data);
     if (status == cudaSuccess) return;
-    cudaGetLastError();  // or the next launch reports it
+    cudaGetLastError();  // clears the error, which the next launch would report
     ensure(false, "no pinned host memory for {} bytes: {}", bytes, cudaGetErrorString(status));
 }
 
 DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
-    const cudaError_t status = cudaMalloc(&data_, std::max<std::size_t>(bytes, 1));
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+    data_.reset(data);
     if (status == cudaSuccess) return;
-    cudaGetLastError();  // or the next launch reports it
+    cudaGetLastError();  // clears the error, which the next launch would report
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    ensure(false, "no device memory for {} bytes, of {} are {} free: {}", bytes, total, free,
+    ensure(false, "no device memory for {} bytes, {} of {} are free: {}", bytes, free, total,
            cudaGetErrorString(status));
 }
 

@@ -2,72 +2,79 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
+#include <memory>
 
 #include "context.hpp"
 
-/// What CUDA gives and wants back, each in the one class that owns it. What it says when it gets
-/// something back is left unheard: a failure of earlier work shows where that is waited for.
+/// Owners of CUDA resources. Destructors ignore errors: a failure of earlier work is reported where
+/// that work is awaited.
 namespace hpcai::device::cuda {
 
-/// Work in order, which waits for no other stream unless told to.
+/// Owns a handle, which `kDestroy` frees.
+template <typename T, auto kDestroy>
+class OwnedHandle {
+public:
+    OwnedHandle() = default;
+    ~OwnedHandle() {
+        if (value_ != nullptr) kDestroy(value_);
+    }
+    OwnedHandle(const OwnedHandle&) = delete;
+    OwnedHandle& operator=(const OwnedHandle&) = delete;
+
+    T* out() { return &value_; }
+    operator T() const { return value_; }
+
+private:
+    T value_ = nullptr;
+};
+
+/// A stream that does not synchronize with the default stream.
 class OwnedStream {
 public:
     OwnedStream() {
-        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+        check(cudaStreamCreateWithFlags(stream_.out(), cudaStreamNonBlocking), "making a stream");
     }
-    ~OwnedStream() {
-        cudaStreamSynchronize(stream_);
-        cudaStreamDestroy(stream_);
-    }
-    OwnedStream(const OwnedStream&) = delete;
-    OwnedStream& operator=(const OwnedStream&) = delete;
+    ~OwnedStream() { cudaStreamSynchronize(stream_); }
     operator cudaStream_t() const { return stream_; }
 
 private:
-    cudaStream_t stream_ = nullptr;
+    OwnedHandle<cudaStream_t, cudaStreamDestroy> stream_;
 };
 
-/// A point in a stream. Before it is first recorded nobody waits for it.
+/// A point in a stream. Waiting for an event that was never recorded returns at once.
 class OwnedEvent {
 public:
     OwnedEvent() {
-        check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+        check(cudaEventCreateWithFlags(event_.out(), cudaEventDisableTiming), "making an event");
     }
-    ~OwnedEvent() { cudaEventDestroy(event_); }
-    OwnedEvent(const OwnedEvent&) = delete;
-    OwnedEvent& operator=(const OwnedEvent&) = delete;
 
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }
-    /// The host waits.
+    /// Blocks the host until the event is complete.
     void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
-    /// What is enqueued on `stream` from now on waits.
-    void hold_up(cudaStream_t stream) const {
+    /// Makes later work on `stream` wait for the event.
+    void block(cudaStream_t stream) const {
         check(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }
 
 private:
-    cudaEvent_t event_ = nullptr;
+    OwnedHandle<cudaEvent_t, cudaEventDestroy> event_;
 };
 
-/// A point in a stream, with its time; on a stream that is being recorded, a point of the
-/// recording, with the time of the run that was last.
+/// A point in a stream with its time. On a stream that is being captured it is a point of the
+/// recording, with the time of the last run.
 class TimedEvent {
 public:
-    TimedEvent() { check(cudaEventCreate(&event_), "making an event"); }
-    ~TimedEvent() { cudaEventDestroy(event_); }
-    TimedEvent(const TimedEvent&) = delete;
-    TimedEvent& operator=(const TimedEvent&) = delete;
+    TimedEvent() { check(cudaEventCreate(event_.out()), "making an event"); }
 
     void record(cudaStream_t stream) {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
         check(cudaStreamIsCapturing(stream, &status), "timing work");
-        // Else it would order the recording's streams and have no time.
+        // By default the event would order the streams of the recording and have no time.
         const unsigned flags = status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal
                                                                        : cudaEventRecordDefault;
         check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");
     }
-    /// Waits for it.
+    /// Waits for this event.
     double seconds_since(const TimedEvent& start) const {
         check(cudaEventSynchronize(event_), "timing work");
         float milliseconds = 0;
@@ -76,56 +83,41 @@ public:
     }
 
 private:
-    cudaEvent_t event_ = nullptr;
+    OwnedHandle<cudaEvent_t, cudaEventDestroy> event_;
 };
 
-/// Host memory that a device reads and writes by itself.
+template <cudaError_t (*kFree)(void*)>
+struct FreeWith {
+    void operator()(void* data) const { kFree(data); }
+};
+
+/// Pinned host memory, which a device reads and writes directly.
 class PinnedBytes {
 public:
     PinnedBytes() = default;
-    /// Throws Error(internal) when there is none left.
+    /// Throws Error(internal) when the host has not enough.
     explicit PinnedBytes(std::size_t bytes);
-    ~PinnedBytes() { cudaFreeHost(data_); }
-    PinnedBytes(PinnedBytes&& other) noexcept { swap(other); }
-    PinnedBytes& operator=(PinnedBytes&& other) noexcept {
-        swap(other);
-        return *this;
-    }
 
-    std::byte* data() const { return static_cast<std::byte*>(data_); }
+    std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
     std::size_t bytes() const { return bytes_; }
 
 private:
-    void swap(PinnedBytes& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-    }
-    void* data_ = nullptr;
+    std::unique_ptr<void, FreeWith<cudaFreeHost>> data_;
     std::size_t bytes_ = 0;
 };
 
-/// Device memory with anything in it, 256-byte aligned.
+/// Uninitialized device memory, 256-byte aligned.
 class DeviceBytes {
 public:
     DeviceBytes() = default;
-    /// Throws Error(internal) with what was asked for and what is free.
+    /// Throws Error(internal) with the requested and the free bytes.
     explicit DeviceBytes(std::size_t bytes);
-    ~DeviceBytes() { cudaFree(data_); }
-    DeviceBytes(DeviceBytes&& other) noexcept { swap(other); }
-    DeviceBytes& operator=(DeviceBytes&& other) noexcept {
-        swap(other);
-        return *this;
-    }
 
-    void* data() const { return data_; }
+    void* data() const { return data_.get(); }
     std::size_t bytes() const { return bytes_; }
 
 private:
-    void swap(DeviceBytes& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-    }
-    void* data_ = nullptr;
+    std::unique_ptr<void, FreeWith<cudaFree>> data_;
     std::size_t bytes_ = 0;
 };
 

@@ -43,7 +43,7 @@ PlanCache::Plans PlanCache::read() {
         warning_ = fmt::format("{}: plans of {} with cuDNN {}, not used", file_.string(),
                                machine.device, machine.cudnn);
     } catch (const nlohmann::json::exception& error) {
-        warning_ = fmt::format("{}: no file of plans: {}", file_.string(), error.what());
+        warning_ = fmt::format("{}: not a file of plans: {}", file_.string(), error.what());
     }
     return {};
 }
@@ -56,7 +56,7 @@ void PlanCache::save() {
                               {"device", machine_.device},
                               {"cudnn", machine_.cudnn},
                               {"plans", plans}};
-    // Ranks of many nodes write at once; each has a file of its own until it is whole.
+    // Ranks of many nodes write at the same time, so each writes its own file and renames it.
     const std::filesystem::path part =
         file_.string() + fmt::format(".{:08x}{:08x}", std::random_device()(), getpid());
     std::error_code failure;
@@ -67,7 +67,7 @@ void PlanCache::save() {
     if (stream) std::filesystem::rename(part, file_, failure);
     if (!stream || failure) {
         warning_ = fmt::format("{}: not written: {}", file_.string(),
-                               failure ? failure.message() : "no space or no right to");
+                               failure ? failure.message() : "no space or no permission");
         std::filesystem::remove(part, failure);
         return;
     }

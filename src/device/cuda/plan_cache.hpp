@@ -7,27 +7,28 @@
 
 namespace hpcai::device::cuda {
 
-/// Which plan was fastest for which problem, on one device with one version of cuDNN; kept in a
-/// JSON file from run to run. Throws nothing: what cannot be read or written is a warning.
+/// The fastest known plan of each problem, for one device and version of cuDNN, kept in a JSON file
+/// between runs. Throws nothing: a failure to read or write the file is a warning.
 class PlanCache {
 public:
-    /// Plans mean nothing elsewhere, so a file of another machine counts as empty.
+    /// Plans are valid on one kind of machine only, so a file of another machine is not used.
     struct Machine {
         std::string device;  // "NVIDIA H200"
         std::string cudnn;   // "9.19.0"
         bool operator==(const Machine&) const = default;
     };
 
-    /// Reads `file` if it exists and is of this machine. An empty path keeps plans in memory only.
+    /// Reads `file` if it exists and is of this machine. With an empty path plans are kept in
+    /// memory only.
     PlanCache(std::filesystem::path file, Machine machine);
 
-    /// The plan's name, or "" for a problem that is not known.
+    /// The name of the plan, or "" for an unknown problem.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
-    /// Writes the file anew if there is something new, whole or not at all, with what others have
-    /// added to it in the meantime.
+    /// Atomically rewrites the file if there are new plans, and merges those that other processes
+    /// have added.
     void save();
-    /// Why the file was not read or not written, for people; "" when all went well.
+    /// Why the file was not read or written, for people; "" if there was no problem.
     const std::string& warning() const { return warning_; }
 
 private:

@@ -18,7 +18,7 @@ public:
     std::size_t max_output_gradients() const override { return 2; }
 
 private:
-    /// The place of each window's maximum, (N, P, Q, C).
+    /// The position of the maximum in each window, (N, P, Q, C).
     std::uint8_t* winner() const {
         return trains() ? static_cast<std::uint8_t*>(tensors_.saved) : nullptr;
     }
@@ -48,8 +48,8 @@ private:
                                     .padding = static_cast<int>(op_.padding)};
 };
 
-/// Rows (N, C) are packed. Where an image is stored with more channels than it has, they pass
-/// through the workspace: with the image's channels, and in fp32 with their own.
+/// Rows (N, C) are packed. Where an image is stored with more channels than it has, rows pass
+/// through the workspace: with the stored number of channels, and in fp32 with their own number.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -103,13 +103,12 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::MaxPool& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::MaxPool& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<MaxPoolKernel>(op, options, context);
 }
 
-std::unique_ptr<Kernel> build(const ops::GlobalAveragePool& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::GlobalAveragePool& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<GlobalAveragePoolKernel>(op, options, context);
 }
 

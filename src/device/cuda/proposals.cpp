@@ -36,8 +36,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::Proposals& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::Proposals& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ProposalsKernel>(op, options, context);
 }
 

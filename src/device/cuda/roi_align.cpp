@@ -11,8 +11,8 @@ namespace hpcai::device::cuda {
 namespace {
 
 kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
-    ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels, "a pyramid of {} levels",
-           op.pyramid.size());
+    ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels,
+           "a pyramid of {} levels is not supported", op.pyramid.size());
     kernels::RoiAlignShape shape{
         .dtype = compute,
         .images = static_cast<int>(op.regions[0]),
@@ -24,14 +24,15 @@ kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
         .sampling_ratio = static_cast<int>(op.sampling_ratio)};
     for (std::size_t level = 0; level < op.pyramid.size(); ++level) {
         ensure(op.pyramid[level][0] == op.regions[0] && op.pyramid[level][3] == op.pyramid[0][3],
-               "levels {} and {}", to_string(op.pyramid[0]), to_string(op.pyramid[level]));
+               "pyramid levels {} and {} do not match", to_string(op.pyramid[0]),
+               to_string(op.pyramid[level]));
         shape.height[level] = static_cast<int>(op.pyramid[level][1]);
         shape.width[level] = static_cast<int>(op.pyramid[level][2]);
     }
     return shape;
 }
 
-/// Saved: where the bins of each region lie.
+/// Saved: the place of the bins of each region.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -67,8 +68,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RoiAlign& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RoiAlign& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RoiAlignKernel>(op, options, context);
 }
 

@@ -32,8 +32,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RoiLoss& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RoiLoss& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RoiLossKernel>(op, options, context);
 }
 

@@ -37,8 +37,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::RoiTargets& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::RoiTargets& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<RoiTargetsKernel>(op, options, context);
 }
 

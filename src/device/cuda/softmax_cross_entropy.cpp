@@ -41,8 +41,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::SoftmaxCrossEntropy& op, const KernelOptions& options,
+                const Context& context) {
     return std::make_unique<SoftmaxCrossEntropyKernel>(op, options, context);
 }
 

@@ -12,26 +12,27 @@
 
 namespace hpcai::device::cuda {
 
-/// Two numbers a channel of a BatchNorm, which become their sums over the ranks that take its
-/// statistics together. The sums are made on the host, which waits for the stream and for the other
-/// ranks, so that none of it can be recorded. Nothing where there is one rank.
+/// Two numbers for each channel of a BatchNorm, which are summed over the ranks that share its
+/// statistics. The host forms the sums and waits for the stream and the other ranks, so this work
+/// cannot be recorded. Does nothing for one rank.
 class SyncBatchNormSums {
 public:
-    /// `sum`, over `ranks` ranks where they are several, outlives it.
+    /// `sum` reduces over `ranks` ranks if there are several, and outlives the object.
     SyncBatchNormSums(SyncBatchNormReducer* sum, std::int64_t ranks, std::int64_t channels,
                       const Context& context);
 
     int ranks() const { return ranks_; }
-    /// In device memory, 16-byte aligned.
+    /// Bytes of device memory, 16-byte aligned, that bind() takes.
     std::size_t bytes() const;
     void bind(void* memory);
 
     double* values() const { return values_; }             // (2, C)
-    float* coefficients() const { return coefficients_; }  // (3, C), of whoever reads values()
+    float* coefficients() const { return coefficients_; }  // (3, C), scratch of the caller
 
-    /// In place. Throw as SyncBatchNormReducer, or Error(internal) when earlier work has failed.
+    /// Sums values() over the ranks. Throws as SyncBatchNormReducer does, and Error(internal) when
+    /// earlier work has failed.
     void sum_values() const;
-    /// Into values(), of (C) each.
+    /// Writes the sums of `first` and `second`, (C) each, to values(). Throws likewise.
     void sum(const float* first, const float* second) const;
 
 private:

@@ -66,10 +66,10 @@ void Transfers::enqueue_large(void* to, std::span<const std::byte> from) {
     slot.arrived.wait();
     grow(slot, from.size());
     std::memcpy(slot.host.data(), from.data(), from.size());
-    slot.consumed.hold_up(uploads_);
+    slot.consumed.block(uploads_);
     copy(slot.device.data(), slot.host.data(), from.size(), cudaMemcpyHostToDevice, uploads_);
     slot.arrived.record(uploads_);
-    slot.arrived.hold_up(stream_);
+    slot.arrived.block(stream_);
     copy(to, slot.device.data(), from.size(), cudaMemcpyDeviceToDevice, stream_);
     slot.consumed.record(stream_);
 }
@@ -84,7 +84,7 @@ void Transfers::enqueue_fresh_upload(void* to, std::span<const std::byte> from) 
         std::memcpy(slot.host.data(), part.data(), part.size());
         copy(target, slot.host.data(), part.size(), cudaMemcpyHostToDevice, fresh_uploads_);
         slot.arrived.record(fresh_uploads_);
-        slot.arrived.hold_up(stream_);
+        slot.arrived.block(stream_);
         target += part.size();
         from = from.subspan(part.size());
     }

@@ -9,13 +9,13 @@
 
 namespace hpcai::device::cuda {
 
-/// Copies between the host's memory, which may be any, and the device's, through pinned memory.
-/// `stream` is where the device's work is enqueued.
+/// Copies between host memory of any kind and device memory, through pinned memory. `stream` is the
+/// stream of the device's work.
 class Transfers {
 public:
     explicit Transfers(cudaStream_t stream);
 
-    /// As Device has them. Throw Error(internal) when earlier work has failed.
+    /// See the functions of Device. Throw Error(internal) when earlier work has failed.
     void upload(void* to, std::span<const std::byte> from);
     void download(std::span<std::byte> to, const void* from);
     void enqueue_upload(void* to, std::span<const std::byte> from);
@@ -28,15 +28,15 @@ private:
     static constexpr std::size_t kSmallBytes = 4096;
     static constexpr std::size_t kSmallSlots = 32;
 
-    /// A copy on its way: over `uploads_` into memory of its own on the device, while the stream
-    /// still works on earlier things, and from there by the stream to its place.
+    /// A pending copy: `uploads_` copies it to a device buffer while `stream_` still works on
+    /// earlier tasks, and `stream_` then copies it to its destination.
     struct Slot {
         PinnedBytes host;
         DeviceBytes device;
         OwnedEvent arrived;   // `host` may be written again
         OwnedEvent consumed;  // `device` may be written again
     };
-    /// One on its way to its place, which the stream does not work on.
+    /// A pending copy to a destination that `stream_` does not use.
     struct FreshSlot {
         PinnedBytes host{kFreshBytes};
         OwnedEvent arrived;
@@ -52,7 +52,8 @@ private:
     std::array<Slot, 2> slots_;
     std::array<FreshSlot, 4> fresh_;
     std::size_t next_small_ = 0, next_slot_ = 0, next_fresh_ = 0;
-    // Last, so that they come to rest before the memory goes. The latter waits for no stream.
+    // Declared last, so that they finish before the memory is freed. `fresh_uploads_` waits for no
+    // other stream.
     OwnedStream uploads_, fresh_uploads_;
 };
 

@@ -36,8 +36,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> build(const ops::UpsampleAdd& op, const KernelOptions& options,
-                              const Context& context) {
+KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 

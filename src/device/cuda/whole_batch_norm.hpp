@@ -9,15 +9,16 @@
 
 namespace hpcai::device::cuda {
 
-/// A part of a joined operation: a BatchNorm in training whose statistics are those of the whole
-/// batch, of as many channels as are stored.
+/// A BatchNorm in training that is part of a joined operation. Its statistics are those of the
+/// whole batch, and it has as many channels as are stored.
 class WholeBatchNorm {
 public:
     WholeBatchNorm(const ops::BatchNorm& op, DType dtype) : op_(op) {
         ensure(op.statistics_samples == 0 || op.statistics_samples == op.input[0],
-               "a joined BatchNorm over {} of {} samples", op.statistics_samples, op.input[0]);
-        ensure(stored_channels(op.input[3]) == op.input[3], "a joined BatchNorm of {} channels",
-               op.input[3]);
+               "a joined BatchNorm cannot have statistics over {} of {} samples",
+               op.statistics_samples, op.input[0]);
+        ensure(stored_channels(op.input[3]) == op.input[3],
+               "a joined BatchNorm cannot have {} channels", op.input[3]);
         shape_ = {.dtype = dtype,
                   .spans = 1,
                   .pixels = op.input[0] * op.input[1] * op.input[2],
@@ -25,15 +26,15 @@ public:
     }
 
     const kernels::BatchNormShape& shape() const { return shape_; }
-    /// Of one number a channel.
+    /// Bytes of one number for each channel.
     std::size_t vector_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
-    /// Of the statistics, which are kept for the backward pass.
+    /// Bytes of the statistics, which are kept for the backward pass.
     std::size_t saved_bytes() const { return 4 * vector_bytes(); }
     std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
 
-    /// What it reads and writes; of `parameters` epsilon and momentum do not count. `saved` has
+    /// Sets the memory. epsilon and momentum of `parameters` are ignored; `saved` has
     /// saved_bytes().
     void bind(void* x, const kernels::BatchNormParameters& parameters, void* saved) {
         parameters_ = parameters;
@@ -50,7 +51,7 @@ public:
     const float* gamma() const { return parameters_.gamma; }
     const kernels::BatchNormStatistics& statistics() const { return statistics_; }
 
-    /// Enqueues them, from the sums that x carries if it does.
+    /// Enqueues the statistics, from the sums that x carries if it does.
     void take_statistics(void* workspace, cudaStream_t stream) const {
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(shape_, {x_, parameters_, statistics_, workspace},

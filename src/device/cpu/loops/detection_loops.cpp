@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set, and without fused multiplication and addition: boxes overlap
-// by the same numbers on every processor (hpcai/ops/box_math.hpp).
-#include "detection_loops.hpp"
-
+// Compiled once per instruction set, without fused multiply-adds, so that the overlap of boxes has
+// the same bits on every processor (hpcai/ops/box_math.hpp).
 #include <utility>
+
+#include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
 #include "vector.hpp"
 
 namespace {
-
-using tensor::DType;
 
 template <int Lanes, typename T>
 void enlarge_add_loop(const Tile& tile, const EnlargedRow& task) {
@@ -101,20 +99,7 @@ void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& 
     }
 }
 
-/// Calls `loop` with the tile's lanes and element type as compile-time constants.
-template <typename Loop>
-void with_type(const Tile& tile, Loop&& loop) {
-    if (tile.dtype == DType::f32) {
-        if (tile.lanes == 16) return loop.template operator()<16, float>();
-        if (tile.lanes == 8) return loop.template operator()<8, float>();
-        return loop.template operator()<1, float>();
-    }
-    if (tile.lanes == 16) return loop.template operator()<16, Bf16>();
-    if (tile.lanes == 8) return loop.template operator()<8, Bf16>();
-    return loop.template operator()<1, Bf16>();
-}
-
-/// Whether one of `Lanes` boxes from `first` on does, as ops::iou_of has it.
+/// Whether one of `Lanes` boxes from `first` on overlaps `box` too much, by ops::iou_of.
 template <int Lanes>
 inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const ReferenceBox& box) {
     using F = Floats<Lanes>;
@@ -131,8 +116,6 @@ inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const Refe
     for (int lane = 0; lane < Lanes; ++lane) any |= above[lane] != 0;
     return any;
 }
-
-}  // namespace
 
 void enlarge_add(const Tile& tile, const EnlargedRow& task) {
     with_type(tile, [&]<int Lanes, typename T>() { enlarge_add_loop<Lanes, T>(tile, task); });
@@ -163,6 +146,16 @@ bool overlaps(const BoxColumns& boxes, std::int64_t count, const ReferenceBox& b
         if (any_overlaps<1>(boxes, first, box)) return true;
     }
     return false;
+}
+
+}  // namespace
+
+void set_detection_loops(SimdKernels& table) {
+    table.enlarge_add = enlarge_add;
+    table.shrink_sum = shrink_sum;
+    table.gather_region = gather_region;
+    table.scatter_region = scatter_region;
+    table.overlaps = overlaps;
 }
 
 }  // namespace hpcai::device::cpu::HPCAI_ISA

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set, without fused multiply-adds.
-#include "int8_loops.hpp"
-
 #include <utility>
+
+#include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
@@ -23,7 +23,7 @@ struct Products {
     Words high, low;
 };
 
-/// Of the products of 32-bit words with `factor`: even and odd words side by side in 64 bits.
+/// The high and low words of the products of 32-bit words with `factor`.
 inline Products multiply(Words words, std::uint32_t factor) {
     constexpr std::uint64_t kLow = 0xffffffff;
     const Wide both = (Wide)words;
@@ -32,8 +32,8 @@ inline Products multiply(Words words, std::uint32_t factor) {
     return {(Words)((even >> 32) | (odd & ~kLow)), (Words)((even & kLow) | (odd << 32))};
 }
 
-/// hpcai/base/philox.hpp for the blocks from dither.first_block + `block` on: a row of kBlocks
-/// equal words each.
+/// The generator of hpcai/base/philox.hpp for blocks from dither.first_block + `block` on; writes a
+/// row of the kBlocks words of each of the four positions.
 inline void philox(const Dither& dither, std::uint32_t block, Words* words) {
     const Words lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const Words zero = {};
@@ -55,7 +55,7 @@ inline void philox(const Dither& dither, std::uint32_t block, Words* words) {
     words[3] = c3;
 }
 
-/// kDithers multiples of 2^-16, and a half of it, between -1/2 and 1/2.
+/// Writes kDithers odd multiples of 2^-17 between -1/2 and 1/2.
 inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithers) {
     Words words[4];
     philox(dither, block, words);
@@ -66,7 +66,7 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     }
 }
 
-/// To the nearest integer, ties to even; what the last bits of a sum with 3 * 2^22 are.
+/// Rounds to the nearest integer, ties to even: the low bits of the sum with 3 * 2^22.
 inline void store_rounded(Numbers values, std::int8_t* to) {
     const Numbers most = Numbers{} + 127.0f;
     values = values > most ? most : values;
@@ -90,8 +90,6 @@ inline Words larger(Words most, const float* x) {
     const auto bits = (Words)load<kLanes>(x) & 0x7fffffffu;
     return bits > most ? bits : most;
 }
-
-}  // namespace
 
 void largest_bits(const Tile& tile, const float* x, std::uint32_t* largest) {
     Words most = load_words(largest);
@@ -159,6 +157,17 @@ void scale_sums(const Tile& tile, const SumsTile& task) {
         __builtin_memcpy(&sums, task.sums + pixel * task.sums_stride, sizeof sums);
         store<kLanes>(task.y + pixel * tile.stride, __builtin_convertvector(sums, Numbers) * scale);
     }
+}
+
+}  // namespace
+
+void set_int8_loops(SimdKernels& table) {
+    table.largest_bits = largest_bits;
+    table.largest_of_filter = largest_of_filter;
+    table.round_to_int8 = round_to_int8;
+    table.round_turned = round_turned;
+    table.dither_to_int8 = dither_to_int8;
+    table.scale_sums = scale_sums;
 }
 
 }  // namespace hpcai::device::cpu::HPCAI_ISA

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set; HPCAI_ISA is the namespace and the set's name.
+// Compiled once per instruction set; HPCAI_ISA is its namespace and its name.
 #include <utility>
 
-#include "detection_loops.hpp"
-#include "int8_loops.hpp"
-#include "optimizer_loops.hpp"
+#include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
+
+// Each sets the loops of the file <name>_loops.cpp.
+void set_optimizer_loops(SimdKernels& table);
+void set_detection_loops(SimdKernels& table);
+void set_int8_loops(SimdKernels& table);
 
 #include "vector.hpp"
 
 namespace {
 
-using tensor::DType;
-
-// Two running sums hide the latency of the additions; blocks of pixels keep single sums short.
+// Two running sums hide the latency of additions; blocks of pixels keep single sums short.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>
@@ -75,7 +76,7 @@ void apply(const Tile& tile, const ApplyTile& task) {
 
 enum class Gate { open, affine, output };
 
-/// g of one pixel (GradientSource).
+/// The gradient g of one pixel; see GradientSource.
 template <int Lanes, typename T, Gate Closed, bool Two>
 inline Floats<Lanes> gradient_at(const GradientSource& source, std::int64_t at, Floats<Lanes> x,
                                  Floats<Lanes> scale, Floats<Lanes> shift) {
@@ -192,7 +193,7 @@ void load_floats(const Tile& tile, const void* x, float* rows) {
     }
 }
 
-/// Four rows of four become columns, in registers.
+/// Transposes 4 x 4 numbers in registers.
 inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) {
     constexpr std::int64_t kFromStride = 16;
     const Floats<4> a = load<4>(from), b = load<4>(from + kFromStride);
@@ -207,8 +208,8 @@ inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) 
     store<4>(to + 3 * to_stride, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
 }
 
-// Whole rows of 64 bytes are finished four at a time: rows a power of two apart share a few places
-// of the cache, and sixteen half-written ones would push each other out.
+// Whole rows of 64 bytes are completed four at a time: rows whose distance is a power of two share
+// a few cache sets, and sixteen partial rows would evict each other.
 void transpose_16x16(const float* from, float* to, std::int64_t to_stride) {
     for (std::int64_t row = 0; row < 16; row += 4) {
         for (std::int64_t column = 0; column < 16; column += 4) {
@@ -234,78 +235,44 @@ std::uint64_t hash_words(const float* pairs, std::int64_t words, std::int64_t fi
     return sum;
 }
 
-/// Calls `loop` with the tile's lanes and element type as compile-time constants.
-template <typename Loop>
-void with_type(const Tile& tile, Loop&& loop) {
-    if (tile.dtype == DType::f32) {
-        if (tile.lanes == 16) return loop.template operator()<16, float>();
-        if (tile.lanes == 8) return loop.template operator()<8, float>();
-        return loop.template operator()<1, float>();
-    }
-    if (tile.lanes == 16) return loop.template operator()<16, Bf16>();
-    if (tile.lanes == 8) return loop.template operator()<8, Bf16>();
-    return loop.template operator()<1, Bf16>();
+SimdKernels make_table() {
+    SimdKernels table{};
+    table.statistics = [](const Tile& tile, const StatisticsTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
+    };
+    table.apply = [](const Tile& tile, const ApplyTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { apply<Lanes, T>(tile, task); });
+    };
+    table.gradient_sums = [](const Tile& tile, const GradientSumsTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { gradient_sums<Lanes, T>(tile, task); });
+    };
+    table.gradient_apply = [](const Tile& tile, const GradientApplyTile& task) {
+        with_type(tile, [&]<int Lanes, typename T>() { gradient_apply<Lanes, T>(tile, task); });
+    };
+    table.pixel_sum = [](const Tile& tile, const void* x, float* sum) {
+        with_type(tile, [&]<int Lanes, typename T>() { pixel_sum<Lanes, T>(tile, x, sum); });
+    };
+    table.pixel_fill = [](const Tile& tile, const float* value, void* x) {
+        with_type(tile, [&]<int Lanes, typename T>() { pixel_fill<Lanes, T>(tile, value, x); });
+    };
+    table.store_floats = [](const Tile& tile, const float* rows, void* x) {
+        with_type(tile, [&]<int Lanes, typename T>() { store_floats<Lanes, T>(tile, rows, x); });
+    };
+    table.load_floats = [](const Tile& tile, const void* x, float* rows) {
+        with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
+    };
+    table.transpose_16x16 = transpose_16x16;
+    table.hash_words = hash_words;
+    set_optimizer_loops(table);
+    set_detection_loops(table);
+    set_int8_loops(table);
+    return table;
 }
-
-constexpr SimdKernels kTable{
-    .statistics =
-        [](const Tile& tile, const StatisticsTile& task) {
-            with_type(tile, [&]<int Lanes, typename T>() { statistics<Lanes, T>(tile, task); });
-        },
-    .apply =
-        [](const Tile& tile, const ApplyTile& task) {
-            with_type(tile, [&]<int Lanes, typename T>() { apply<Lanes, T>(tile, task); });
-        },
-    .gradient_sums =
-        [](const Tile& tile, const GradientSumsTile& task) {
-            with_type(tile, [&]<int Lanes, typename T>() { gradient_sums<Lanes, T>(tile, task); });
-        },
-    .gradient_apply =
-        [](const Tile& tile, const GradientApplyTile& task) {
-            with_type(tile, [&]<int Lanes, typename T>() { gradient_apply<Lanes, T>(tile, task); });
-        },
-    .pixel_sum =
-        [](const Tile& tile, const void* x, float* sum) {
-            with_type(tile, [&]<int Lanes, typename T>() { pixel_sum<Lanes, T>(tile, x, sum); });
-        },
-    .pixel_fill =
-        [](const Tile& tile, const float* value, void* x) {
-            with_type(tile, [&]<int Lanes, typename T>() { pixel_fill<Lanes, T>(tile, value, x); });
-        },
-    .store_floats =
-        [](const Tile& tile, const float* rows, void* x) {
-            with_type(tile,
-                      [&]<int Lanes, typename T>() { store_floats<Lanes, T>(tile, rows, x); });
-        },
-    .load_floats =
-        [](const Tile& tile, const void* x, float* rows) {
-            with_type(tile, [&]<int Lanes, typename T>() { load_floats<Lanes, T>(tile, x, rows); });
-        },
-    .sgd = sgd,
-    .momentum_step = momentum_step,
-    .adam = adam,
-    .adagrad = adagrad,
-    .square_sums = square_sums,
-    .lamb_moments = lamb_moments,
-    .lamb_step = lamb_step,
-    .transpose_16x16 = transpose_16x16,
-    .hash_words = hash_words,
-    .enlarge_add = enlarge_add,
-    .shrink_sum = shrink_sum,
-    .gather_region = gather_region,
-    .scatter_region = scatter_region,
-    .overlaps = overlaps,
-    .largest_bits = largest_bits,
-    .largest_of_filter = largest_of_filter,
-    .round_to_int8 = round_to_int8,
-    .round_turned = round_turned,
-    .dither_to_int8 = dither_to_int8,
-    .scale_sums = scale_sums,
-};
 
 }  // namespace
 
 const SimdKernels& table() {
+    static const SimdKernels kTable = make_table();
     return kTable;
 }
 

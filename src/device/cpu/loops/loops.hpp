@@ -6,12 +6,12 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-/// The engine's own inner loops, compiled once per instruction set. They are called from inside
-/// parallel regions, one tile at a time, and know nothing of threads.
+/// The engine's own inner loops, compiled once per instruction set. Callers run in parallel
+/// regions; the loops themselves are single-threaded and process one tile at a time.
 namespace hpcai::device::cpu {
 
-/// `lanes` channels of one image: pixel p is at p * stride, its channels lie side by side. Every
-/// pointer of a call points to the tile's first element and is of type float or bf16 by `dtype`.
+/// `lanes` channels of one image: pixel p is at p * stride, and its channels are contiguous. All
+/// pointers of a call are to the first element of the tile, of type float or bf16 by `dtype`.
 struct Tile {
     std::int64_t pixels = 0;
     std::int64_t stride = 0;  // elements
@@ -37,8 +37,9 @@ struct ApplyTile {
     bool relu;
 };
 
-/// What the gradient g of a normalization's affine output is: dy0 (+ dy1), zero where the ReLU
-/// was closed. The ReLU's state is read from `y`, else from scale x + shift, else it has none.
+/// The gradient g of the affine output of a normalization: dy0 (+ dy1), or zero where the ReLU was
+/// 0. The state of the ReLU is that of `y`, else of scale x + shift; without `relu` g is never
+/// zeroed.
 struct GradientSource {
     const void* dy0;
     const void* dy1;  // null: none
@@ -49,7 +50,8 @@ struct GradientSource {
     bool relu;
 };
 
-/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); g itself goes to `masked` if given.
+/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); g is also written to `masked` if that
+/// is not null.
 struct GradientSumsTile {
     GradientSource source;
     void* masked;
@@ -96,7 +98,7 @@ struct MomentumCoefficients {
     float rate;
 };
 
-/// How Adam's and LAMB's means of g and of its square move.
+/// Updates of the running means of g and g^2 in Adam and LAMB.
 struct MomentCoefficients {
     float gradient_factor;
     float gradient_decay;  // times w, added to g
@@ -129,13 +131,13 @@ struct AdaGradCoefficients {
     float epsilon;
 };
 
-/// Sums of squares, of which none is rounded, in an order that depends on the length alone.
+/// Sums of squares, without rounding of the squares, in an order that depends on the length alone.
 struct SquareSums {
     double parameters = 0;
     double others = 0;  // gradients, or u of LAMB
 };
 
-/// y = x + z, pixel p of a row of y adding pixel column[p] of a row of z.
+/// y = x + z: pixel p of a row of y adds pixel column[p] of a row of z.
 struct EnlargedRow {
     const void* x;
     const void* coarse;  // z
@@ -143,8 +145,8 @@ struct EnlargedRow {
     const std::int32_t* column;  // (pixels)
 };
 
-/// dz = the sum of dy0 (+ dy1) over `rows` rows and, of pixel p, the columns from first_column[p]
-/// to before first_column[p + 1].
+/// dz = the sum of dy0 (+ dy1) over `rows` rows and, for pixel p, the columns from first_column[p]
+/// up to first_column[p + 1], exclusive.
 struct ShrunkRow {
     const void* dy0;  // the first of the rows
     const void* dy1;  // null: none
@@ -154,7 +156,7 @@ struct ShrunkRow {
     const std::int32_t* first_column;  // (pixels + 1)
 };
 
-/// A place between two rows or columns of an image, and how much of each it takes.
+/// A position between two rows or columns of an image, with the weight of each.
 struct AxisSample {
     std::int32_t low;
     std::int32_t high;
@@ -171,7 +173,7 @@ struct RegionBins {
     std::int64_t width;  // of the image, in pixels
 };
 
-/// q = x / step as an integer from -127 to 127. No number where x or inverse_step is none.
+/// q = x / step as an integer from -127 to 127; undefined where x or inverse_step is NaN.
 struct RoundTile {
     const float* x;
     const float* inverse_step;  // (lanes)
@@ -179,16 +181,16 @@ struct RoundTile {
     std::int64_t to_stride;  // of a pixel
 };
 
-/// One filter's numbers, row after row.
+/// The numbers of one filter, row after row.
 struct FilterRows {
     const float* values;
     std::int64_t taps;
     std::int64_t channels;  // of a row, a multiple of 16
 };
 
-/// A tile's random numbers: Philox with counters (counter[0], b, counter[1], counter[2]), b
-/// counting from first_block on. 16 blocks serve 128 elements, pixel after pixel: element e takes
-/// half (e / 16) % 2, the lower one first, of word e / 32 of block e % 16.
+/// The random numbers of a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
+/// where b counts from first_block. 16 blocks serve 128 elements, pixel after pixel: element e
+/// takes half (e / 16) % 2, the lower one first, of word e / 32 of block e % 16.
 struct Dither {
     std::uint32_t key[2];
     std::uint32_t counter[3];
@@ -203,7 +205,7 @@ struct SumsTile {
     float* y;
 };
 
-/// Boxes side by side, with their areas.
+/// The coordinates and areas of boxes as separate arrays.
 struct BoxColumns {
     float* x1;
     float* y1;
@@ -227,43 +229,43 @@ struct SimdKernels {
     void (*pixel_sum)(const Tile&, const void* x, float* sum);
     /// x = value[l] for every pixel.
     void (*pixel_fill)(const Tile&, const float* value, void* x);
-    /// x = rows of fp32, one row of `lanes` numbers a pixel, and back.
+    /// Converts rows of fp32, `lanes` numbers for each pixel, to x; load_floats converts back.
     void (*store_floats)(const Tile&, const float* rows, void* x);
     void (*load_floats)(const Tile&, const void* x, float* rows);
     void (*sgd)(const StepSpan&, const SgdCoefficients&);
     void (*momentum_step)(const StepSpan&, const MomentumCoefficients&);
     void (*adam)(const StepSpan&, const AdamCoefficients&);
     void (*adagrad)(const StepSpan&, const AdaGradCoefficients&);
-    /// Of parameters and gradients.
+    /// The square sums of parameters and gradients.
     SquareSums (*square_sums)(const StepSpan&);
-    /// Moves the means and returns the sums of the parameters and of u.
+    /// Updates the running means and returns the square sums of the parameters and of u.
     SquareSums (*lamb_moments)(const StepSpan&, const LambCoefficients&);
     /// w -= rate u.
     void (*lamb_step)(const StepSpan&, const LambCoefficients&, float rate);
     /// to[row * to_stride + column] = from[column * 16 + row], 16 rows of 16.
     void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
-    /// The sum in Device::hash over `words` words, of which the first is word `first`.
+    /// The sum in Device::hash over `words` words, the first of which is word `first`.
     std::uint64_t (*hash_words)(const float* pairs, std::int64_t words, std::int64_t first);
     void (*enlarge_add)(const Tile&, const EnlargedRow&);
     void (*shrink_sum)(const Tile&, const ShrunkRow&);
     /// bins[b * lanes + l] = bin b of the region in image x.
     void (*gather_region)(const Tile&, const void* x, const RegionBins&, float* bins);
-    /// Adds to dx, which is fp32 whatever the tile's type, what the bins' gradients make of it.
+    /// Adds the gradients of the bins to dx, which is fp32 in every type of the tile.
     void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
     /// Whether the IoU (ops::iou_of) of `box` and one of the boxes is above its largest_iou.
     bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
-    // The next six for fp32 and, of tiles, 16 lanes.
-    /// largest[l] = the larger of itself and the bits of any |x|: those of a number that is not
-    /// finite are larger than all others.
+    // The next six are for fp32 and tiles of 16 lanes.
+    /// largest[l] = the larger of itself and the bits of |x|; bits of numbers that are not finite
+    /// are larger than all others.
     void (*largest_bits)(const Tile&, const float* x, std::uint32_t* largest);
-    /// The same of a whole filter, and of its channels in `of_channels`.
+    /// The same for a whole filter, and for each of its channels in `of_channels`.
     std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* of_channels);
-    /// To the nearest integer, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     void (*round_to_int8)(const Tile&, const RoundTile&);
-    /// Likewise, with a step for each channel, and the last tap first.
+    /// Likewise with a step for each channel, in reverse order of the taps.
     void (*round_turned)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
-    /// To the nearest integer of x / step + (h + 1/2) / 2^16 - 1/2 for random h of 16 bits: up or
-    /// down, as likely as x / step is near.
+    /// Rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer for random h of 16 bits:
+    /// stochastic rounding.
     void (*dither_to_int8)(const Tile&, const RoundTile&, const Dither&);
     void (*scale_sums)(const Tile&, const SumsTile&);
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set, without errno for square roots.
-#include "optimizer_loops.hpp"
+// Compiled once per instruction set, without errno in square roots.
+#include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
 namespace {
 
-/// Sums in lanes side by side, which the compiler makes vectors of.
+/// Sums in separate lanes, which the compiler vectorizes.
 class Squares {
 public:
     static constexpr std::size_t kLanes = 16;
@@ -48,11 +48,10 @@ inline void over_lanes(std::size_t length, const Body& body) {
     for (std::size_t i = whole; i < length; ++i) body(i, i - whole);
 }
 
-}  // namespace
-
 void sgd(const StepSpan& span, const SgdCoefficients& by) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order the compiler fuses the decay: with a factor of 1 nothing is rounded twice.
+        // In this order the compiler fuses the decay, so with a factor of 1 nothing is rounded
+        // twice.
         const float gradient =
             by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
         const float velocity = by.momentum * span.first[i] + gradient;
@@ -115,6 +114,18 @@ void lamb_step(const StepSpan& span, const LambCoefficients& by, float rate) {
     for (std::size_t i = 0; i < span.length; ++i) {
         span.parameters[i] -= rate * lamb_move(span, i, by);
     }
+}
+
+}  // namespace
+
+void set_optimizer_loops(SimdKernels& table) {
+    table.sgd = sgd;
+    table.momentum_step = momentum_step;
+    table.adam = adam;
+    table.adagrad = adagrad;
+    table.square_sums = square_sums;
+    table.lamb_moments = lamb_moments;
+    table.lamb_step = lamb_step;
 }
 
 }  // namespace hpcai::device::cpu::HPCAI_ISA

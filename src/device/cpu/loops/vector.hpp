@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Included by loops.cpp inside the namespace of one instruction set, so that the linker never
-// mixes the instruction sets' versions of these functions.
+// Included inside the namespace of one instruction set, so that the linker never mixes versions of
+// these functions.
 
 /// 16 bits of a bfloat16: the upper half of a float.
 struct Bf16 {
@@ -48,7 +48,7 @@ inline void store(float* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &values, sizeof values);
 }
 
-/// Rounds to nearest even. A NaN stays one for the payloads that arithmetic produces.
+/// Rounds to nearest even. NaN with the payloads that arithmetic produces stay NaN.
 template <int Lanes>
 inline void store(Bf16* to, Floats<Lanes> values) {
     using Words = typename Vectors<Lanes>::Words;
@@ -58,10 +58,23 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// 0 where `gate` is not positive, else `values`. A gate that is not a number lets them pass, so
-/// that a number gone wrong stays visible behind a ReLU.
+/// 0 where `gate` is not positive, else `values`. A gate that is NaN passes them, so that invalid
+/// numbers stay visible after a ReLU.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
     return gate <= zero ? zero : values;
+}
+
+/// Calls `loop` with the tile's lanes and element type as compile-time constants.
+template <typename Loop>
+void with_type(const Tile& tile, Loop&& loop) {
+    if (tile.dtype == tensor::DType::f32) {
+        if (tile.lanes == 16) return loop.template operator()<16, float>();
+        if (tile.lanes == 8) return loop.template operator()<8, float>();
+        return loop.template operator()<1, float>();
+    }
+    if (tile.lanes == 16) return loop.template operator()<16, Bf16>();
+    if (tile.lanes == 8) return loop.template operator()<8, Bf16>();
+    return loop.template operator()<1, Bf16>();
 }

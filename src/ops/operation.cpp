@@ -7,8 +7,8 @@ namespace {
 
 std::int64_t window_positions(std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                               std::int64_t padding) {
-    ensure(kernel > 0 && stride > 0 && padding >= 0, "a window of {} with stride {} and padding {}",
-           kernel, stride, padding);
+    ensure(kernel > 0 && stride > 0 && padding >= 0,
+           "invalid window of {} with stride {} and padding {}", kernel, stride, padding);
     const std::int64_t room = extent + 2 * padding - kernel;
     ensure(room >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel, extent,
            padding);
@@ -37,7 +37,7 @@ struct OutputShape {
     }
     Shape operator()(const Convolution& op) const {
         ensure_image(op.input);
-        ensure(op.filters > 0, "a convolution of {} filters", op.filters);
+        ensure(op.filters > 0, "a convolution needs filters, got {}", op.filters);
         return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
                 window_positions(op.input[2], op.kernel, op.stride, op.padding), op.filters};
     }
@@ -45,23 +45,24 @@ struct OutputShape {
         ensure_image(op.input);
         const std::int64_t batch = op.input[0], span = op.statistics_samples;
         ensure(span == 0 || (span > 0 && (batch % span == 0 || span % batch == 0)),
-               "statistics over {} samples in a batch of {}", span, batch);
+               "statistics over {} samples do not fit a batch of {}", span, batch);
         return op.input;
     }
     Shape operator()(const NormConvolution& op) const {
-        ensure((*this)(op.norm) == op.convolution.input, "a convolution of {} behind a norm of {}",
-               to_string(op.convolution.input), to_string(op.norm.input));
+        ensure((*this)(op.norm) == op.convolution.input,
+               "a convolution of {} cannot follow a norm of {}", to_string(op.convolution.input),
+               to_string(op.norm.input));
         return (*this)(op.convolution);
     }
     Shape operator()(const DualNorm& op) const {
-        ensure((*this)(op.outer) == (*this)(op.inner), "the sum of norms of {} and {}",
+        ensure((*this)(op.outer) == (*this)(op.inner), "norms of {} and {} cannot be added",
                to_string(op.outer.input), to_string(op.inner.input));
         return op.outer.input;
     }
     Shape operator()(const GroupNorm& op) const {
         ensure_image(op.input);
-        ensure(op.groups > 0 && op.input[3] % op.groups == 0, "{} groups of {} channels", op.groups,
-               op.input[3]);
+        ensure(op.groups > 0 && op.input[3] % op.groups == 0, "{} groups do not divide {} channels",
+               op.groups, op.input[3]);
         return op.input;
     }
     Shape operator()(const Bias& op) const {
@@ -72,15 +73,15 @@ struct OutputShape {
         ensure_image(op.input);
         ensure_image(op.coarse);
         ensure(op.input[0] == op.coarse[0] && op.input[3] == op.coarse[3],
-               "the sum of {} and an enlarged {}", to_string(op.input), to_string(op.coarse));
+               "{} and an upsampled {} cannot be added", to_string(op.input), to_string(op.coarse));
         return op.input;
     }
     Shape operator()(const Relu& op) const { return op.input; }
     Shape operator()(const Add& op) const { return op.input; }
     Shape operator()(const MaxPool& op) const {
         ensure_image(op.input);
-        ensure(op.padding < op.kernel, "windows of {} lie wholly in a padding of {}", op.kernel,
-               op.padding);
+        ensure(op.padding < op.kernel, "the padding must be below the window of {}, got {}",
+               op.kernel, op.padding);
         return {op.input[0], window_positions(op.input[1], op.kernel, op.stride, op.padding),
                 window_positions(op.input[2], op.kernel, op.stride, op.padding), op.input[3]};
     }
@@ -90,7 +91,7 @@ struct OutputShape {
     }
     Shape operator()(const Linear& op) const {
         ensure(op.input.rank() == 2, "expected (N, C), got {}", to_string(op.input));
-        ensure(op.features > 0, "a linear layer of {} features", op.features);
+        ensure(op.features > 0, "a linear layer needs features, got {}", op.features);
         return {op.input[0], op.features};
     }
     Shape operator()(const SoftmaxCrossEntropy& op) const {
@@ -99,26 +100,27 @@ struct OutputShape {
     }
     Shape operator()(const AnchorTargets& op) const {
         ensure_boxes(op.boxes, 5);
-        ensure(op.samples > 0 && op.anchors.count() > 0, "{} samples of {} anchors", op.samples,
-               op.anchors.count());
+        ensure(op.samples > 0 && op.anchors.count() > 0, "cannot draw {} samples of {} anchors",
+               op.samples, op.anchors.count());
         return {op.boxes[0], op.samples, 6};
     }
     Shape operator()(const RpnLoss& op) const { return {op.batch, 2}; }
     Shape operator()(const Proposals& op) const {
-        ensure(op.per_level > 0 && op.limit > 0, "{} proposals, {} a level", op.limit,
-               op.per_level);
+        ensure(op.per_level > 0 && op.limit > 0, "invalid number of proposals: {}, {} per level",
+               op.limit, op.per_level);
         return {op.batch, op.limit, 5};
     }
     Shape operator()(const RoiTargets& op) const {
         ensure_boxes(op.proposals, 5);
         ensure_boxes(op.boxes, 5);
-        ensure(op.proposals[0] == op.boxes[0], "proposals {} and boxes {}", to_string(op.proposals),
-               to_string(op.boxes));
+        ensure(op.proposals[0] == op.boxes[0], "proposals {} and boxes {} do not match",
+               to_string(op.proposals), to_string(op.boxes));
         return {op.boxes[0], op.samples, 9};
     }
     Shape operator()(const RoiAlign& op) const {
         ensure(op.pyramid.size() == 4 && op.regions.rank() == 3 && op.regions[2] >= 5,
-               "regions {} of {} levels", to_string(op.regions), op.pyramid.size());
+               "regions {} of {} levels are not supported", to_string(op.regions),
+               op.pyramid.size());
         return {op.regions[0] * op.regions[1], op.pooled * op.pooled * op.pyramid[0][3]};
     }
     Shape operator()(const RoiLoss& op) const {
@@ -132,14 +134,16 @@ struct OutputShape {
     Shape operator()(const CellCrossEntropy& op) const {
         ensure_image(op.input);
         ensure_boxes(op.boxes, 5);
-        ensure(op.input[0] == op.boxes[0] && op.stride > 0, "cells {} of {} pixels and boxes {}",
-               to_string(op.input), op.stride, to_string(op.boxes));
+        ensure(op.input[0] == op.boxes[0] && op.stride > 0,
+               "cells {} of {} pixels do not match boxes {}", to_string(op.input), op.stride,
+               to_string(op.boxes));
         return {op.input[0], op.input[1] * op.input[2], op.input[3]};
     }
     Shape operator()(const AllGather& op) const {
         const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
-        ensure(op.input[op.input.rank() - 1] == own, "{} of part {} of {} parts of {} channels",
-               to_string(op.input), op.part, op.parts, op.channels);
+        ensure(op.input[op.input.rank() - 1] == own,
+               "{} does not have the channels of part {} of {} of {} channels", to_string(op.input),
+               op.part, op.parts, op.channels);
         return with_channels(op.input, op.channels);
     }
     Shape operator()(const ReduceScatter& op) const {
@@ -243,6 +247,43 @@ struct Name {
     std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
 
+struct ReadsOf {
+    BackwardReads operator()(const Convolution&) const { return {.inputs = true}; }
+    BackwardReads operator()(const NormConvolution&) const { return {.inputs = true}; }
+    BackwardReads operator()(const DualNorm&) const {
+        return {.inputs = true, .output_gradients = 2};
+    }
+    BackwardReads operator()(const GroupNorm&) const {
+        return {.inputs = true, .output_gradients = 2};
+    }
+    BackwardReads operator()(const BatchNorm& op) const {
+        if (op.frozen) return {.output = op.relu, .output_gradients = 2};
+        return {.inputs = true, .output = op.add, .output_gradients = 2};
+    }
+    BackwardReads operator()(const Bias& op) const {
+        return {.output = op.relu, .output_gradients = 2};
+    }
+    BackwardReads operator()(const UpsampleAdd&) const { return {.output_gradients = 2}; }
+    BackwardReads operator()(const Relu&) const { return {.output = true, .output_gradients = 2}; }
+    BackwardReads operator()(const Add&) const { return {.output_gradients = 2}; }
+    BackwardReads operator()(const Linear& op) const {
+        return {.inputs = true, .output = op.relu, .output_gradients = op.relu ? 2U : 1U};
+    }
+    BackwardReads operator()(const RpnLoss&) const { return {.inputs = true}; }
+    BackwardReads operator()(const RoiLoss&) const { return {.inputs = true}; }
+    // The inputs are the labels or the boxes.
+    BackwardReads operator()(const SoftmaxCrossEntropy&) const {
+        return {.inputs = true, .output = true};
+    }
+    BackwardReads operator()(const CellCrossEntropy&) const {
+        return {.inputs = true, .output = true};
+    }
+    template <typename Other>
+    BackwardReads operator()(const Other&) const {
+        return {};
+    }
+};
+
 }  // namespace
 
 std::int64_t Anchors::count() const {
@@ -252,8 +293,8 @@ std::int64_t Anchors::count() const {
 }
 
 ChannelRange channel_range(std::int64_t channels, int parts, int part) {
-    ensure(channels >= parts && part >= 0 && part < parts, "part {} of {} of {} channels", part,
-           parts, channels);
+    ensure(channels >= parts && part >= 0 && part < parts, "invalid part {} of {} for {} channels",
+           part, parts, channels);
     const std::int64_t first = channels * part / parts;
     return {first, channels * (part + 1) / parts - first};
 }
@@ -296,6 +337,21 @@ bool carries_sums(const Operation& operation) {
     if (const auto* op = std::get_if<NormConvolution>(&operation)) return op->convolution.sums;
     const auto* op = std::get_if<Convolution>(&operation);
     return op != nullptr && op->sums;
+}
+
+bool computes_in_int8(const Convolution& op, Pass pass) {
+    constexpr std::int64_t kFewestChannels = 32, kVector = 16;
+    constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;  // of 255 x 127 each, below 2^31
+    const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
+    const bool is_forward = channels >= kFewestChannels && channels % kVector == 0 &&
+                            op.filters % kVector == 0 && taps * channels <= kMaxTerms;
+    if (pass == Pass::forward) return is_forward;
+    return pass == Pass::input_gradient && is_forward && op.stride == 1 && op.padding < op.kernel &&
+           taps * op.filters <= kMaxTerms;
+}
+
+BackwardReads backward_reads(const Operation& operation) {
+    return std::visit(ReadsOf{}, operation);
 }
 
 std::string_view name_of(const Operation& operation) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+
+#include <hwloc.h>
+
+#include <hpcai/device/cpu_device.hpp>
+
+namespace hpcai::device {
+namespace {
+
+/// Calls body(topology, bound) with the cores that this process may run on; they are null where
+/// they are unknown. Does nothing where hwloc cannot read the topology.
+template <typename Body>
+void with_topology(const Body& body) {
+    hwloc_topology_t topology = nullptr;
+    if (hwloc_topology_init(&topology) != 0) return;
+    if (hwloc_topology_load(topology) == 0) {
+        hwloc_bitmap_t bound = hwloc_bitmap_alloc();
+        const bool is_known = hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0;
+        body(topology, is_known ? bound : nullptr);
+        hwloc_bitmap_free(bound);
+    }
+    hwloc_topology_destroy(topology);
+}
+
+/// FNV-1a of the set's text form.
+std::uint64_t hash_of(hwloc_const_bitmap_t set) {
+    char* text = nullptr;
+    hwloc_bitmap_asprintf(&text, set);
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (const char* at = text; at != nullptr && *at != 0; ++at) {
+        hash = (hash ^ static_cast<unsigned char>(*at)) * 1099511628211ULL;
+    }
+    std::free(text);
+    return hash;
+}
+
+int nodes_inside(hwloc_topology_t topology, hwloc_const_bitmap_t cores) {
+    int nodes = 0;
+    hwloc_obj_t node = nullptr;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+        nodes += hwloc_bitmap_intersects(node->cpuset, cores) != 0 ? 1 : 0;
+    }
+    return nodes;
+}
+
+}  // namespace
+
+Cores count_cores() {
+    Cores cores;
+    with_topology([&](hwloc_topology_t topology, hwloc_const_bitmap_t bound) {
+        cores.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE), 1);
+        cores.allowed = cores.machine;
+        if (bound == nullptr) return;
+        const int inside = hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
+        cores.allowed = std::clamp(inside, 1, cores.machine);
+        cores.allowed_set = hash_of(bound);
+    });
+    return cores;
+}
+
+NumaNodes count_numa_nodes() {
+    NumaNodes nodes;
+    with_topology([&](hwloc_topology_t topology, hwloc_const_bitmap_t bound) {
+        const int all = nodes_inside(topology, hwloc_topology_get_topology_cpuset(topology));
+        nodes.machine = std::max(all, 1);
+        nodes.allowed = nodes.machine;
+        if (bound == nullptr) return;
+        nodes.allowed = std::clamp(nodes_inside(topology, bound), 1, nodes.machine);
+    });
+    return nodes;
+}
+
+int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing) {
+    if (wanted > 0) return wanted;
+    return std::max(1, cores.allowed / std::max(1, ranks_sharing));
+}
+
+}  // namespace hpcai::device
