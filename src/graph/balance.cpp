@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-/// Finds the best cuts by going through all ends of all stages.
+/// Finds the best cuts by dynamic programming over the ends of all stages.
 class Balancer {
 public:
     Balancer(const StageCosts& costs, int stages)
@@ -30,18 +30,18 @@ public:
     }
 
 private:
-    double cut(std::size_t position) const {
+    double cut_cost(std::size_t position) const {
         return position == 0 || position == nodes_ ? 0 : costs_.positions[position];
     }
-    /// Of the stage with the nodes from `begin` to before `end`.
+    /// The cost of a stage with nodes [begin, end).
     double cost(std::size_t begin, std::size_t end) const {
         if (trained_before_[end] == trained_before_[begin]) return kNone;
-        return cost_before_[end] - cost_before_[begin] + cut(begin) + cut(end);
+        return cost_before_[end] - cost_before_[begin] + cut_cost(begin) + cut_cost(end);
     }
 
-    /// Of the most expensive stage.
+    /// The smallest possible cost of the most expensive stage.
     double smallest_maximum() const {
-        std::vector<double> best(nodes_ + 1, kNone);  // [end] of the stages so far
+        std::vector<double> best(nodes_ + 1, kNone);  // [end], for the stages so far
         best[0] = 0;
         for (std::size_t stage = 0; stage < stages_; ++stage) {
             std::vector<double> next(nodes_ + 1, kNone);
@@ -55,17 +55,17 @@ private:
         return best[nodes_];
     }
 
-    /// Of those with no stage above `limit`.
+    /// The cheapest cuts where no stage costs more than `limit`.
     std::vector<std::size_t> cheapest_cuts(double limit) const {
         std::vector<double> best(nodes_ + 1, kNone);
         best[0] = 0;
-        std::vector<std::vector<std::size_t>> begins;  // [stage][end] of the last stage
+        std::vector<std::vector<std::size_t>> begins;  // [stage][end], the begin of the last stage
         for (std::size_t stage = 0; stage < stages_; ++stage) {
             std::vector<double> next(nodes_ + 1, kNone);
             begins.emplace_back(nodes_ + 1, 0);
             for (std::size_t end = 1; end <= nodes_; ++end) {
                 for (std::size_t begin = 0; begin < end; ++begin) {
-                    const double total = best[begin] + cut(begin);
+                    const double total = best[begin] + cut_cost(begin);
                     if (cost(begin, end) > limit || total >= next[end]) continue;
                     next[end] = total;
                     begins.back()[end] = begin;

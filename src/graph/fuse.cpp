@@ -3,27 +3,28 @@
 
 #include <hpcai/graph/graph.hpp>
 
-#include "rebuild.hpp"
+#include "replace_nodes.hpp"
 
 namespace hpcai::graph {
 namespace {
 
-/// What a normalization's node becomes, and the nodes it swallows; the last of them gives the
-/// place.
+/// The replacement of the node of a normalization, and the nodes that it replaces. The last of
+/// these gives its place.
 struct Fusion {
     Node node;
-    std::vector<NodeId> swallowed;
+    std::vector<NodeId> replaced;
 };
 
-/// The chain that starts at normalization `index`, nothing when it ends there. An Add is taken only
-/// together with the ReLU behind it, and by the first of two BatchNorms that feed it.
+/// The chain that starts at normalization `index`; absent if there is none. An Add is included only
+/// together with the ReLU after it, and only in the chain of the first of two BatchNorms that feed
+/// it.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& taken) {
     Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
         const NodeId relu = only_consumer<ops::Relu>(graph, fusion.node.output);
         if (relu == kNoNode || group_norm->relu) return std::nullopt;
         group_norm->relu = true;
-        fusion.swallowed.push_back(relu);
+        fusion.replaced.push_back(relu);
         return fusion;
     }
     auto* operation = std::get_if<ops::BatchNorm>(&fusion.node.operation);
@@ -31,7 +32,7 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
     operation->relu = true;
     const ValueId output = fusion.node.output;
     if (const NodeId relu = only_consumer<ops::Relu>(graph, output); relu != kNoNode) {
-        fusion.swallowed.push_back(relu);
+        fusion.replaced.push_back(relu);
         return fusion;
     }
     const NodeId add = only_consumer<ops::Add>(graph, output);
@@ -41,7 +42,7 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
     if (relu == kNoNode || sum.inputs[0] == sum.inputs[1]) return std::nullopt;
     operation->add = true;
     fusion.node.inputs.push_back(sum.inputs[0] == output ? sum.inputs[1] : sum.inputs[0]);
-    fusion.swallowed.insert(fusion.swallowed.end(), {add, relu});
+    fusion.replaced.insert(fusion.replaced.end(), {add, relu});
     return fusion;
 }
 
@@ -49,17 +50,17 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
 
 Graph fuse(const Graph& graph) {
     std::vector<std::optional<Node>> nodes(graph.nodes().begin(), graph.nodes().end());
-    std::set<NodeId> swallowed;
+    std::set<NodeId> replaced;
     for (std::size_t index = 0; index < nodes.size(); ++index) {
-        auto fusion = fusion_at(graph, static_cast<NodeId>(index), swallowed);
+        auto fusion = fusion_at(graph, static_cast<NodeId>(index), replaced);
         if (!fusion) continue;
-        for (const NodeId node : fusion->swallowed) {
-            swallowed.insert(node);
+        for (const NodeId node : fusion->replaced) {
+            replaced.insert(node);
             nodes[node].reset();
         }
-        nodes[fusion->swallowed.back()] = std::move(fusion->node);
+        nodes[fusion->replaced.back()] = std::move(fusion->node);
     }
-    return rebuild(graph, nodes);
+    return replace_nodes(graph, nodes);
 }
 
 }  // namespace hpcai::graph

@@ -19,7 +19,7 @@ struct Placed {
     std::size_t begin, end;
 };
 
-/// The lowest offset at which `bytes` fit between `neighbours`, sorted by begin.
+/// The lowest offset where `bytes` fit between `neighbours`, which are sorted by begin.
 std::size_t lowest_gap(const std::vector<Placed>& neighbours, std::size_t bytes) {
     std::size_t offset = 0;
     for (const Placed& other : neighbours) {

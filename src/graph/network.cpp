@@ -24,7 +24,7 @@ Network::Network(const Network& twin, ParameterStore& store)
 }
 
 void Network::build(ParameterStore& store) {
-    ensure(!options_.int8 || device_.has_int8(), "a network in int8 for a device without");
+    ensure(!options_.int8 || device_.has_int8(), "the device does not support int8");
     plan(store);
     std::size_t largest_input_bytes = 0;
     for (const auto& [name, place] : inputs_) {
@@ -72,7 +72,8 @@ std::span<const std::byte> Network::value(const std::string& name) const {
 }
 
 void Network::read_output(std::span<float> to) const {
-    ensure(to.size_bytes() == output_.size(), "the network's output into {} numbers", to.size());
+    ensure(to.size_bytes() == output_.size(), "the output of the network does not have {} numbers",
+           to.size());
     device_.download(std::as_writable_bytes(to), output_.data());
 }
 

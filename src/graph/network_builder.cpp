@@ -11,7 +11,7 @@ namespace {
 
 using ops::Pass;
 
-constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, as libraries want it
+constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, as libraries require
 
 bool has_pass(const device::Kernel& kernel, Pass pass) {
     return std::ranges::count(kernel.passes(), pass) > 0;
@@ -22,11 +22,11 @@ bool has_pass(const device::Kernel& kernel, Pass pass) {
 void Network::Builder::build() {
     plan_kernels();
     schedule_forward();
-    if (is_training()) lay_out_backward();
+    if (is_training()) schedule_backward();
     place();
     bind();
     order_weight_casts();
-    expose();
+    publish();
 }
 
 void Network::Builder::plan_kernels() {
@@ -61,7 +61,7 @@ void Network::Builder::plan_kernels() {
 }
 
 void Network::Builder::schedule_forward() {
-    // Inputs are set before the step runs, so nothing else may lie where they do from its start.
+    // Inputs are set before a step runs, so nothing else may use their memory from its start on.
     for (std::size_t value = 0; value < values_.size(); ++value) {
         if (graph_.values()[value].producer == kNoNode) {
             lifetimes_[values_[value]].first = lifetimes_[values_[value]].last = 0;
@@ -81,7 +81,7 @@ void Network::Builder::schedule_forward() {
     touch_outputs();
 }
 
-/// They are read after the last step.
+/// The results are read after the last step.
 void Network::Builder::touch_results() {
     for (std::size_t node = 0; node < graph_.nodes().size(); ++node) {
         const bool is_last = node + 1 == graph_.nodes().size();
@@ -91,7 +91,7 @@ void Network::Builder::touch_results() {
     }
 }
 
-void Network::Builder::lay_out_backward() {
+void Network::Builder::schedule_backward() {
     readers_.assign(graph_.parameters().size(), 0);
     is_written_.assign(graph_.parameters().size(), false);
     for (const Node& node : graph_.nodes()) {
@@ -101,7 +101,7 @@ void Network::Builder::lay_out_backward() {
         }
     }
     receive_gradients();
-    for (std::size_t node = graph_.nodes().size(); node-- > 0;) lay_out_backward(node);
+    for (std::size_t node = graph_.nodes().size(); node-- > 0;) schedule_backward(node);
     finish_received();
     complete_untrained_parameters();
     ++step_;
@@ -109,7 +109,7 @@ void Network::Builder::lay_out_backward() {
     for (const auto& [value, gradient] : received_gradients_) touch(gradient);
 }
 
-void Network::Builder::lay_out_backward(std::size_t index) {
+void Network::Builder::schedule_backward(std::size_t index) {
     const Node& node = graph_.nodes()[index];
     device::Kernel& kernel = *bindings_[index].kernel;
     const bool has_weights = has_pass(kernel, Pass::weight_gradient);
@@ -120,7 +120,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
     Binding& binding = bindings_[index];
     binding.output_gradients = gradients_[node.output];
     ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
-           "nothing needs {}'s output", node.name);
+           "the output of {} has no gradient", node.name);
     for (const ValueId input : node.inputs) {
         const bool wanted = has_inputs && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
@@ -148,7 +148,7 @@ void Network::Builder::lay_out_backward(std::size_t index) {
     }
 }
 
-/// What a kernel may write a gradient of, whether or not one before it needs that.
+/// Whether a kernel writes a gradient of `value`, even if no earlier kernel needs it.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);
@@ -228,7 +228,7 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
 void Network::Builder::place() {
     plan_ = plan_memory(lifetimes_);
     plan_.total_bytes =
-        align_up(plan_.total_bytes, kWorkspaceAlignment);  // where the workspace begins
+        align_up(plan_.total_bytes, kWorkspaceAlignment);  // the workspace begins here
     network_.memory_.arena_bytes =
         plan_.total_bytes + align_up(workspace_bytes_, kWorkspaceAlignment);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
@@ -236,7 +236,7 @@ void Network::Builder::place() {
         network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
     }
     ensure(network_.prepared_->bytes() >= network_.memory_.prepared_bytes,
-           "working copies of {} bytes for another network's of {}", network_.prepared_->bytes(),
+           "working copies of {} bytes are too small for {}", network_.prepared_->bytes(),
            network_.memory_.prepared_bytes);
 }
 
@@ -308,7 +308,7 @@ void Network::Builder::order_weight_casts() {
     }
 }
 
-/// The optimizer writes one copy of a parameter; nodes that share it make theirs themselves.
+/// The optimizer writes one copy of a parameter; nodes that share it make their own copies.
 bool Network::Builder::shares_parameters(const Node& node) const {
     const auto readers_of = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {
@@ -319,7 +319,7 @@ bool Network::Builder::shares_parameters(const Node& node) const {
                                [&](ParameterId parameter) { return readers_of(parameter) > 1; });
 }
 
-void Network::Builder::expose() {
+void Network::Builder::publish() {
     for (std::size_t value = 0; value < values_.size(); ++value) {
         const std::span<std::byte> place = place_of(values_[value]);
         network_.values_.push_back(place);
@@ -330,7 +330,7 @@ void Network::Builder::expose() {
     for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
         const Binding& loss = bindings_[index];
         if (!is_loss(loss.node->operation)) continue;
-        // A softmax is an output that has its losses beside it.
+        // The losses of a softmax are stored apart from its output.
         const TensorId losses = gives_softmax(loss.node->operation) ? loss.saved : loss.output;
         network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
                                       lifetimes_[losses].bytes / sizeof(float));
@@ -345,7 +345,7 @@ void Network::Builder::expose() {
            "a network in training has no loss");
 }
 
-/// Nobody needs a gradient of what lies before the first parameters that are trained.
+/// Nodes before the first trained parameters need no gradient.
 bool Network::Builder::is_trained(const Node& node) const {
     return is_training() && graph_.is_trained(node);
 }
@@ -374,7 +374,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     };
     if (gradient) return bytes(options_.compute);
     if (value.is_received) return bytes(value.dtype.value_or(options_.compute));
-    // The host gives its elements without padding.
+    // The host provides its elements without padding.
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
     const auto& operation = graph_.nodes()[value.producer].operation;

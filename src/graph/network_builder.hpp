@@ -9,8 +9,8 @@
 
 namespace hpcai::graph {
 
-/// Turns a graph into kernels, an order of steps and addresses. Three phases: plan the kernels,
-/// lay out the steps while noting when each tensor is written and read, then place and bind.
+/// Builds a network from a graph in three phases: it plans the kernels, schedules the steps and
+/// records when each tensor is written and read, then places and binds the tensors.
 class Network::Builder {
 public:
     Builder(Network& network, ParameterStore& store, const NetworkOptions& options)
@@ -22,7 +22,7 @@ private:
     using TensorId = std::size_t;  // an entry of lifetimes_
     static constexpr TensorId kNone = static_cast<TensorId>(-1);
 
-    /// What one kernel reads and writes, as tensors still to be placed.
+    /// The tensors that one kernel reads and writes, before they have addresses.
     struct Binding {
         device::Kernel* kernel = nullptr;
         const Node* node = nullptr;  // null: a sum of gradients
@@ -30,7 +30,8 @@ private:
         TensorId output = kNone;
         std::vector<TensorId> output_gradients;
         std::vector<TensorId> input_gradients;
-        // Per parameter of the node: where its part of a shared gradient goes; kNone: the store
+        // Per parameter of the node: the destination of its part of a shared gradient; kNone: the
+        // store
         std::vector<TensorId> parameter_gradients;
         ParameterId sum_into = -1;  // a sum of parts of this parameter's gradient
         TensorId saved = kNone;
@@ -41,28 +42,29 @@ private:
     void schedule_forward();
     void touch_results();
     void touch_outputs();
-    void lay_out_backward();
-    /// Places for the gradients of outputs, which are written before the backward pass.
+    void schedule_backward();
+    /// Allocates the gradients of outputs, which are written before the backward pass.
     void receive_gradients();
-    /// Leaves one gradient of each received value, to be read after the backward pass.
+    /// Sums the gradients of each received value to one, to be read after the backward pass.
     void finish_received();
-    void lay_out_backward(std::size_t node);
-    /// Gives the node a place for its part of each gradient that another node writes before it.
+    void schedule_backward(std::size_t node);
+    /// Allocates the part of each parameter gradient that an earlier node of the backward pass also
+    /// writes.
     void share_parameter_gradients(Binding& binding);
-    /// Adds these parts to the gradients.
+    /// Adds these parts to the gradients of the parameters.
     void sum_parameter_gradients(const Binding& binding);
-    /// The node's parameters whose gradients no other node is still to write.
+    /// The parameters of the node whose gradients no later node writes.
     std::vector<ParameterId> completed_parameters(const Node& node);
-    /// Names those that no step completes as complete from the start.
+    /// Marks the parameters that no step completes as complete from the first step on.
     void complete_untrained_parameters();
-    /// Brings the number of gradients of `value` down to what its producer can read.
+    /// Sums gradients of `value` until its producer can read all of them.
     void sum_gradients(ValueId value, std::size_t limit);
     void place();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
     void order_weight_casts();
     bool shares_parameters(const Node& node) const;
-    void expose();
+    void publish();
 
     TensorId new_tensor(std::size_t bytes);
     void touch(TensorId tensor);  // alive at the current step
@@ -79,11 +81,11 @@ private:
     ParameterStore& store_;
     NetworkOptions options_;
 
-    // Per node, then sums of gradients; places stay where they are while these are added.
+    // Per node, then sums of gradients. A deque keeps references valid while these are added.
     std::deque<Binding> bindings_;
-    std::vector<TensorId> values_;                    // per value
-    std::vector<std::vector<TensorId>> gradients_;    // per value: written so far, to be summed
-    std::map<ValueId, TensorId> output_gradients_;    // of outputs
+    std::vector<TensorId> values_;                  // per value
+    std::vector<std::vector<TensorId>> gradients_;  // per value: the gradients so far, to be summed
+    std::map<ValueId, TensorId> output_gradients_;  // of outputs
     std::map<ValueId, TensorId> received_gradients_;  // of received values
     std::vector<int> readers_;      // per parameter: nodes still to write its part
     std::vector<bool> is_written_;  // per parameter: its gradient has a first part

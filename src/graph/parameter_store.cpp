@@ -6,7 +6,7 @@
 namespace hpcai::graph {
 namespace {
 
-// Whole cache lines, so that vector loops over a parameter start aligned.
+// Whole cache lines, so that vector loops over a parameter are aligned.
 constexpr std::size_t kElementAlignment = 16;
 
 }  // namespace
@@ -40,7 +40,8 @@ std::vector<float> ParameterStore::read(std::span<const float> part) const {
 }
 
 void ParameterStore::write(std::span<const float> values, std::span<float> part) {
-    ensure(values.size() == part.size(), "{} values into {} places", values.size(), part.size());
+    ensure(values.size() == part.size(), "{} values do not fit {} elements", values.size(),
+           part.size());
     device_.upload(part.data(), std::as_bytes(values));
     const std::span<const float> all = parameters();
     const bool are_parameters = part.data() >= all.data() && part.data() < all.data() + all.size();

@@ -3,10 +3,10 @@
 
 #include "network_builder.hpp"
 
-/// What networks of stages have and those of whole models have not.
+/// Parts of the builder for networks of pipeline stages.
 namespace hpcai::graph {
 
-/// They are read between the passes.
+/// Outputs are read between the passes.
 void Network::Builder::touch_outputs() {
     for (const ValueId output : graph_.outputs()) touch(values_[output]);
 }
@@ -26,7 +26,7 @@ void Network::Builder::finish_received() {
         const auto value = static_cast<ValueId>(index);
         if (!graph_.value(value).is_received || !graph_.needs_gradient(value)) continue;
         sum_gradients(value, 1);
-        ensure(gradients_[index].size() == 1, "nothing makes the gradient of {}",
+        ensure(gradients_[index].size() == 1, "no step makes the gradient of {}",
                graph_.value(value).name);
         received_gradients_[value] = gradients_[index].front();
     }

@@ -9,11 +9,11 @@
 namespace hpcai::graph {
 namespace {
 
-// By the figures of docs/RESULTS.md: 15.62 images/s of 23.2 GFLOP on two cores (bf16) are 181
-// GFLOP/s a core, and 28 sums of 94.1 MB in 2.45 s between two ranks of a host are 1.08 GB/s.
+// From docs/RESULTS.md: 15.62 images/s of 23.2 GFLOP on two cores (bf16) are 181 GFLOP/s a core,
+// and 28 sums of 94.1 MB in 2.45 s between two ranks of a host are 1.08 GB/s.
 constexpr double kFlopsPerByte = 170;
 
-/// [value] the last node that reads it; 0 where none does.
+/// [value] the last node that reads it; 0 if there is none.
 std::vector<std::size_t> last_readers(const Graph& graph) {
     std::vector<std::size_t> last(graph.values().size(), 0);
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
@@ -24,7 +24,7 @@ std::vector<std::size_t> last_readers(const Graph& graph) {
     return last;
 }
 
-/// Values that are made before `position` and read at or behind it, in order.
+/// Values made before `position` and read at or after it, in order.
 std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
     const std::vector<std::size_t> last = last_readers(graph);
     std::vector<ValueId> values;
@@ -35,7 +35,7 @@ std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
     return values;
 }
 
-/// Forbids cuts behind the first and up to the last of these nodes.
+/// Forbids cuts between the first and the last of these nodes.
 void keep_together(const std::vector<std::size_t>& nodes, std::vector<double>& positions) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {
@@ -53,7 +53,7 @@ std::vector<std::size_t> users(const Graph& graph, Id id, IdsOf ids_of) {
     return found;
 }
 
-/// Copies a range of nodes.
+/// Copies a range of nodes into a graph of its own.
 class StageMaker {
 public:
     StageMaker(const Graph& whole, std::size_t begin, std::size_t end)
@@ -168,11 +168,11 @@ std::vector<std::size_t> stage_ends(const Graph& graph, int stages) {
     return ends;
 }
 
-std::vector<Stage> cut(const Graph& graph, int stages) {
-    return cut_at(graph, stage_ends(graph, stages));
+std::vector<Stage> partition_stages(const Graph& graph, int stages) {
+    return partition_at(graph, stage_ends(graph, stages));
 }
 
-std::vector<Stage> cut_at(const Graph& graph, std::vector<std::size_t> ends) {
+std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> ends) {
     ends.push_back(graph.nodes().size());
     std::vector<Stage> made;
     std::size_t begin = 0;

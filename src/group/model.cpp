@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/group/model.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
@@ -72,8 +72,8 @@ void Model::build_networks(const context::RunContext& context,
         .sync_batch_norm_reducer = &sync_batch_norm_group_,
         .exchange = exchange()};
     networks_.push_back(std::make_unique<graph::Network>(
-        config.training.fusion ? graph::fuse_for(graph, device_, options) : graph, device_, *store_,
-        options));
+        config.training.fusion ? graph::fuse_for_device(graph, device_, options) : graph, device_,
+        *store_, options));
     const int in_flight = plan::micro_batches_in_flight(
         plan::pipeline_tasks(config.parallel.schedule, layout.stages,
                              layout.stage_of(context.place.group_rank), layout.micro_batches));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition.hpp"
 
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/training/stage_parameters.hpp>
 
 namespace hpcai::group {
@@ -10,8 +10,8 @@ Partition::Partition(const graph::Graph& graph, const config::TrainingConfig& tr
                      const plan::Layout& layout, int group_rank)
     : layout_(layout),
       slice_(static_cast<std::size_t>(layout.slice_of(group_rank))),
-      stages_(
-          graph::cut(training.fusion ? graph::fuse(graph) : graph, layout.stages, layout.parts)) {
+      stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph, layout.stages,
+                                      layout.parts)) {
     if (layout.parts == 1) return;
     exchange_ =
         std::make_unique<comm::TensorParallelExchange>(layout.parts, layout.part_of(group_rank));

@@ -8,7 +8,7 @@
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/parameter_store.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/shard.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
 namespace hpcai::group {

@@ -6,7 +6,7 @@
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/sources.hpp>
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/workloads/workload.hpp>
@@ -41,8 +41,8 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
                                             .tf32 = resources.precision.tf32};
         device::Device& device = *resources.device;
         graph::Network network(
-            config.training.fusion ? graph::fuse_for(graph, device, options) : graph, device, store,
-            options);
+            config.training.fusion ? graph::fuse_for_device(graph, device, options) : graph, device,
+            store, options);
         const auto evaluator = workloads::make_evaluator(config, resources.samples);
         evaluation.predictions =
             training::predict(network, source, evaluator->outputs_per_sample());

@@ -10,8 +10,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/backward_reads.hpp>
-#include <hpcai/ops/int8.hpp>
+#include <hpcai/ops/operation.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
 namespace hpcai::prediction {
@@ -218,7 +217,8 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
-    std::vector<graph::Stage> slices = graph::cut(parts.whole, layout.stages, layout.parts);
+    std::vector<graph::Stage> slices =
+        graph::partition_stages(parts.whole, layout.stages, layout.parts);
     for (int stage = 0; stage < layout.stages; ++stage) {
         graph::ExchangedBytes& most = parts.exchanged.emplace_back();
         for (int part = 0; part < layout.parts; ++part) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/shard.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/plan_record.hpp>
 
@@ -38,7 +38,7 @@ struct ModelParts {
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
-/// Throws as graph::cut and graph::split.
+/// Throws as graph::partition_stages and graph::shard.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
 /// Memory of a rank of the stage that takes most, but for fullest_node_bytes; `exchange` [stage]

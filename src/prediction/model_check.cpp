@@ -3,9 +3,9 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/shard.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/ops/int8.hpp>
+#include <hpcai/ops/operation.hpp>
 #include <hpcai/prediction/model_check.hpp>
 
 namespace hpcai::prediction {
@@ -52,8 +52,8 @@ bool has_int8(const graph::Stage& slice) {
 void check_cut(const config::Config& config, const plan::Layout& layout,
                const graph::Graph& model) {
     if (layout.slices() == 1) return;
-    const auto slices = graph::cut(config.training.fusion ? graph::fuse(model) : model,
-                                   layout.stages, layout.parts);
+    const auto slices = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
+                                                layout.stages, layout.parts);
     require(config.training.precision != config::Precision::int8 ||
                 std::ranges::any_of(slices, has_int8),
             ExitCode::usage,

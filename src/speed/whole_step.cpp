@@ -5,7 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/philox.hpp>
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/training/initialize.hpp>
 
@@ -102,7 +102,7 @@ WholeStep::WholeStep(const Setup& setup)
     : graph_(models::make_model(setup.config, {.batch = setup.samples})),
       store_(graph_, setup.device, config::optimizer_states(setup.config.training.optimizer)),
       network_(setup.config.training.fusion
-                   ? graph::fuse_for(graph_, setup.device, options_of(setup.precision))
+                   ? graph::fuse_for_device(graph_, setup.device, options_of(setup.precision))
                    : graph_,
                setup.device, store_, options_of(setup.precision)),
       phases_({[this] { return clock_.seconds(); }}, setup.device),

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/config/reader.hpp>
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/models/make_model.hpp>
 
 #include "cuda/planned.hpp"
@@ -21,7 +21,7 @@ graph::Graph fused(const graph::Graph& graph, Acceptance& acceptance, DType comp
                                        const KernelOptions& options) {
         return acceptance(operation, options);
     };
-    return graph::fuse_for(graph, accepts, {Mode::training, compute});
+    return graph::fuse_for_device(graph, accepts, {Mode::training, compute});
 }
 
 std::map<std::string, int> census(const graph::Graph& graph) {

@@ -2,7 +2,7 @@
 // Networks of joined operations, on devices that accept any, against the same networks without.
 #include <gtest/gtest.h>
 
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 
 #include "device/device_rows.hpp"
 #include "graph/graphs.hpp"
@@ -20,7 +20,9 @@ protected:
     NetworkOptions options() const {
         return {device::Mode::training, GetParam().compute, GetParam().tf32};
     }
-    Graph fused(const Graph& graph) const { return fuse_for(graph, *GetParam().make(), options()); }
+    Graph fused(const Graph& graph) const {
+        return fuse_for_device(graph, *GetParam().make(), options());
+    }
     bool is_exact() const { return GetParam().compute == tensor::DType::f32 && !GetParam().tf32; }
     struct Result {
         naive::NetworkResult step;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <hpcai/ops/int8.hpp>
+#include <hpcai/ops/operation.hpp>
 
 #include "graph/graphs.hpp"
 #include "storage/temporary_folder.hpp"

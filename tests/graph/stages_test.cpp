@@ -140,7 +140,7 @@ TEST(Cut, PutsEachNodeParameterAndStatisticInOneStage) {
             std::set<ParameterId> parameters;
             std::set<std::int32_t> statistics;
             std::size_t parameter_count = 0, statistics_count = 0;
-            for (const Stage& stage : cut(graph, stages)) {
+            for (const Stage& stage : partition_stages(graph, stages)) {
                 EXPECT_EQ(stage.first_node, nodes.size());
                 EXPECT_EQ(stage.nodes, stage.graph.nodes().size());
                 for (const Node& node : stage.graph.nodes()) nodes.push_back(node.name);
@@ -173,7 +173,7 @@ TEST(Cut, HandsOverWhatTheNextStageReceives) {
     for (const auto& [name, graph] : graphs()) {
         for (const int stages : {2, 3, most_stages(graph)}) {
             SCOPED_TRACE(name + ", stages: " + std::to_string(stages));
-            const std::vector<Stage> made = cut(graph, stages);
+            const std::vector<Stage> made = partition_stages(graph, stages);
             EXPECT_TRUE(received_by(made.front()).empty());
             EXPECT_TRUE(made.back().graph.outputs().empty());
             for (std::size_t stage = 1; stage < made.size(); ++stage) {
@@ -203,7 +203,7 @@ TEST(Cut, RefusesMoreStagesThanTheModelHas) {
     const Graph graph = small_resnet();
     const int most = most_stages(graph);
     try {
-        cut(graph, most + 1);
+        partition_stages(graph, most + 1);
         ADD_FAILURE() << "it was cut";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
@@ -235,7 +235,7 @@ TEST(Fuse, LeavesTheOutputsOfAStageWhatTheyAre) {
 class Chain {
 public:
     Chain(const Graph& graph, int stages)
-        : device_(device::make_cpu_device({})), stages_(cut(graph, stages)) {
+        : device_(device::make_cpu_device({})), stages_(partition_stages(graph, stages)) {
         const NetworkOptions options{};
         for (const Stage& stage : stages_) {
             stores_.push_back(std::make_unique<ParameterStore>(stage.graph, *device_));

@@ -13,8 +13,8 @@
 
 #include <hpcai/comm/sync_batch_norm_group.hpp>
 #include <hpcai/comm/tensor_parallel_exchange.hpp>
-#include <hpcai/graph/fuse_for.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
+#include <hpcai/graph/shard.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/stage_parameters.hpp>
 
@@ -80,7 +80,7 @@ public:
           model_graph(
               shape.graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
           model(model_graph, *device, 2),
-          slices(graph::cut(graph::fuse(model_graph), shape.stages, shape.parts)),
+          slices(graph::partition_stages(graph::fuse(model_graph), shape.stages, shape.parts)),
           mine(slices[static_cast<std::size_t>(layout.slice_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
@@ -108,7 +108,7 @@ public:
                                             .sync_batch_norm_reducer = &statistics,
                                             .exchange = shape.parts > 1 ? &exchange : nullptr};
         networks.push_back(std::make_unique<graph::Network>(
-            graph::fuse_for(mine.graph, *device, options), *device, store, options));
+            graph::fuse_for_device(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
             shape.schedule, layout.stages, layout.stage_of(group.rank()), layout.micro_batches));
         while (static_cast<int>(networks.size()) < in_flight) {

@@ -6,7 +6,7 @@
 
 namespace hpcai::graph {
 
-/// A tensor that must exist from step `first` to step `last`, both included.
+/// A tensor that must exist from step `first` to step `last`, inclusive.
 struct Lifetime {
     std::size_t bytes = 0;
     int first = 0;
@@ -14,12 +14,12 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-    std::vector<std::size_t> offsets;  // one a lifetime, in bytes, 64-byte aligned
+    std::vector<std::size_t> offsets;  // [lifetime] in bytes, 64-byte aligned
     std::size_t total_bytes = 0;
 };
 
-/// Places tensors in one block so that no two alive at the same step overlap: the largest first,
-/// each at the lowest place that is free for its whole life.
+/// Places tensors in one block so that no two tensors of the same step overlap. The largest come
+/// first, each at the lowest offset that is free for its lifetime.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace hpcai::graph

@@ -19,10 +19,10 @@ struct Step {
     std::string name;  // of the node; "<value>.gradient" for a sum of gradients
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
-    std::vector<ParameterId> final_gradients;  // parameters whose gradient is complete after it
+    std::vector<ParameterId> final_gradients;  // parameters whose gradient this step completes
 };
 
-/// Sees every step of a network run; timing, tracing and communication hang here.
+/// Is called before and after each step of a network, for timing, tracing and communication.
 class Observer {
 public:
     virtual ~Observer() = default;
@@ -35,28 +35,28 @@ struct NetworkOptions {
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;                                                // see device::KernelOptions
     bool int8 = false;                                                // likewise
-    device::RoundingKey rounding{};                                   // but for the node
+    device::RoundingKey rounding{};                                   // the node is set per kernel
     device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;  // likewise
     device::ShardExchange* exchange = nullptr;                        // likewise
 };
 
-/// Bytes a built network holds on its device.
+/// Bytes that a built network occupies on its device.
 struct NetworkMemory {
     std::size_t arena_bytes = 0;     // values, gradients, saved tensors and scratch, by lifetime
     std::size_t prepared_bytes = 0;  // working copies of the parameters
 };
 
 /// A graph built for one device: planned kernels bound to planned memory. Running it allocates
-/// nothing but messages to other ranks. Not for use by several threads at once.
+/// nothing except messages to other ranks. Not thread-safe.
 class Network {
 public:
-    /// Plans and binds everything; the graph is copied, device and store must outlive the network.
-    /// Throws Error(internal) where the device does not serve an option.
+    /// Plans and binds everything. The graph is copied; device and store must outlive the network.
+    /// Throws Error(internal) where the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
-    /// A further one of the twin's graph, device and store, for another batch at the same time. It
-    /// works with the twin's working copies, which the twin alone refreshes, and its step numbers,
-    /// and keeps them alive.
+    /// A second network of the graph and device of `twin`, for another batch at the same time. It
+    /// shares the working copies, which only `twin` refreshes, and the step scalars of `twin`, and
+    /// keeps both alive.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
     Network(const Network&) = delete;
@@ -66,24 +66,24 @@ public:
     const NetworkMemory& memory() const { return memory_; }
     /// The type of activations and their gradients.
     tensor::DType compute() const { return options_.compute; }
-    /// With the other parts, where it is a part of a network; else null.
+    /// The exchange with the other parts; null if the network is not a part.
     device::ShardExchange* exchange() const { return options_.exchange; }
 
-    /// Sets the input value `name`; `bytes` are its elements in canonical layout, of which a copy
-    /// is taken. Every input is set anew before each forward pass, which may use its memory for
-    /// other values once it has been read.
+    /// Sets the input value `name` to a copy of `bytes`, its elements in canonical layout. Every
+    /// input must be set before each forward pass, which may reuse its memory after reading it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
-    /// Its elements in device memory, for work enqueued in place of set_input() to write.
+    /// The elements of the input in device memory, for enqueued work that writes them in place of
+    /// set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Factor on the gradients of the rows' losses, 1 at first, which forgets the other numbers of
-    /// a step. With 1 / global batch gradients are those of the mean loss.
+    /// Sets the factor of the gradients of the row losses, initially 1, and resets the other step
+    /// scalars. With 1 / global batch the gradients are those of the mean loss.
     void set_loss_scale(float scale);
-    /// In device memory.
+    /// The step scalars in device memory.
     device::StepScalars* step_scalars() const {
         return static_cast<device::StepScalars*>(numbers_->data());
     }
-    /// A copy; waits for the work enqueued on the device.
+    /// A copy of the step scalars. Waits for the work enqueued on the device.
     device::StepScalars read_step_numbers() const;
 
     /// Refreshes working copies after the parameters have changed: prepare_copies() and
@@ -92,12 +92,12 @@ public:
         prepare_copies(observer);
         prepare_rest(observer);
     }
-    /// What an update does that writes every working_copy() with its parameter.
+    /// Refreshes the copies that an update with every working_copy() writes itself.
     void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
-    /// What is left to do after such an update.
+    /// Refreshes all other copies.
     void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
-    /// Where an update of this training network's parameters may write one of them, as
-    /// Kernel::working_copies() has it; null for none.
+    /// The working copy that an update of this training network may write
+    /// (Kernel::working_copies()); null if there is none.
     void* working_copy(ParameterId parameter) const {
         return working_copies_.at(static_cast<std::size_t>(parameter));
     }
@@ -105,32 +105,32 @@ public:
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// All steps of a training step in order, to be run one by one, after an update that writes
-    /// working copies.
+    /// All steps of a training step in order, to run one by one after an update that writes working
+    /// copies.
     std::vector<Step> steps() const;
 
-    /// Where the value `name` is kept in device memory, in the layout of its shape and type. It is
-    /// there from its producer's step on until the last step that reads it. Throws Error(internal)
-    /// when there is no such value.
+    /// The value `name` in device memory, in the layout of its shape and type. It is valid from the
+    /// step of its producer until the last step that reads it. Throws Error(internal) when there is
+    /// no such value.
     std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax
     /// (N, classes) of a classifier, the detections (N, limit, 6) of a detector.
     void read_output(std::span<float> to) const;
-    /// The samples' losses of the last forward pass, in device memory: one span for each node that
-    /// computes losses, in their order, of (N) or, of a detector's, (N, 2) numbers.
+    /// The losses of the samples in the last forward pass, in device memory: one span for each node
+    /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
     const std::vector<std::span<const float>>& losses() const { return losses_; }
 
-    /// Where the gradient of the output `name` of a stage is to be written between forward and
-    /// backward pass, in the layout of its value in the type of activations.
+    /// Memory for the gradient of the output `name` of a stage, in the layout of its value in the
+    /// compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
-    /// Where the gradient of the received value `name` is after the backward pass, likewise.
+    /// The gradient of the received value `name` after the backward pass, likewise.
     std::span<const std::byte> received_gradient(const std::string& name) const;
 
 private:
     class Builder;
 
     void build(ParameterStore& store);
-    void plan(ParameterStore& store);  // kernels, steps and places, by the builder
+    void plan(ParameterStore& store);  // kernels, steps and memory, by the builder
     static void run(const std::vector<Step>& steps, Observer& observer) {
         for (const Step& step : steps) {
             observer.before(step);

@@ -15,32 +15,32 @@ namespace hpcai::graph {
 
 using comm::Range;
 
-/// A model's trained state on one device: parameters, gradients and the optimizer's states as flat
-/// fp32 buffers with one range per parameter, and the running statistics. Networks of the same
-/// graph share it. Spans are of device memory, which the host reads and writes through read() and
-/// write() only.
+/// The trained state of a model on one device: parameters, gradients and the states of the
+/// optimizer as flat fp32 buffers with one range per parameter, and the running statistics.
+/// Networks of the same graph share it. Spans are of device memory, which the host accesses through
+/// read() and write() only.
 class ParameterStore {
 public:
-    /// Everything starts at zero, running variances at one. `graph` is only read here; `device`
-    /// outlives the store.
+    /// Initializes everything to zero, and running variances to one. `graph` is only read here;
+    /// `device` must outlive the store.
     ParameterStore(const Graph& graph, device::Device& device, int optimizer_states = 1);
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
-    /// The gradients and, behind them, one number that travels with their sums over the ranks.
+    /// The gradients, followed by one status number that is reduced over the ranks with them.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
-    /// Written after the work enqueued before.
+    /// Writes the status after the work enqueued before.
     void enqueue_status(float status) {
         device_.enqueue_upload(status_part().data(), std::as_bytes(std::span(&status, 1)));
     }
     float status() { return read(status_part()).front(); }
     Range status_range() const { return {elements_, elements_ + 1}; }
     int states() const { return static_cast<int>(states_.size()); }
-    /// What the optimizer keeps for each parameter, in the order of device::OptimizerTensors.
+    /// State `index` of the optimizer, in the order of device::OptimizerTensors.
     std::span<float> state(int index) {
         return span(*states_.at(static_cast<std::size_t>(index)), elements_);
     }
-    /// Running means of all normalizations, then their variances: (2, channels in all).
+    /// The running means of all normalizations, then their variances: (2, channels in all).
     std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
 
     Range range(ParameterId parameter) const {
@@ -52,11 +52,11 @@ public:
     std::span<float> running_mean(std::int32_t statistics);      // (C)
     std::span<float> running_variance(std::int32_t statistics);  // (C)
 
-    /// A copy on the host of a part of the store; waits for the work enqueued on the device.
+    /// Copies a part of the store to the host. Waits for the work enqueued on the device.
     std::vector<float> read(std::span<const float> part) const;
-    /// Overwrites a part of the store, of the same length as `values`.
+    /// Overwrites a part of the store that has the length of `values`.
     void write(std::span<const float> values, std::span<float> part);
-    /// How often write() has changed parameters.
+    /// The number of calls of write() that changed parameters.
     std::uint64_t parameter_writes() const { return parameter_writes_; }
 
 private:

@@ -14,8 +14,8 @@ namespace hpcai::training {
 /// it.
 struct PipelineShare {
     plan::Layout layout;
-    // The networks of this rank's stage (graph::cut) for one micro-batch: as many as are in flight
-    // in its list of tasks. The others are twins of the first.
+    // The networks of this rank's stage (graph::partition_stages) for one micro-batch: as many as
+    // are in flight in its list of tasks. The others are twins of the first.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all stages and shards
     comm::Communicator& replicas;                      // the ranks that train this one's parameters

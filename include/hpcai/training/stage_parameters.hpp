@@ -15,8 +15,8 @@ namespace hpcai::training {
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
 
 /// Gives every rank's store of the model what the first rank of each of the layout's slices has in
-/// its store `mine` of that slice of `stages` (graph::cut). Collective in the group; host memory
-/// for the largest slice's parameters.
+/// its store `mine` of that slice of `stages` (graph::partition_stages). Collective in the group;
+/// host memory for the largest slice's parameters.
 void collect_stages(comm::Communicator& group, const plan::Layout& layout,
                     const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
                     graph::ParameterStore& model);

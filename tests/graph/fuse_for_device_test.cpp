@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/device/cpu_device.hpp>
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 
 #include "graph/graphs.hpp"
 
@@ -33,7 +33,7 @@ bool everything(const ops::Operation&, const KernelOptions&) {
 
 Graph fused(const Graph& graph, const Accepts& accepts = everything,
             const NetworkOptions& options = {}) {
-    return fuse_for(graph, accepts, options);
+    return fuse_for_device(graph, accepts, options);
 }
 
 /// A graph up to a convolution's output, to extend in a test.
@@ -220,7 +220,7 @@ TEST(FuseFor, DoesOnlyWhatIsAccepted) {
 
 TEST(FuseFor, DoesNothingMoreThanFuseForADeviceThatAcceptsNothing) {
     const auto cpu = device::make_cpu_device({});
-    EXPECT_EQ(census_with_sums(fuse_for(small_resnet(), *cpu, {})),
+    EXPECT_EQ(census_with_sums(fuse_for_device(small_resnet(), *cpu, {})),
               census_with_sums(fuse(small_resnet())));
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <hpcai/graph/fuse_for.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 
-#include "rebuild.hpp"
+#include "replace_nodes.hpp"
 
 namespace hpcai::graph {
 namespace {
 
-/// Whether its statistics in training are those of the batch before it.
+/// Whether the training statistics are those of the whole batch.
 bool spans_batch(const ops::BatchNorm& norm) {
     if (norm.frozen) return false;
     return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
 }
 
-/// Goes through a graph in order and joins nodes to later ones.
+/// Visits the nodes of a graph in order and joins nodes to later ones.
 class Fuser {
 public:
     Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
@@ -29,7 +29,7 @@ public:
                 fuse_norm(index);
             }
         }
-        return rebuild(graph_, nodes_);
+        return replace_nodes(graph_, nodes_);
     }
 
 private:
@@ -41,7 +41,7 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm, as it is now, that makes `value` and has no other reader than `reader`.
+    /// The BatchNorm that makes `value`, in its current form, if `reader` is the only reader.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
@@ -50,7 +50,7 @@ private:
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
 
-    /// Whether the one reader of `value` is a BatchNorm that takes its statistics from sums.
+    /// Whether the only reader of `value` is a BatchNorm that can take its statistics from sums.
     bool wants_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;
@@ -89,7 +89,7 @@ private:
         if (!inner.relu && !inner.add && accepts(joined, node)) join(joined, index, *before);
     }
 
-    /// The convolution reads what `before` reads.
+    /// The joined convolution reads the input of `before`.
     void join(const ops::NormConvolution& joined, std::size_t index, const Node& before) {
         Node& node = *nodes_[index];
         node.operation = joined;
@@ -115,22 +115,22 @@ private:
     const Graph& graph_;
     const Accepts& accepts_;
     const NetworkOptions& options_;
-    std::vector<std::optional<Node>> nodes_;  // per node of the graph, what stands for it
+    std::vector<std::optional<Node>> nodes_;  // [node] its replacement; absent: joined to another
 };
 
 }  // namespace
 
-Graph fuse_for(const Graph& graph, const Accepts& accepts, const NetworkOptions& options) {
+Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkOptions& options) {
     const Graph simple = fuse(graph);
     if (options.mode != device::Mode::training) return simple;
     return Fuser(simple, accepts, options).run();
 }
 
-Graph fuse_for(const Graph& graph, device::Device& device, const NetworkOptions& options) {
+Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options) {
     const auto accepts = [&](const ops::Operation& operation, const device::KernelOptions& kernel) {
         return device.accepts(operation, kernel);
     };
-    return fuse_for(graph, Accepts(accepts), options);
+    return fuse_for_device(graph, Accepts(accepts), options);
 }
 
 }  // namespace hpcai::graph

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/shard.hpp>
 
 #include "graphs.hpp"
 #include "support/network_runner.hpp"
@@ -75,7 +75,7 @@ public:
         : exchange_(parts), parts_(parts) {
         for (int part = 0; part < parts; ++part) {
             runners_.push_back(std::make_unique<NetworkRunner>(
-                split(model, parts, part).graph,
+                shard(model, parts, part).graph,
                 device::make_cpu_device({options.threads, options.layout, options.deterministic}),
                 NetworkOptions{.compute = options.compute, .exchange = &exchange_.exchange(part)}));
         }
@@ -287,7 +287,7 @@ TEST(Split, SendsTheNarrowValuesOfABottleneckOnly) {
     block("b", 12, 2);
     const Graph model = make.finish(x, 6);
     // b: 32 channels of 8 x 8 against 12 of 8 x 8 and 48 of 4 x 4.
-    EXPECT_THAT(exchanges(split(model, 2, 0).graph),
+    EXPECT_THAT(exchanges(shard(model, 2, 0).graph),
                 ElementsAre("a.conv1", "a.relu1.gathered", "a.relu2.gathered", "b.conv1", "b.conv2",
                             "b.relu2.gathered", "b.down", "avgpool.gathered", "fc.gathered"));
 }
@@ -297,7 +297,7 @@ TEST(Split, CutsEachParameterInSlicesThatMakeTheWhole) {
         for (const int parts : {2, 4}) {
             std::vector<std::int64_t> elements(one.graph.parameters().size());
             for (int part = 0; part < parts; ++part) {
-                const Graph graph = split(one.graph, parts, part).graph;
+                const Graph graph = shard(one.graph, parts, part).graph;
                 ASSERT_EQ(graph.parameters().size(), elements.size());
                 for (std::size_t id = 0; id < elements.size(); ++id) {
                     const Parameter& mine = graph.parameters()[id];
@@ -315,7 +315,7 @@ TEST(Split, CutsEachParameterInSlicesThatMakeTheWhole) {
 
 TEST(Split, RefusesMorePartsThanALayerHasChannels) {
     try {
-        split(uneven_resnet(), 6, 0);
+        shard(uneven_resnet(), 6, 0);
         ADD_FAILURE() << "it was split";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
@@ -328,8 +328,8 @@ TEST(Split, CutsEveryPartAtTheSameNodesOfTheModel) {
     const Graph model = fuse(uneven_resnet());
     const auto end_of = [](const Stage& stage) { return stage.graph.nodes().back().name; };
     for (const int stages : {1, 2, 3}) {
-        const std::vector<Stage> whole = cut(model, stages);
-        const std::vector<Stage> made = cut(model, stages, 3);
+        const std::vector<Stage> whole = partition_stages(model, stages);
+        const std::vector<Stage> made = partition_stages(model, stages, 3);
         ASSERT_EQ(made.size(), static_cast<std::size_t>(3 * stages));
         for (std::size_t stage = 0; stage < whole.size(); ++stage) {
             const std::string name = end_of(whole[stage]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rebuild.hpp"
+#include "replace_nodes.hpp"
 
 namespace hpcai::graph {
 
-Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
+Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes) {
     Graph rebuilt;
     for (const Parameter& parameter : graph.parameters()) rebuilt.add_parameter(parameter);
     for (const NormStatistics& statistics : graph.statistics()) rebuilt.add_statistics(statistics);

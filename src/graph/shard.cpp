@@ -5,7 +5,7 @@
 #include <set>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/graph/split.hpp>
+#include <hpcai/graph/shard.hpp>
 
 namespace hpcai::graph {
 namespace {
@@ -14,7 +14,7 @@ std::int64_t channels_of(const tensor::Shape& shape) {
     return shape[shape.rank() - 1];
 }
 
-/// Layers whose channels are to be split, and how many the narrowest has.
+/// Checks that each layer has at least one channel for each part.
 void check_parts(const Graph& graph, int parts) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::string name;
@@ -32,10 +32,10 @@ void check_parts(const Graph& graph, int parts) {
             name, parts);
 }
 
-/// Writes a model's nodes anew, one after the other.
-class Splitter {
+/// Builds the graph of one part, node by node.
+class ShardBuilder {
 public:
-    Splitter(const Graph& model, int parts, int part)
+    ShardBuilder(const Graph& model, int parts, int part)
         : model_(model), parts_(parts), part_(part), own_(model.values().size(), -1) {
         gathered_ = own_;
         is_split_.resize(own_.size());
@@ -66,9 +66,9 @@ private:
     bool is_split(ValueId value) const { return is_split_[value]; }
     const tensor::Shape& shape_of(ValueId value) const { return model_.value(value).shape; }
 
-    /// How each node is computed, and so which values are split.
+    /// Determines how each node is computed, and thus which values are split.
     void choose() {
-        ensure(model_.outputs().empty(), "a stage in parts");
+        ensure(model_.outputs().empty(), "a stage cannot be divided into parts");
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
             kinds_.push_back(kind);
@@ -86,14 +86,15 @@ private:
             std::ranges::count_if(node.inputs, [&](ValueId input) { return is_split(input); });
         if (split_inputs == 0) {
             ensure(node.parameters.empty() && !model_.needs_gradient(node.output),
-                   "{} has no parts", node.name);
+                   "{} cannot be divided into parts", node.name);
             return Kind::alike;
         }
-        ensure(split_inputs == std::ssize(node.inputs), "{} has no parts", node.name);
+        ensure(split_inputs == std::ssize(node.inputs), "{} cannot be divided into parts",
+               node.name);
         return Kind::own_channels;
     }
 
-    /// Whether the convolutions that read `value` make less of it than would be gathered.
+    /// Whether the convolutions that read `value` produce less data than gathering it would move.
     bool reads_own_channels(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t made = 0;
@@ -115,7 +116,7 @@ private:
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
                 Parameter& parameter = parameters[id];
-                ensure(cut.insert(id).second, "{} is shared by parts of layers", parameter.name);
+                ensure(cut.insert(id).second, "{} is shared by divided layers", parameter.name);
                 slice(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
             }
             if (node.statistics < 0) continue;
@@ -134,7 +135,7 @@ private:
         channels = count;
     }
 
-    /// What stands for a value of the model: the part's own channels where it is split.
+    /// The value of the part for a value of the model: its own channels where the value is split.
     ValueId own(ValueId value) {
         ValueId& mine = own_[value];
         if (mine < 0) {
@@ -144,7 +145,7 @@ private:
         return mine;
     }
 
-    /// All channels of it.
+    /// The value with all channels.
     ValueId whole(ValueId value, bool sums_gradients) {
         if (!is_split(value)) return own(value);
         ValueId& gathered = gathered_[value];
@@ -213,12 +214,12 @@ private:
         add_channelwise(node, kind, op);
     }
     void add(const Node& node, Kind kind, const ops::InputNormalize& op) {
-        ensure(kind == Kind::alike, "{} has no parts", node.name);
+        ensure(kind == Kind::alike, "{} cannot be divided into parts", node.name);
         add_channelwise(node, kind, op);
     }
     template <typename Other>
     void add(const Node& node, Kind, const Other&) {
-        throw Error(ExitCode::internal, fmt::format("{} has no parts", node.name));
+        throw Error(ExitCode::internal, fmt::format("{} cannot be divided into parts", node.name));
     }
 
     const Graph& model_;
@@ -226,17 +227,18 @@ private:
     std::vector<Kind> kinds_;        // per node of the model
     std::vector<bool> is_split_;     // per value of the model
     std::vector<ValueId> own_;       // per value of the model, in the part's graph; -1: not yet
-    std::vector<ValueId> gathered_;  // likewise, all channels of it
+    std::vector<ValueId> gathered_;  // likewise, with all channels
     Part made_;
 };
 
-/// Of the channels that a part has, to each other one; and of those that it has not, to theirs.
+/// The traffic of one operation: a part sends its own channels to every other part, and other
+/// channels to their owners.
 struct PartTraffic {
     std::int64_t element_bytes;
     bool goes_back;
 
-    /// What this part sends where channels are gathered, and where sums of them are scattered; the
-    /// one is received where the other is sent.
+    /// Bytes that this part sends when channels are gathered, and when sums of channels are
+    /// scattered. One is received where the other is sent.
     struct Bytes {
         std::int64_t gathered = 0;
         std::int64_t scattered = 0;
@@ -268,21 +270,21 @@ struct PartTraffic {
 
 }  // namespace
 
-Part split(const Graph& graph, int parts, int part) {
+Part shard(const Graph& graph, int parts, int part) {
     check_parts(graph, parts);
-    return Splitter(graph, parts, part).run();
+    return ShardBuilder(graph, parts, part).run();
 }
 
-std::vector<Stage> cut(const Graph& graph, int stages, int parts) {
-    if (parts == 1) return cut(graph, stages);
+std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
+    if (parts == 1) return partition_stages(graph, stages);
     const std::vector<std::size_t> ends = stage_ends(graph, stages);
     std::vector<Stage> made(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part) {
-        const Part mine = split(graph, parts, part);
+        const Part mine = shard(graph, parts, part);
         std::vector<std::size_t> own_ends;
         for (const std::size_t end : ends) own_ends.push_back(mine.first_nodes[end]);
         std::size_t place = static_cast<std::size_t>(part);
-        for (Stage& stage : cut_at(mine.graph, own_ends)) {
+        for (Stage& stage : partition_at(mine.graph, own_ends)) {
             made[place] = std::move(stage);
             place += static_cast<std::size_t>(parts);
         }

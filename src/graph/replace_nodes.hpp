@@ -8,11 +8,11 @@
 
 namespace hpcai::graph {
 
-/// `graph` with `nodes` in place of its own, one for one, which read values of `graph`. Nothing
-/// stands for a node whose output nobody reads any more.
-Graph rebuild(const Graph& graph, const std::vector<std::optional<Node>>& nodes);
+/// A copy of `graph` with `nodes` in place of its nodes, one for one; they read values of `graph`.
+/// An absent node has no readers left.
+Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes);
 
-/// The node that alone reads `value`, if its operation is of this type; else kNoNode.
+/// The only reader of `value` if its operation has this type; else kNoNode.
 template <typename Operation>
 NodeId only_consumer(const Graph& graph, ValueId value) {
     const NodeId reader = graph.only_consumer(value);

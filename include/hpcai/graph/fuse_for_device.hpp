@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include <hpcai/graph/network.hpp>
+
+namespace hpcai::graph {
+
+/// Fuses `graph` for `device`: fuse(), and in training the joined operations that the device
+/// accepts. A convolution forms the sums that the BatchNorm after it takes its statistics from. A
+/// BatchNorm with its ReLU becomes part of the convolution that is its only reader. A BatchNorm
+/// that is only added to another one becomes part of it. All of this requires statistics of the
+/// whole batch.
+Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
+
+/// See device::Device::accepts.
+using Accepts = std::function<bool(const ops::Operation&, const device::KernelOptions&)>;
+
+/// The same for any device with this function `accepts`.
+Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkOptions& options);
+
+}  // namespace hpcai::graph
