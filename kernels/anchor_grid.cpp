@@ -8,7 +8,7 @@
 namespace hpcai::kernels {
 
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
-    constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 holds their numbers
+    constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 represents their numbers exactly
     AnchorGrid grid;
     if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMaxLevels) {
         fail("kernels have no way for this number of levels of anchors");

@@ -7,14 +7,14 @@
 #include <hpcai/ops/detection.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
-/// ops::Anchors as kernels are given them.
+/// ops::Anchors in the form of kernel arguments.
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // 4 KiB with what else kernels take
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // within 4 KiB of kernel arguments
 
     struct Level {
-        int first = 0;  // number of its first anchor
+        int first = 0;  // the number of its first anchor
         int height = 0;
         int width = 0;
         int stride = 0;
@@ -45,11 +45,12 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
 };
 
-/// Throws Error(internal) for more levels or anchors than fit, 2^24 of all.
+/// Throws Error(internal) for more levels or anchors than fit, or 2^24 anchors in all.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
-/// What a region proposal network says of anchors: of each level logits (N, H, W, A) and deltas
-/// (N, H, W, 4 A) of `dtype`, their pixels `logit_stride` and `delta_stride` numbers apart.
+/// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
+/// W, 4 A) of `dtype`. `logit_stride` and `delta_stride` are the distances between pixels, in
+/// elements.
 struct AnchorNumbers {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
@@ -58,8 +59,8 @@ struct AnchorNumbers {
     const void* deltas[AnchorGrid::kMaxLevels] = {};
 };
 
-/// Where in a tensor of AnchorNumbers the first number of anchor `number` is that has `numbers` of
-/// them.
+/// The index of the first element of anchor `number` in a tensor of AnchorNumbers with `numbers`
+/// elements for each anchor.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int number,
                                                    int numbers, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(number)];

@@ -8,11 +8,11 @@ namespace hpcai::kernels {
 namespace {
 
 constexpr int kMatchThreads = 256;
-constexpr int kTile = 64;  // boxes of an image looked at together
+constexpr int kTile = 64;  // boxes of an image that a block loads at once
 
 enum Kind : std::uint8_t { neither, positive, negative };
 
-/// What kernels share of a call. Anchors are looked through in chunks, each a block's.
+/// The data of one call. Each block processes a chunk of anchors.
 struct Plan {
     AnchorTargetsShape shape;
     AnchorTargetsArguments of;
@@ -31,7 +31,7 @@ __global__ void clear_kernel(const __grid_constant__ Plan plan) {
     for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
 }
 
-/// Blocks_y are images. Bits of numbers above 0 are in the order of the numbers.
+/// blockIdx.y is the image. Bits of positive floats are in the order of the numbers.
 __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
     __shared__ float4 boxes[kTile];
     __shared__ bool is_used[kTile];

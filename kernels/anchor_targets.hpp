@@ -12,12 +12,12 @@ struct AnchorTargetsShape {
     int images = 0;         // N, up to 65535
     int boxes = 0;          // G
     int samples = 0;        // S, up to 4096
-    int most_positive = 0;  // of them
+    int most_positive = 0;  // of the samples
     float foreground_iou = 0;
     float background_iou = 0;
 };
 
-/// What anchor_targets() needs of scratch.
+/// Bytes of the workspace of anchor_targets().
 std::size_t anchor_targets_workspace_bytes(const AnchorTargetsShape& shape);
 
 struct AnchorTargetsArguments {
@@ -26,8 +26,8 @@ struct AnchorTargetsArguments {
     float* targets = nullptr;            // (N, S, 6)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
-/// Writes the targets of all images, as ops::AnchorTargets says. Throws Error(internal) for sizes
-/// beyond the above.
+/// Writes the targets of all images; see ops::AnchorTargets. Throws Error(internal) for sizes
+/// beyond these limits.
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream);
 

@@ -9,10 +9,10 @@
 #include "stream.hpp"
 
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
-/// and Szegedy 2015. A span is what shares statistics: some samples, or the whole batch. Numbers of
-/// a channel are fp32; sums are fp32 within a block and double over blocks, always in the same
-/// order. Activations, statistics and the workspace begin at multiples of 16 bytes. Fast for C a
-/// multiple of 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
+/// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
+/// Per-channel numbers are fp32; sums are fp32 within a block and double over blocks, in a fixed
+/// order. Activations, statistics and the workspace are 16-byte aligned. Fast for C a multiple of
+/// 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
 namespace hpcai::kernels {
 
 struct BatchNormShape {
@@ -22,10 +22,10 @@ struct BatchNormShape {
     std::int64_t channels = 1;                 // C
 };
 
-/// Scratch of the statistics, and of a gradient from its sums until it is applied.
+/// Bytes of the workspace, for the statistics and for a gradient from its sums until it is applied.
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
-/// One bit an element in the order of elements, from bit 0 of word 0: set where y > 0.
+/// Bytes of a mask of one bit for each element in order, from bit 0 of word 0: set where y > 0.
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape);
 
 /// (spans, C) each.
@@ -52,9 +52,9 @@ struct BatchNormStatisticsArguments {
     BatchNormStatistics statistics;  // written
     void* workspace = nullptr;
 };
-/// Statistics of every span. The running ones move by `momentum` toward the spans' average of mean
-/// and unbiased variance. Sums are of differences from a span's first pixel, so that they do not
-/// cancel where the mean is large. Reads 1.
+/// Computes the statistics of every span. The running ones move by `momentum` toward the average
+/// mean and unbiased variance of the spans. Sums are of differences from the first pixel of a span,
+/// so that they do not cancel where the mean is large. Reads 1.
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream);
 
@@ -65,15 +65,15 @@ struct BatchNormSumsArguments {
     BatchNormStatistics statistics;  // written
 };
 /// The same from sums that a convolution formed with its output. The variance is then a difference:
-/// an error of e relative to `squares` is one of e (1 + mean^2 / variance) relative to the
-/// variance, which is taken as 0 where it would be negative. With fp32 sums of 2^-20, a channel
-/// whose mean is 30 times its deviation keeps three digits, one with 1000 times keeps none. Reads
-/// no activation.
+/// an error of e relative to `squares` is an error of e (1 + mean^2 / variance) relative to the
+/// variance, which is set to 0 if it would be negative. With fp32 sums of 2^-20, a channel with a
+/// mean of 30 times its deviation keeps three digits, one with 1000 times keeps none. Reads no
+/// activation.
 void batch_norm_statistics_of_sums(const BatchNormShape& shape,
                                    const BatchNormSumsArguments& arguments, Stream stream);
 
-/// Scale and shift of one span from the running statistics, for inference; mean and deviation are
-/// not written. Reads no activation.
+/// Computes scale and shift of one span from the running statistics, for inference; mean and
+/// deviation are not written. Reads no activation.
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream);
 
@@ -82,9 +82,9 @@ struct BatchNormMomentsArguments {
     double* moments = nullptr;  // (2, C), written: mean, biased variance + mean^2
     void* workspace = nullptr;
 };
-/// Of the one span of a rank that takes its statistics together with others: with spans of one size
-/// their moments are the mean of these over ranks, and doubles hold squares of fp32 numbers as well
-/// as differences. Sums are those of batch_norm_statistics(). Reads 1.
+/// Computes the moments of the one span of a rank that shares statistics with others. Spans have
+/// equal size, so the common moments are the mean over ranks; doubles represent squares of fp32
+/// numbers as well as differences. Sums are those of batch_norm_statistics(). Reads 1.
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream);
 
@@ -94,7 +94,7 @@ struct BatchNormSharedMomentsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// As batch_norm_statistics(), of the spans of all `ranks`. Reads no activation.
+/// Like batch_norm_statistics(), for the spans of all `ranks`. Reads no activation.
 void batch_norm_statistics_of_moments(const BatchNormShape& shape,
                                       const BatchNormSharedMomentsArguments& arguments,
                                       Stream stream);
@@ -104,15 +104,16 @@ struct BatchNormApplyArguments {
     const float* scale = nullptr;           // (spans, C)
     const float* shift = nullptr;           // (spans, C)
     const void* residual = nullptr;         // r, null: none
-    const float* residual_scale = nullptr;  // (spans, C), null: r is added as it is
-    const float* residual_shift = nullptr;  // (spans, C), with residual_scale: r scale + shift is
-    void* y = nullptr;                      // may be x or r
-    std::uint32_t* mask = nullptr;          // null: not written
+    const float* residual_scale = nullptr;  // (spans, C), null: r is added unchanged
+    const float* residual_shift =
+        nullptr;                    // (spans, C), with residual_scale: r scale + shift is added
+    void* y = nullptr;              // may be x or r
+    std::uint32_t* mask = nullptr;  // null: not written
     bool relu = false;
 };
-/// y = x scale + shift (+ r) (+ ReLU, which leaves a NaN one), and the mask of y before rounding.
-/// The second scale is for an r that is normalized too. Reads 1, with r 2; writes 1, with a mask a
-/// bit more.
+/// y = x scale + shift (+ r) (+ ReLU, which keeps NaN), and the mask of y before rounding.
+/// residual_scale is for an r that is normalized too. Reads 1, with r 2; writes 1, with a mask one
+/// more bit.
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,
                       Stream stream);
 
@@ -122,19 +123,19 @@ struct BatchNormGradientArguments {
     const void* dy1 = nullptr;  // null: none
     const float* gamma = nullptr;
     BatchNormStatistics statistics;       // of the forward pass
-    bool relu = false;                    // without mask the sign of x scale + shift counts
+    bool relu = false;                    // without mask: the gate is x scale + shift > 0
     const std::uint32_t* mask = nullptr;  // of the forward pass, if a residual was added
-    void* residual_gradient = nullptr;    // with a mask: written, the output's gradient behind ReLU
+    void* residual_gradient = nullptr;    // with a mask: written, gradient of the ReLU's input
     void* dx = nullptr;                   // may be dy0, dy1 or residual_gradient
     float* gamma_gradient = nullptr;      // (C), written
     float* beta_gradient = nullptr;       // (C), written
-    const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient, null: those in
-                                          // the workspace
+    const float* coefficients = nullptr;  // (3, spans, C) for the input's gradient;
+                                          // null: those in the workspace
     void* workspace = nullptr;
 };
-/// Gradients of gamma, beta and the residual. Leaves in the workspace what the input's gradient
-/// needs. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3, with a mask a bit more; with
-/// a mask writes 1.
+/// Computes the gradients of gamma, beta and the residual, and writes what the gradient of the
+/// input needs to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3, with a
+/// mask one more bit; with a mask writes 1.
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -145,17 +146,16 @@ struct BatchNormCoefficientsArguments {
     BatchNormStatistics statistics;  // of the spans of all `ranks`
     float* coefficients = nullptr;   // (3, 1, C), written
 };
-/// What batch_norm_gradient_apply() needs where ranks take their statistics together. Reads no
+/// Computes what batch_norm_gradient_apply() needs where ranks share statistics. Reads no
 /// activation.
 void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
-/// With n pixels in a span and xhat = (x - mean) / deviation,
-/// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n). Follows
-/// batch_norm_gradient_sums() with the same arguments. With a mask, g is the residual's gradient.
-/// With coefficients a, b and c, from whoever formed the sums, dx = a g + b x + c.
-/// Reads 2, with dy1 and without mask 3; writes 1.
+/// With n pixels in a span and xhat = (x - mean) / deviation, dx = gamma / deviation (g - sum(g) /
+/// n - xhat sum(g xhat) / n). Must follow batch_norm_gradient_sums() with the same arguments. With
+/// a mask, g is the gradient of the residual. With coefficients a, b and c of the caller, dx = a g
+/// + b x + c. Reads 2, with dy1 and without mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 

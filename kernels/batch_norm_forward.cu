@@ -13,11 +13,11 @@ struct Moments {
 __device__ inline Moments moments_of(const Sums& differences, double pivot, double count) {
     const double offset = differences.first / count;
     const double variance = differences.second / count - offset * offset;
-    // Not a maximum, which would make a variance of 0 out of a NaN.
+    // A maximum would turn NaN into a variance of 0.
     return {pivot + offset, variance < 0 ? 0 : variance};
 }
 
-/// The channel that a thread of a final_grid() writes, of which there may be none.
+/// The channel that a thread of a final_grid() writes, which may be beyond the end.
 __device__ inline int final_channel() {
     return static_cast<int>(blockIdx.x) * kFinalChannels +
            static_cast<int>(threadIdx.x) % kFinalChannels;
@@ -35,7 +35,7 @@ __device__ inline void write_affine(const BatchNormParameters& parameters,
     statistics.inverse_deviation[index] = static_cast<float>(inverse);
 }
 
-/// Adds up the moments of a channel's spans, then moves the running statistics.
+/// Sums the moments of the spans of a channel, then updates the running statistics.
 class RunningStatistics {
 public:
     __device__ RunningStatistics(const BatchNormParameters& parameters, int spans, double count)
@@ -170,7 +170,7 @@ Grid grid_over_channels(std::int64_t channels, Stream stream) {
 
 enum class Residual { none, plain, normalized };
 
-/// One element; `r` counts only where there is a residual.
+/// Computes one element; `r` is used only with a residual.
 template <Residual kResidual>
 __device__ inline float affine(float x, float scale, float shift, float r) {
     const float value = fmaf(x, scale, shift);
@@ -187,7 +187,7 @@ struct ApplyTensors {
     bool relu;
 };
 
-/// y of one element before rounding, and its bit of the mask.
+/// Computes y of one element before rounding, and its bit of the mask.
 __device__ inline float rectify(bool relu, float value, unsigned bit, unsigned& bits) {
     if (value > 0) bits |= 1u << bit;
     return relu && value < 0 ? 0 : value;
@@ -199,7 +199,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const Place<kWide> place(tiling);
     if (!place.works) return;
     const std::int64_t channels = tiling.channels;
-    // From the end of memory to its beginning: the sums ended there, and left it in the cache.
+    // Goes from the end of memory to its beginning: the sums ended there, so the cache has that
+    // part.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
     const std::int64_t of_span = span * channels + place.channel;
@@ -242,7 +243,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-/// For any number of channels: a thread makes a byte of the mask, whatever channels it covers.
+/// For any number of channels: each thread makes a byte of the mask, which may cover several
+/// pixels.
 template <typename T>
 __global__ void apply_any_kernel(const BatchNormShape shape, const ApplyTensors<T> tensors) {
     const std::int64_t of_span = shape.pixels * shape.channels, elements = shape.spans * of_span;

@@ -6,7 +6,7 @@ namespace hpcai::kernels {
 namespace batch_norm {
 namespace {
 
-/// What tells where ReLU let the output through.
+/// The source of the gate of the ReLU.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -23,7 +23,8 @@ struct Loaded {
     unsigned bits;  // of the mask
 };
 
-/// Reads pixels of one span, beginning at element `base`, and forms the gradient behind ReLU.
+/// Reads pixels of one span, which begins at element `base`, and computes the gradient of the input
+/// of the ReLU.
 template <typename T, int kWidth, Gate kGate, bool kTwo>
 class Source {
 public:
@@ -58,7 +59,7 @@ public:
             float g = result.lane[i];
             if constexpr (kTwo) g += second.lane[i];
             if constexpr (kGate == Gate::affine) {
-                // The very operation of the forward pass, so that the signs agree.
+                // The same operation as in the forward pass, so that the signs agree.
                 g = fmaf(x.lane[i], scale_.lane[i], shift_.lane[i]) > 0 ? g : 0;
             }
             if constexpr (kGate == Gate::mask) g = element.bits >> i & 1 ? g : 0;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
                 const Pack<kWidth> x = element.x.numbers();
                 Pack<kWidth> g = source.gradient(element, x);
                 if constexpr (kGate == Gate::mask) {
-                    // What will be read again is what counts.
+                    // The sums use the rounded value that will be read again.
                     for (float& lane : g.lane) lane = to_float(from_float<T>(lane));
                     store(tensors.masked + source.at(pixel), g);
                 }
@@ -108,7 +109,7 @@ struct Coefficients {
     double a, b, c;
 };
 
-/// `sums` are of g and of g xhat over `count` pixels.
+/// `sums` are the sums of g and of g xhat over `count` pixels.
 __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
                                                float mean, double count) {
     const double a = gamma * inverse;
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const Place<kWidth> place(tiling);
     if (!place.works) return;
     const std::int64_t channels = tiling.channels;
-    // Backwards, as in the forward pass.
+    // In descending order, as in the forward pass.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y, all = gridDim.y * channels;
     const std::int64_t of_span = span * channels + place.channel;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const auto a = load<kWidth>(coefficients + of_span);
     const auto b = load<kWidth>(coefficients + all + of_span);
     const auto c = load<kWidth>(coefficients + 2 * all + of_span);
-    constexpr bool kMany = kTwo && kGate == Gate::affine;  // numbers: no registers for two pixels
+    constexpr bool kMany = kTwo && kGate == Gate::affine;  // too few registers for two pixels
     place.template walk<kMany ? 1 : kInFlight<T>>(
         tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
         [&](std::int64_t pixel, const auto& element) {
@@ -267,7 +268,7 @@ void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream) {
     using namespace batch_norm;
     BatchNormGradientArguments of = arguments;
-    if (of.mask != nullptr) {  // the sums have written the gradient behind ReLU
+    if (of.mask != nullptr) {  // the sums have written the gradient of the ReLU's input
         of.dy0 = of.residual_gradient;
         of.dy1 = nullptr;
         of.relu = false;

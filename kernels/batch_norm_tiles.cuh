@@ -8,13 +8,13 @@
 #include "elements.cuh"
 #include "reduce.cuh"
 
-/// How the kernels of batch normalization share out (spans, pixels, C): a thread keeps `kWidth`
-/// channels and walks over pixels of one span. Threads of a block lie side by side over channels
-/// first, so that a warp reads whole lines; blocks side by side over channels first, so that the
-/// whole grid sweeps over memory from one end to the other.
+/// The distribution of (spans, pixels, C) over threads. A thread keeps `kWidth` channels and
+/// iterates over pixels of one span. Threads of a block are adjacent over channels first, so that a
+/// warp reads whole lines. Blocks are adjacent over channels first, so that the grid sweeps memory
+/// from one end to the other.
 namespace hpcai::kernels::batch_norm {
 
-inline constexpr int kWide = 8;  // channels of a thread where C allows it: a byte of the mask
+inline constexpr int kWide = 8;  // channels of a thread if C allows it: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
 // All blocks run at once on an H100 or H200. The order of sums must not depend on the chip.
@@ -34,7 +34,7 @@ inline bool is_wide(const BatchNormShape& shape) {
 }
 
 inline Tiling tiling_of(const BatchNormShape& shape, int width) {
-    constexpr std::int64_t kPixelsPerThread = 4;  // at least, where there are enough
+    constexpr std::int64_t kPixelsPerThread = 4;  // at least, if there are enough
     const std::int64_t all_columns = divide_up(shape.channels, width);
     const std::int64_t tiles = divide_up(all_columns, kWarp);
     const std::int64_t columns = divide_up(all_columns, tiles);
@@ -56,20 +56,20 @@ inline Grid grid_of(const BatchNormShape& shape, const Tiling& tiling, Stream st
             .stream = stream};
 }
 
-/// The workspace: partial sums (spans, chunks, 2, C), then pivots (spans, C) or coefficients
-/// (3, spans, C).
+/// The layout of the workspace: partial sums (spans, chunks, 2, C), then pivots (spans, C) or
+/// coefficients (3, spans, C).
 inline std::int64_t partial_floats(const BatchNormShape& shape) {
     return shape.spans * tiling_of(shape).chunks * 2 * shape.channels;
 }
 
-/// Enqueue the partial sums of every channel and span: of the differences of x from the span's
-/// first pixel, which is left as the pivot, and their squares; of the gradient g behind ReLU and of
-/// g (x - mean).
+/// Enqueue the partial sums of every channel and span: those of the differences of x from the first
+/// pixel of the span, which is kept as the pivot, and of their squares; and those of the gradient g
+/// of the input of the ReLU and of g (x - mean).
 void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
                    Stream stream);
 
-/// kWidth neighbours as they lie in memory: under way they take half the registers of fp32.
+/// kWidth neighbouring elements in their memory format, which needs half the registers of fp32.
 template <typename T, int kWidth>
 struct Raw {
     uint4 part[kWidth / kLanes<T>];
@@ -93,18 +93,18 @@ struct Raw<T, 1> {
     __device__ Pack<1> numbers() const { return {{to_float(element)}}; }
 };
 
-/// Pixels under way at a time: as many as registers allow beside the numbers of the channels.
+/// Pixels that a thread loads ahead: as many as registers allow.
 template <typename T>
 inline constexpr int kInFlight = sizeof(T) == 4 ? 1 : 2;
 
-/// Where a thread works.
+/// The place of a thread.
 template <int kWidth>
 struct Place {
     int tile, chunk, column, row;
     int channel;         // the first of kWidth
-    std::int64_t pixel;  // the first of a span's
+    std::int64_t pixel;  // the first in the span
     std::int64_t step;   // to the next
-    bool works;          // else there are no such channels, and the thread only keeps step
+    bool works;          // else the channels do not exist, and the thread only joins barriers
 
     __device__ explicit Place(const Tiling& tiling)
         : tile(static_cast<int>(blockIdx.x) % tiling.tiles),
@@ -116,7 +116,7 @@ struct Place {
           step(static_cast<std::int64_t>(tiling.chunks) * tiling.rows),
           works(row < tiling.rows && channel < tiling.channels) {}
 
-    /// Calls use(pixel, load(pixel)) for all pixels of the thread, with some loads under way.
+    /// Calls use(pixel, load(pixel)) for all pixels of the thread, with several loads in flight.
     template <int kAtOnce, typename Load, typename Use>
     __device__ void walk(std::int64_t pixels, const Load& load, const Use& use) const {
         if (!works) return;
@@ -132,8 +132,8 @@ struct Place {
     }
 };
 
-/// Adds up two numbers for every channel over the rows of a block and writes them as this block's
-/// part of the workspace. All threads call it.
+/// Sums two numbers for every channel over the rows of a block and writes them as the part of this
+/// block in the workspace. All threads must call it.
 template <int kWidth>
 __device__ void write_partial(const Tiling& tiling, const Place<kWidth>& place,
                               const float (&first)[kWidth], const float (&second)[kWidth],
@@ -158,8 +158,8 @@ __device__ void write_partial(const Tiling& tiling, const Place<kWidth>& place,
     }
 }
 
-/// A block combines the parts of kFinalChannels channels.
-inline constexpr int kFinalChannels = 8;  // 32 bytes of fp32: the least that memory is read in
+/// Each block combines the parts of kFinalChannels channels.
+inline constexpr int kFinalChannels = 8;  // 32 bytes of fp32, the smallest memory transaction
 inline constexpr unsigned kFinalThreads = 512;
 inline constexpr int kFinalWarps = kFinalThreads / kWarp;
 
@@ -173,8 +173,8 @@ struct Sums {
     double first = 0, second = 0;
 };
 
-/// Both sums of a span for channel `threadIdx.x % kFinalChannels` of the block, valid at the first
-/// kFinalChannels threads. All threads call it; `channel` may lie past the end.
+/// Both sums of a span for channel `threadIdx.x % kFinalChannels` of the block, valid in the first
+/// kFinalChannels threads. All threads must call it; `channel` may be beyond the end.
 __device__ inline Sums combine_partials(const Tiling& tiling, int span, int channel,
                                         const float* workspace) {
     __shared__ Sums of_warp[kFinalWarps][kFinalChannels];
@@ -195,7 +195,7 @@ __device__ inline Sums combine_partials(const Tiling& tiling, int span, int chan
         sums.second += __shfl_xor_sync(kAllLanes, sums.second, distance);
     }
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    __syncthreads();  // of_warp may still be read for the last span
+    __syncthreads();  // the previous span may still read of_warp
     if (lane < kFinalChannels) of_warp[warp][lane] = sums;
     __syncthreads();
     if (threadIdx.x >= kFinalChannels) return sums;

@@ -6,8 +6,8 @@
 
 namespace hpcai::kernels {
 
-/// Cuts a kernel's workspace into arrays that begin at multiples of 256 bytes. Without memory it
-/// counts.
+/// Divides the workspace of a kernel into arrays that begin at multiples of 256 bytes. Without
+/// memory it only counts bytes.
 class Carve {
 public:
     explicit Carve(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}

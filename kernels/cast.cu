@@ -7,7 +7,7 @@ namespace {
 
 template <typename From, typename To>
 __global__ void cast_kernel(const From* from, To* to, std::int64_t count) {
-    constexpr int N = kLanes<__half>;  // fills whole 16-byte accesses of every type
+    constexpr int N = kLanes<__half>;  // whole 16-byte accesses for every type
     constexpr int kInFlight = 2;
     const std::int64_t packs = count / N, stride = item_stride();
     for (std::int64_t first = first_item(); first < packs; first += kInFlight * stride) {
@@ -31,7 +31,7 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
     launch(cast_kernel<From, To>, grid_over(count / kLanes<__half>, stream), from, to, count);
 }
 
-// Filters of a first layer and small images only: one element a thread is fast enough.
+// This is only for filters of a first layer and small images: one element a thread is fast enough.
 template <typename T>
 __global__ void pad_kernel(PaddedRows shape, const float* from, T* to) {
     const std::int64_t elements = shape.rows * shape.padded_channels;

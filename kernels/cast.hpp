@@ -7,20 +7,19 @@
 
 #include "stream.hpp"
 
-/// Between fp32 masters and the working copies that the libraries compute with. Working copies
-/// are of f32, f16 or bf16, rounded to nearest even; all buffers begin at multiples of 16 bytes and
-/// do not overlap.
+/// Conversions between fp32 masters and the working copies of libraries. Working copies are f32,
+/// f16 or bf16, rounded to nearest even; all buffers are 16-byte aligned and disjoint.
 namespace hpcai::kernels {
 
 /// to[i] = from[i] for i < count.
 void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_t count,
                    Stream stream);
-/// The way back, without loss.
+/// to[i] = from[i] for i < count, which is exact.
 void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
                  Stream stream);
 
-/// Rows with zeros behind them: (rows, channels) f32 and (rows, padded_channels) of `dtype`. For
-/// images a row is a pixel, for KRSC filters a tap.
+/// Rows that are padded with zeros: (rows, channels) f32 and (rows, padded_channels) of `dtype`.
+/// For images a row is a pixel, for KRSC filters a tap.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;
@@ -29,7 +28,7 @@ struct PaddedRows {
 };
 /// Overwrites the whole of `to` (rows, padded_channels).
 void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
-/// The way back: `to` (rows, channels).
+/// Copies the rows without padding to `to` (rows, channels).
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
 
 }  // namespace hpcai::kernels

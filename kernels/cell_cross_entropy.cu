@@ -20,7 +20,7 @@ __device__ double weight_of(const CellGrid& grid, int label) {
     return label == 0 ? grid.background_weight : 1;
 }
 
-/// An image a block, a cell a thread at a time.
+/// One block for each image; each thread takes one cell at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     cell_kernel(const CellGrid grid, const CellCrossEntropyArguments of) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x == 0) of.losses[image] = static_cast<float>(total / static_cast<double>(cells));
 }
 
-/// A cell a thread at a time.
+/// Each thread takes one cell at a time.
 template <typename T>
 __global__ void cell_gradient_kernel(const CellGrid grid,
                                      const CellCrossEntropyGradientArguments of) {

@@ -7,7 +7,7 @@
 
 #include "stream.hpp"
 
-/// ops::CellCrossEntropy. Sums are formed in fp64, in an order that never changes.
+/// ops::CellCrossEntropy. Sums are fp64 in a fixed order.
 namespace hpcai::kernels {
 
 struct CellGrid {
@@ -16,8 +16,8 @@ struct CellGrid {
     std::int64_t width = 0;                    // W, cells
     std::int64_t stride = 0;                   // pixels a side of a cell
     int classes = 0;                           // K
-    int padded_classes = 0;                    // numbers from one cell's logits to the next one's
-    int boxes = 0;                             // G, of an image
+    int padded_classes = 0;                    // distance between the logits of cells
+    int boxes = 0;                             // G, per image
     tensor::DType dtype = tensor::DType::f32;  // of logits and their gradients
     double background_weight = 1;
 };

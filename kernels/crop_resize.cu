@@ -5,20 +5,20 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr int kTileWidth = 32, kTileHeight = 8;  // pixels of a block, a thread each
+constexpr int kTileWidth = 32, kTileHeight = 8;  // pixels of a block, one for each thread
 constexpr int kTaps = 2 * ops::kLargestReduction + 1;
 constexpr int kWeightBits = 22;
 constexpr int kHalf = 1 << (kWeightBits - 1);
 
-/// What a place on one axis of the resized crop is made of.
+/// The source pixels and weights of a place on one axis of the resized crop.
 struct Place {
     int first, count;
     int weight[kTaps];
 };
-static_assert(sizeof(Place) / sizeof(int) % 2 == 1);  // or a warp's places share banks
+static_assert(sizeof(Place) / sizeof(int) % 2 == 1);  // otherwise the places of a warp share banks
 
-/// The compiler cannot fuse these products with the sums that follow, nor may it: the CPU's
-/// decoders round both.
+/// The compiler must not fuse these products with the sums that follow: the decoders of the CPU
+/// round both.
 __device__ inline double product(double a, double b) {
     return fma(a, b, 0.0);
 }
@@ -45,13 +45,13 @@ __device__ void weigh(int size, int side, int index, Place& place) {
     place.count = last - first;
 }
 
-/// Of bytes by weights that are not below 0 and add up to one within kTaps / 2 of their last bit,
-/// so that a byte comes out.
+/// Rounds a sum of bytes times weights. The weights are not negative and add up to one within kTaps
+/// / 2 of their last bit, so the result is a byte.
 __device__ inline int rounded(int sum) {
     return sum >> kWeightBits;
 }
 
-/// A tile of a row a block; blocks_y are rows.
+/// One block for each tile of a row of the batch; blockIdx.y is the row.
 __global__ void crop_resize_kernel(ViewBatch of, int tiles_across) {
     __shared__ Place across[kTileWidth], down[kTileHeight];
     const PictureView view = of.views[blockIdx.y];

@@ -8,8 +8,8 @@
 namespace hpcai::kernels {
 namespace {
 
-/// What kernels share of a call. A list is of an image's class but background; a region is known
-/// to its image by class x regions + its row, which puts equal scores in order.
+/// The data of one call. There is a list for each class of an image except background. The number
+/// of a region in its image is class x regions + row, which orders equal scores.
 struct Plan {
     DetectionsShape shape;
     DetectionsArguments of;
@@ -20,7 +20,7 @@ struct Plan {
     unsigned long long* overlaps;
 };
 
-/// The softmax of a region's logits a thread.
+/// Each thread computes the softmax of the logits of one region.
 __global__ void scores_kernel(const Plan plan) {
     const int classes = plan.shape.classes;
     const std::int64_t rows = std::int64_t{plan.shape.images} * plan.shape.regions;
@@ -44,7 +44,8 @@ __device__ ops::Box moved_proposal(const Plan& plan, std::int64_t row, int label
                        ops::box_of(plan.of.proposals + row * 5), plan.shape.coder);
 }
 
-/// Blocks_x are classes but background, blocks_y images: the list of a class's boxes.
+/// Makes the list of boxes of a class; blockIdx.x is the class without background, blockIdx.y the
+/// image.
 __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Plan plan) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, classes = plan.shape.classes;
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     }
 }
 
-/// An image a block: the best of its lists.
+/// One block for each image selects the best of its lists.
 __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan plan) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, candidates = (plan.shape.classes - 1) * regions;

@@ -13,7 +13,7 @@ namespace hpcai::kernels {
 struct DetectionsShape {
     int images = 0;   // N
     int regions = 0;  // R, up to 4096
-    int classes = 0;  // K, background among them; N (K - 1) up to 65535
+    int classes = 0;  // K, including background; N (K - 1) up to 65535
     int limit = 0;    // up to 4096
     float score_threshold = 0;
     float nms_iou = 0;  // rounded down
@@ -21,7 +21,7 @@ struct DetectionsShape {
     ops::BoxCoder coder;
 };
 
-/// What detections() needs of scratch.
+/// Bytes of the workspace of detections().
 std::size_t detections_workspace_bytes(const DetectionsShape& shape);
 
 struct DetectionsArguments {
@@ -31,8 +31,8 @@ struct DetectionsArguments {
     float* detections = nullptr;       // (N, limit, 6)
     void* workspace = nullptr;         // at a multiple of 256 bytes
 };
-/// Writes the detections of all images, as ops::Detections says. Throws Error(internal) for sizes
-/// beyond the above.
+/// Writes the detections of all images; see ops::Detections. Throws Error(internal) for sizes
+/// beyond these limits.
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -15,7 +15,7 @@
 namespace hpcai::kernels {
 
 /// Calls `body` with the C++ type of a dtype that kernels compute in. Throws Error(internal) for
-/// any other.
+/// other types.
 template <typename Body>
 void with_type(tensor::DType dtype, const Body& body) {
     switch (dtype) {
@@ -34,10 +34,10 @@ inline std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
     return (dividend + divisor - 1) / divisor;
 }
 
-/// A grid whose threads walk over `items` from first_item() by item_stride().
+/// A grid whose threads iterate over `items` by first_item() and item_stride().
 inline Grid grid_over(std::int64_t items, Stream stream) {
     constexpr std::int64_t kThreads = 256;
-    constexpr std::int64_t kMaxBlocks = 132 * 8;  // what an H100's or H200's processors hold
+    constexpr std::int64_t kMaxBlocks = 132 * 8;  // resident on an H100 or H200
     const std::int64_t blocks = std::clamp<std::int64_t>(divide_up(items, kThreads), 1, kMaxBlocks);
     return {.blocks_x = static_cast<unsigned>(blocks), .threads = kThreads, .stream = stream};
 }
@@ -48,13 +48,13 @@ __device__ inline std::int64_t item_stride() {
     return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// N neighbours as fp32.
+/// N neighbouring elements as fp32.
 template <int N>
 struct Pack {
     float lane[N];
 };
 
-/// By 16-byte accesses where N elements fill them; `from` is aligned to 16 bytes then.
+/// Uses 16-byte accesses if N elements fill them; then `from` must be 16-byte aligned.
 template <int N, typename T>
 __device__ Pack<N> load(const T* from) {
     Pack<N> pack;
@@ -69,7 +69,7 @@ __device__ Pack<N> load(const T* from) {
     return pack;
 }
 
-/// The way back.
+/// Stores N elements likewise.
 template <int N, typename T>
 __device__ void store(T* to, const Pack<N>& pack) {
     if constexpr (N % kLanes<T> == 0) {

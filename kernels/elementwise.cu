@@ -5,7 +5,7 @@
 namespace hpcai::kernels {
 namespace {
 
-// What one element becomes.
+// The functions of one element.
 struct Copy {
     __host__ __device__ float operator()(const float (&in)[1]) const { return in[0]; }
 };
@@ -13,7 +13,7 @@ struct Addition {
     __host__ __device__ float operator()(const float (&in)[2]) const { return in[0] + in[1]; }
 };
 struct Relu {
-    // Written so that a NaN passes.
+    // Written this way, the comparison keeps NaN.
     __host__ __device__ float operator()(const float (&in)[1]) const {
         return in[0] <= 0 ? 0 : in[0];
     }

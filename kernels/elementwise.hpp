@@ -7,9 +7,8 @@
 
 #include "stream.hpp"
 
-/// Addition, ReLU and filling. Buffers hold `count` elements of `dtype`, which is f32, f16 or bf16,
-/// and begin at multiples of 16 bytes. Sums are formed in fp32 and rounded once. A result may
-/// take the place of an operand.
+/// Addition, ReLU and filling. Buffers have `count` elements of `dtype` (f32, f16 or bf16) and are
+/// 16-byte aligned. Sums are fp32 and rounded once. A result may overwrite an operand.
 namespace hpcai::kernels {
 
 struct AddArguments {
@@ -22,11 +21,11 @@ struct AddArguments {
 /// sum = a + b.
 void add(const AddArguments& arguments, Stream stream);
 
-/// y = max(x, 0); a NaN stays one.
+/// y = max(x, 0); NaN stays NaN.
 void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Stream stream);
 
-/// y = max(x, 0) of fp32 x, rounded to `dtype`; a NaN stays one. Where `dtype` is not f32, x and y
-/// lie apart.
+/// y = max(x, 0) for fp32 x, rounded to `dtype`; NaN stays NaN. If `dtype` is not f32, x and y must
+/// not overlap.
 void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream);
 
 struct ReluGradientArguments {
@@ -40,7 +39,7 @@ struct ReluGradientArguments {
 /// dx = 0 where y <= 0, else the output's gradient.
 void relu_gradient(const ReluGradientArguments& arguments, Stream stream);
 
-/// Every element becomes `value`, rounded to `dtype`.
+/// Sets every element to `value`, rounded to `dtype`.
 void fill(tensor::DType dtype, void* to, float value, std::int64_t count, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -3,8 +3,8 @@
 
 namespace hpcai::kernels {
 
-/// Throws Error(internal) with `what` and, if there is one, `detail`. For device code: nvcc 13.0
-/// does not compile the formatting library behind base/error.hpp.
+/// Throws Error(internal) with `what` and `detail`. For device code: nvcc 13.0 does not compile the
+/// formatting library that base/error.hpp includes.
 [[noreturn]] void fail(const char* what, const char* detail = "");
 
 }  // namespace hpcai::kernels

@@ -5,14 +5,14 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// What depends on an element's channel only, for numbers of channels that fill no vector too.
+/// Helpers for operations that depend on the channel of an element, for any number of channels.
 namespace hpcai::kernels {
 
-/// Some neighbouring pixels as one, so that their channels fill vectors together. Where the pixels
-/// do not come out even they stay apart.
+/// Treats some neighbouring pixels as one, so that their channels fill vectors together. Pixels
+/// stay separate if their number is not divisible.
 struct Folded {
     BatchNormShape shape;   // one span
-    std::int64_t fold = 1;  // pixels in one
+    std::int64_t fold = 1;  // pixels combined into one
 
     Folded(tensor::DType dtype, std::int64_t pixels, std::int64_t channels) {
         const std::int64_t together =
@@ -28,7 +28,7 @@ struct GatedTensors {
     const T *y, *dy0, *dy1;
 };
 
-/// The gradient behind a ReLU, if kGated, of kWidth elements.
+/// The gradient of the input of a ReLU, if kGated, for kWidth elements.
 template <typename T, int kWidth, bool kGated, bool kTwo>
 struct GatedGradient {
     using Elements = batch_norm::Raw<T, kWidth>;

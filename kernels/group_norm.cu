@@ -10,7 +10,7 @@ using namespace batch_norm;
 constexpr unsigned kGroupThreads = 256;
 constexpr int kGroupWarps = kGroupThreads / kWarp;
 
-/// A block's group of one sample. Behind the last group may lie channels that are only stored.
+/// The group of a block, in one sample. After the last group there may be padding channels.
 struct Group {
     int first, end;          // channels
     std::int64_t of_sample;  // channel 0 in (samples, stored C)
@@ -26,7 +26,7 @@ struct Group {
     __device__ double count() const { return end - first; }
 };
 
-/// Both sums of a channel of the block's sample, at every lane of the warp.
+/// Both sums of a channel of the sample of this block, in every lane of the warp.
 __device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* workspace) {
     const std::int64_t channels = tiling.channels;
     const float* from =
@@ -40,7 +40,7 @@ __device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* 
     return {reduce_warp(sums.first, Sum{}), reduce_warp(sums.second, Sum{})};
 }
 
-/// The sum of what the warps have, each at all its lanes, at every thread.
+/// Sums a value over the warps, given in all lanes of each; returns it in every thread.
 __device__ double sum_of_warps(const Group& group, double value) {
     return reduce_block(group.lane == 0 ? value : 0.0, 0.0, Sum{});
 }
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kGroupThreads)
                           const float* workspace, const float* pivots) {
     const Group group(tiling, of.per_group, of.channels);
     const auto pixels = static_cast<double>(tiling.pixels);
-    // Means are taken from the first channel's pivot, so that their squares do not cancel.
+    // Means are relative to the pivot of the first channel, so that their squares do not cancel.
     const double pivot = pivots[group.of_sample + group.first];
     double offset = 0, squares = 0;
     for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     }
     offset = sum_of_warps(group, offset) / group.count();
     const double difference = sum_of_warps(group, squares) / group.count() - offset * offset;
-    // Not a maximum, which would make a variance of 0 out of a NaN.
+    // A maximum would turn NaN into a variance of 0.
     const double variance = difference < 0 ? 0 : difference, mean = pivot + offset;
     const double inverse = 1 / sqrt(variance + of.epsilon);
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     }
 }
 
-/// Leaves the sums of every sample and channel in `sums_to`, (2, samples, stored C).
+/// Writes the sums of every sample and channel to `sums_to`, (2, samples, stored C).
 __global__ void __launch_bounds__(kGroupThreads)
     combine_gradients_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics from,
                              const float* workspace, float* coefficients, float* sums_to) {
@@ -171,7 +171,7 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
                    .workspace = arguments.workspace},
                   stream);
     auto* workspace = static_cast<float*>(arguments.workspace);
-    float* sums = workspace + partial_floats(shape.spans);  // where the coefficients would be
+    float* sums = workspace + partial_floats(shape.spans);  // in place of the coefficients
     launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
            Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
            statistics, workspace, arguments.coefficients, sums);

@@ -6,10 +6,10 @@
 namespace hpcai::kernels {
 namespace {
 
-using Word = unsigned long long;  // what atomicAdd takes
+using Word = unsigned long long;  // the type of atomicAdd
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// What word `index`, of the bits of two values, adds to the sum.
+/// The term of word `index`, the bits of two values, in the sum.
 __host__ __device__ inline Word mixed(std::uint32_t low, std::uint32_t high, std::int64_t index) {
     Word value = low | static_cast<Word>(high) << 32;
     value += static_cast<Word>(index + 1) * 0x9e3779b97f4a7c15;
@@ -22,7 +22,7 @@ __global__ void begin_kernel(Word* sum, std::int64_t count) {
     *sum = static_cast<Word>(count);
 }
 
-/// Adds up whole numbers, so the order of the blocks does not matter.
+/// Integer sums do not depend on the order of the blocks.
 __global__ void hash_kernel(const std::uint32_t* bits, std::int64_t count, bool aligned,
                             Word* sum) {
     Word total = 0;

@@ -5,12 +5,12 @@
 namespace hpcai::kernels {
 namespace {
 
-// The sum with 0 keeps the compiler from fusing product and addition: the CPU engine rounds twice.
+// Adding 0 prevents the compiler from fusing product and addition: the CPU engine rounds twice.
 __host__ __device__ inline float normalized(std::uint8_t pixel, float scale, float shift) {
     return fmaf(scale, static_cast<float>(pixel), 0.0f) + shift;
 }
 
-/// One element of the result. `Padded` is the number of padded channels, 0 if known at run time.
+/// Computes one element. `Padded` is the number of padded channels, 0 if known at run time only.
 template <int Padded>
 __device__ float element(const NormalizeArguments& of, std::int64_t pixel, int channel) {
     if (channel >= of.channels) return 0;

@@ -14,7 +14,7 @@ struct NormalizeArguments {
 
     const std::uint8_t* pixels = nullptr;  // (count, channels), at any address
     tensor::DType dtype = tensor::DType::f32;
-    void* normalized = nullptr;      // (count, padded_channels), at a multiple of 16 bytes
+    void* normalized = nullptr;      // (count, padded_channels), 16-byte aligned
     std::int64_t count = 0;          // pixels
     int channels = 0;                // at most kMaxChannels
     int padded_channels = 0;         // at least `channels`; 4 is fastest
@@ -22,8 +22,8 @@ struct NormalizeArguments {
     float shift[kMaxChannels] = {};  // -mean / deviation, rounded from fp64
 };
 
-/// normalized = scale pixel + shift in the first channels, product and sum both rounded to fp32,
-/// and 0 in the rest. Throws Error(internal) for a number of channels that does not fit.
+/// normalized = scale pixel + shift in the first channels, with product and sum rounded to fp32,
+/// and 0 in the rest. Throws Error(internal) for an unsupported number of channels.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
 struct StoreNumbersArguments {
@@ -35,8 +35,8 @@ struct StoreNumbersArguments {
     int channels = 0;
     int padded_channels = 0;  // at least `channels`; fastest if equal
 };
-/// The same numbers, rounded to `dtype`, and 0 in the other channels. Both begin at multiples of 16
-/// bytes. Throws Error(internal) for a number of channels that does not fit.
+/// Copies the numbers, rounded to `dtype`, and writes 0 to the padding channels. Both buffers are
+/// 16-byte aligned. Throws Error(internal) for an unsupported number of channels.
 void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

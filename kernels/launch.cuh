@@ -9,7 +9,7 @@
 
 namespace hpcai::kernels {
 
-/// Where a kernel runs: `blocks_x` x `blocks_y` blocks of `threads`, after what `stream` holds.
+/// The launch configuration: `blocks_x` x `blocks_y` blocks of `threads`, on `stream`.
 struct Grid {
     unsigned blocks_x = 1;
     unsigned blocks_y = 1;
@@ -17,8 +17,7 @@ struct Grid {
     cudaStream_t stream = nullptr;
 };
 
-/// Throws Error(internal) with the name of the kernel just launched where that was refused, or
-/// earlier work has failed.
+/// Throws Error(internal) with the name of the kernel if its launch or earlier work failed.
 inline void check_launch(const void* kernel) {
     const cudaError_t status = cudaGetLastError();
     if (status == cudaSuccess) return;
@@ -29,7 +28,7 @@ inline void check_launch(const void* kernel) {
     fail(what.c_str(), cudaGetErrorString(status));
 }
 
-/// Enqueues a kernel. Throws as check_launch() does.
+/// Enqueues a kernel. Throws like check_launch().
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
     kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, 0, grid.stream>>>(

@@ -28,10 +28,10 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
     for (std::int64_t at = quads * 4 + first_item(); at < count; at += stride) {
         good = good && finite(bits[at]);
     }
-    if (!good) numbers->finite = 0;  // whoever writes writes the same
+    if (!good) numbers->finite = 0;  // all writers write the same value
 }
 
-/// The numbers of the next step.
+/// Computes the scalars of the next step.
 __host__ __device__ inline ops::StepScalars next(const ops::LossScalePolicy& policy,
                                                  ops::StepScalars numbers) {
     if (numbers.finite != 0) {

@@ -9,14 +9,12 @@
 
 namespace hpcai::kernels {
 
-/// Clears numbers->finite where any of gradients (count), at a multiple of 16 bytes, is infinite or
-/// NaN. With gradients that are sums over ranks, every rank comes to the same answer.
+/// Clears numbers->finite if any of gradients (count), which are 16-byte aligned, is infinite or
+/// NaN. If the gradients are sums over ranks, all ranks get the same result.
 void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
                   Stream stream);
 
-/// Ends a step. After finite gradients one more step is taken and good, and after enough of them
-/// the scale doubles unless it would pass `largest`; otherwise the step counts as skipped and the
-/// scale halves, not below `smallest`. gradient_factor = loss_weight / loss_scale, finite = 1.
+/// Ends a step; see Device::finish_step.
 void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
                        Stream stream);
 

@@ -7,7 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// Adam's and LAMB's numbers of one step. No defaults: they lie in shared memory.
+/// The constants of one step of Adam or LAMB. No default values, because they are in shared memory.
 struct Moments {
     float gradient_factor;
     float beta1, rest1;  // rest1 = 1 - beta1
@@ -16,7 +16,7 @@ struct Moments {
     float root_share;  // 1 / sqrt(1 - beta2^t)
     float epsilon;
 
-    /// fp32 could not hold 1 - beta^t of the first steps well.
+    /// fp32 is too inexact for 1 - beta^t of the first steps.
     template <typename Rule>
     __device__ void set(const Rule& rule, const ops::StepScalars& numbers) {
         const double step = static_cast<double>(numbers.taken_steps) + 1;

@@ -5,9 +5,9 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr int kUnit = 8;  // elements a thread takes at once; a range begins with a new unit
+constexpr int kUnit = 8;  // elements of a thread at once; ranges begin at units
 
-/// What a step depends on beside the numbers of the step, range by range.
+/// The settings of a step besides its scalars, range by range.
 struct OfRange {
     float weight_decay;
     float trust_ratio;
@@ -15,7 +15,7 @@ struct OfRange {
     void* working_copy;
 };
 
-// The rules: `Numbers` are those of one step, read once by each block.
+// The rules. `Numbers` are the constants of one step, which each block computes once.
 
 struct MomentumRule {
     static constexpr int kStates = 1;
@@ -105,10 +105,10 @@ struct AdaGradRule {
     }
 };
 
-/// Where the range lies that holds element `at`, else one that begins behind it or has ended
-/// before.
+/// Binary search for the range with element `at`; if there is none, the result does not contain it.
 __device__ inline std::int64_t range_at(const UpdateArguments& of, std::int64_t at) {
-    std::int64_t low = 0, high = of.range_count;  // the last that begins at or before `at`
+    std::int64_t low = 0,
+                 high = of.range_count;  // finds the last range that begins at or before `at`
     while (high - low > 1) {
         const std::int64_t middle = (low + high) / 2;
         (of.ranges[middle].begin <= at ? low : high) = middle;

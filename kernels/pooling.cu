@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kRowThreads = 128;
 
-/// N winners in one access.
+/// N winners, read or written in one access.
 template <int N>
 struct Winners;
 template <>
@@ -36,7 +36,7 @@ __device__ inline int within(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/// The maximum so far of N channels in one window, and the place of each.
+/// The current maximum of N channels in one window, and its positions.
 template <int N>
 struct Best {
     Pack<N> maximum;
@@ -49,7 +49,7 @@ struct Best {
         }
     }
 
-    /// Takes over a value that is greater or no number.
+    /// Takes a value that is greater or NaN.
     __device__ void compete(const Pack<N>& value, int at) {
         for (int lane = 0; lane < N; ++lane) {
             const bool wins =
@@ -60,13 +60,13 @@ struct Best {
     }
 };
 
-/// The window whose first pixel is (top, left), which may lie outside. `image` is at the first
-/// channel. Loads a row of the window before it looks at any of it.
+/// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
+/// image. `image` points to the first channel. Loads a whole row of the window before comparing.
 template <int N, int Kernel, typename T>
 __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left) {
     constexpr int kAtOnce = Kernel > 0 ? Kernel : 1;
     const int kernel = Kernel > 0 ? Kernel : shape.kernel;
-    // At first the window's first real pixel is the best.
+    // Initially the first pixel of the window inside the image is the maximum.
     Best<N> best(within(-top, 0, kernel) * kernel + within(-left, 0, kernel));
     for (int r = 0; r < kernel; ++r) {
         const int h = top + r;
@@ -88,7 +88,7 @@ __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, 
     return best;
 }
 
-/// One row of y a block.
+/// One block for each row of y.
 template <int N, int Kernel, typename T>
 __global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t* winner) {
     const int p = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
@@ -113,7 +113,7 @@ __global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t*
     }
 }
 
-/// The first and the last window that reach over pixel `at` of a side, and how many there are.
+/// The first and the last window that cover pixel `at` of an axis, and their number.
 struct Span {
     int first, last;
 };
@@ -122,7 +122,7 @@ __device__ inline Span windows_over(int at, int kernel, int stride, int padding,
     return {past < 0 ? 0 : past / stride, within((at + padding) / stride, 0, outputs - 1)};
 }
 
-/// y's gradient at one place.
+/// The gradient of y at one position.
 template <int N, bool Two, typename T>
 __device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t at) {
     Pack<N> sum = load<N>(static_cast<const T*>(of.dy0) + at);
@@ -133,7 +133,7 @@ __device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t 
     return sum;
 }
 
-/// Adds a window's gradient where the pixel at `place` in it won.
+/// Adds the gradient of a window whose maximum is the pixel at `place` in it.
 template <int N>
 __device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int place,
                        Pack<N>& sum) {
@@ -142,8 +142,8 @@ __device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int p
     }
 }
 
-/// One row of dx a block; every pixel gathers from the windows over it, so nothing is summed in an
-/// order that changes.
+/// One block for each row of dx. Every pixel gathers from the windows that cover it, so the order
+/// of summation is fixed.
 template <int N, bool Two, typename T>
 __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments of) {
     const int kernel = shape.kernel, stride = shape.stride;
@@ -171,9 +171,8 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
     }
 }
 
-/// For windows of 3 x 3, stride 2, padding 1: a thread has the pixels (2i, 2j) to (2i+1, 2j+1),
-/// over which lie the windows (i, j) to (i+1, j+1), so that each of these is read once for four
-/// pixels.
+/// For windows of 3 x 3, stride 2, padding 1: a thread computes pixels (2i, 2j) to (2i+1, 2j+1),
+/// which windows (i, j) to (i+1, j+1) cover, so that each window is read once for four pixels.
 template <int N, bool Two, typename T>
 __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments of) {
     const int i = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
@@ -194,7 +193,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                     channel;
                 winners[dp][dq] = load_winners<N>(of.winner + at);
                 gradient[dp][dq] = gradient_at<N, Two, T>(of, at);
-                // Beyond the border there is no window, and place 255 is no pixel's.
+                // There is no window beyond the border, and 255 is not a valid position.
                 if (p != i + dp || q != j + dq)
                     winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
             }
@@ -224,7 +223,7 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
     }
 }
 
-/// One vector of channels of one image a thread.
+/// Each thread takes one vector of channels of one image.
 template <int N, typename T>
 __global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float share) {
     const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
@@ -256,7 +255,7 @@ __global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const
     }
 }
 
-/// Calls `body` with the element type and the number of channels that a thread takes at once.
+/// Calls `body` with the element type and the number of channels of a thread.
 template <typename Body>
 void with_vectors(tensor::DType dtype, int channels, const Body& body) {
     with_type(dtype, [&]<typename T>() {

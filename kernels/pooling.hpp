@@ -7,11 +7,11 @@
 
 #include "stream.hpp"
 
-/// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers begin at multiples of 16 bytes; a number
-/// of channels that fills 16-byte vectors is fastest. Results have the same bits every time.
+/// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers are 16-byte aligned; numbers of channels
+/// that fill 16-byte vectors are fastest. Results are bitwise repeatable.
 namespace hpcai::kernels {
 
-/// Windows of kernel x kernel pixels, `padding` pixels beyond each border; y is (N, P, Q, C).
+/// Windows of kernel x kernel pixels, with `padding` pixels beyond each border; y is (N, P, Q, C).
 struct PoolShape {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t images = 0;  // N
@@ -25,8 +25,8 @@ struct PoolShape {
     int padding = 0;  // less than `kernel`
 };
 
-/// y = maximum of each window and winner (N, P, Q, C) its place there, row * kernel + column: the
-/// first of equal ones, or the last NaN if there is one, as PyTorch has it. `winner` may be null.
+/// y = the maximum of each window; winner (N, P, Q, C) = its position row * kernel + column: the
+/// first of equal values, or the last NaN if there is one, as in PyTorch. `winner` may be null.
 /// Throws Error(internal) for windows or sizes beyond the limits.
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
 
@@ -36,7 +36,7 @@ struct MaxPoolGradientArguments {
     const void* dy1 = nullptr;             // null: none
     void* dx = nullptr;
 };
-/// dx = sum of y's gradient over the windows that the pixel won, formed in fp32.
+/// dx = the sum, in fp32, of the gradient of y over the windows whose maximum is the pixel.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 

@@ -8,13 +8,13 @@
 namespace hpcai::kernels {
 namespace {
 
-/// What kernels share of a call. A level's anchors are looked through in chunks, each a block's.
+/// The data of one call. Each block processes a chunk of the anchors of a level.
 struct Plan {
     AnchorGrid grid;
     AnchorNumbers numbers;
     ops::Bounds bounds;
     int per_level, limit;
-    int length;  // of a list of boxes: the most that a level can have
+    int length;  // of a list of boxes: the maximum of all levels
     int first_chunk[AnchorGrid::kMaxLevels + 1];
     std::uint64_t* best_of_chunk;  // (N, chunks, length)
     std::uint64_t* keys;           // (N, levels, length)
@@ -36,7 +36,7 @@ __device__ ops::Box moved_anchor(const Plan& plan, int image, int level, int num
         grid.box(level, number), ops::BoxCoder{});
 }
 
-/// Blocks_x are chunks, blocks_y images.
+/// blockIdx.x is the chunk, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     best_of_chunk_kernel(const __grid_constant__ Plan plan) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-/// Blocks_x are levels, blocks_y images: the list of a level's boxes.
+/// Makes the list of boxes of a level; blockIdx.x is the level, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     level_boxes_kernel(const __grid_constant__ Plan plan) {
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-/// An image a block: the best of its lists.
+/// One block for each image selects the best of its lists.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {

@@ -18,7 +18,7 @@ struct ProposalsShape {
     ops::Bounds bounds;
 };
 
-/// What proposals() needs of scratch.
+/// Bytes of the workspace of proposals().
 std::size_t proposals_workspace_bytes(const ProposalsShape& shape);
 
 struct ProposalsArguments {
@@ -26,8 +26,8 @@ struct ProposalsArguments {
     float* proposals = nullptr;  // (N, limit, 5)
     void* workspace = nullptr;   // at a multiple of 256 bytes
 };
-/// Writes the proposals of all images, as ops::Proposals says. Throws Error(internal) for sizes
-/// beyond the above.
+/// Writes the proposals of all images; see ops::Proposals. Throws Error(internal) for sizes beyond
+/// these limits.
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -21,7 +21,7 @@ struct Maximum {
     }
 };
 
-/// The combination over a whole warp, at every lane, in an order that never changes.
+/// Combines values over a whole warp in a fixed order; every lane gets the result.
 template <typename T, typename Combine>
 __device__ T reduce_warp(T value, const Combine& combine) {
     for (int distance = 16; distance > 0; distance /= 2) {
@@ -30,14 +30,14 @@ __device__ T reduce_warp(T value, const Combine& combine) {
     return value;
 }
 
-/// The combination over a block of whole warps, at every thread, in an order that never changes.
-/// `neutral` changes nothing when combined. All threads call it; it begins and ends in step.
+/// Combines values over a block of whole warps in a fixed order; every thread gets the result.
+/// `neutral` is the neutral element. All threads must call it; it begins and ends with a barrier.
 template <typename T, typename Combine>
 __device__ T reduce_block(T value, T neutral, const Combine& combine) {
     __shared__ T of_warp[kWarp];
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     value = reduce_warp(value, combine);
-    __syncthreads();  // of_warp may still be read by the last call
+    __syncthreads();  // the previous call may still read of_warp
     if (lane == 0) of_warp[warp] = value;
     __syncthreads();
     value = lane < blockDim.x / kWarp ? of_warp[lane] : neutral;

@@ -9,7 +9,7 @@ namespace {
 constexpr int kLevels = RoiAlignShape::kLevels, kMaxBins = RoiAlignShape::kMaxBins;
 constexpr int kThreads = 256;
 
-/// A region a block; V neighbouring channels of a bin a thread.
+/// One block for each region; each thread takes V neighbouring channels of a bin.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     roi_align_kernel(const __grid_constant__ RoiAlignShape shape,
@@ -60,13 +60,13 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-constexpr int kTile = 8;   // pixels a side
+constexpr int kTile = 8;   // pixels on a side
 constexpr int kStrip = 4;  // pixels of a row that a warp sums
 constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
-constexpr int kBatch = 16;  // regions weighed together
+constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// What a tile's lines have of the bins of a batch of regions.
+/// The weights of the lines of a tile in the bins of a batch of regions.
 struct Weights {
     float of_row[kBatch][kTile][kMaxBins];
     float of_column[kBatch][kTile][kMaxBins];
@@ -78,7 +78,7 @@ struct TilePlace {
     int level, y, x;
 };
 
-/// The coarsest level's tiles first: they have the most regions each.
+/// The tiles of the coarsest level come first, because they have the most regions.
 __device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
     for (int level = kLevels - 1; level > 0; --level) {
         const int across = (shape.width[level] + kTile - 1) / kTile;
@@ -90,19 +90,19 @@ __device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
     return {0, tile / across * kTile, tile % across * kTile};
 }
 
-/// Whether samples may reach lines [first, first + kTile): they reach lines up to 1 away.
+/// Whether samples may affect lines [first, first + kTile): they affect lines up to 1 away.
 __device__ inline bool reaches(float begin, float bin, int pooled, int first) {
     const float end = begin + static_cast<float>(pooled) * bin;
     return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));
 }
 
-/// Where a region's samples lie along one axis of a level.
+/// The samples of a region along one axis of a level.
 struct Axis {
     float begin, bin_size;
     int extent;
 };
 
-/// The weight of a pixel's line in a bin along one axis.
+/// The weight of the line of a pixel in a bin along one axis.
 __device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bin, int line) {
     const int ratio = shape.sampling_ratio;
     float weight = 0;
@@ -114,13 +114,13 @@ __device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bi
     return weight / static_cast<float>(ratio);
 }
 
-/// Regions that are weighed together.
+/// A batch of regions whose weights are computed together.
 struct Batch {
     const int* regions;
     int count;
 };
 
-/// All threads of a block; ends in step.
+/// All threads of a block must call it; it ends with a barrier.
 __device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const Batch& batch,
                       const TilePlace& tile, Weights& weights) {
     const int thread = static_cast<int>(threadIdx.x), pooled = shape.pooled;
@@ -155,8 +155,8 @@ __device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const 
     __syncthreads();
 }
 
-/// Those of kGradientThreads regions from `first` on that reach the tile, in their order. Gives how
-/// many they are. All threads of a block; begins and ends in step.
+/// Finds the regions that affect the tile among kGradientThreads regions from `first` on, in order.
+/// Returns their number. All threads of a block must call it; it begins and ends with a barrier.
 __device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, int first,
                             const TilePlace& tile, int* found) {
     __shared__ int of_warp[kGradientThreads / kWarp];
@@ -183,8 +183,8 @@ __device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, 
     return all;
 }
 
-/// A tile of a level of an image a block, and kWarp V channels of it: blocks_x are the tiles of all
-/// levels, blocks_y images and parts of the channels. A warp sums kStrip pixels.
+/// One block for each tile of a level of an image and kWarp V of its channels: blockIdx.x is the
+/// tile over all levels, blockIdx.y the image and part of the channels. A warp sums kStrip pixels.
 template <typename T, int V>
 __global__ void __launch_bounds__(kGradientThreads, 1)
     roi_align_gradient_kernel(const __grid_constant__ RoiAlignShape shape,
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     }
 }
 
-/// Calls `body` with the type and with how many channels a thread takes at once.
+/// Calls `body` with the type and the number of channels of a thread.
 template <typename Body>
 void with_vectors(const RoiAlignShape& shape, const Body& body) {
     if (shape.images < 1 || shape.images > 1023 || shape.regions < 1 ||

@@ -8,32 +8,32 @@
 
 #include "stream.hpp"
 
-/// ops::RoiAlign on levels that lie channels last. Samples and sums are fp32.
+/// ops::RoiAlign on channels-last levels. Samples and sums are fp32.
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // a side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // on a side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
-    int regions = 0;          // R, of an image
-    int region_columns = 0;   // numbers of a region, 5 or more
+    int regions = 0;          // R, per image
+    int region_columns = 0;   // columns of a region, 5 or more
     int channels = 0;         // C
-    int stored_channels = 0;  // numbers of a pixel
+    int stored_channels = 0;  // of a pixel in memory
     int pooled = 0;
     int sampling_ratio = 0;
     int height[kLevels] = {};
     int width[kLevels] = {};
 };
 
-/// Where a region's bins lie on its level, in pixels of that.
+/// The bins of a region on its level, in pixels of that level.
 struct RoiPlace {
     int level;  // 0 is the finest; -1: unused
     float y, x;
     float bin_height, bin_width;
 };
 
-/// What a sample along one axis is made of.
+/// The two pixels and weights of a sample along one axis.
 struct AxisSample {
     int low, high;
     float low_weight, high_weight;
@@ -50,7 +50,8 @@ HPCAI_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignShape& shape, const fl
             (width < 1.0f ? 1.0f : width) / bins};
 }
 
-/// Sample `index` of those that begin at `begin`, `ratio` to a bin of size `bin`.
+/// Sample `index` of an axis that begins at `begin`, with `ratio` samples in each bin of size
+/// `bin`.
 HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int index, int ratio,
                                                 int extent) {
     const float bins = ops::rounded_product(static_cast<float>(index / ratio), bin);
@@ -58,7 +59,7 @@ HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int inde
     const float at =
         ops::rounded_sum(ops::rounded_sum(begin, bins),
                          ops::rounded_product(within, bin) / static_cast<float>(ratio));
-    // Further outside there is nothing; a NaN is nowhere.
+    // Samples further outside are 0; so is a NaN.
     if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
     const int last = extent - 1;
     const float inside = fmaxf(at, 0.0f);
@@ -82,7 +83,7 @@ struct RoiAlignGradientArguments {
     const void* dy = nullptr;               // (N R, pooled pooled C)
     void* dx[RoiAlignShape::kLevels] = {};  // null: not wanted
 };
-/// Overwrites the gradients of the levels. The sum of a pixel is in the order of the regions.
+/// Overwrites the gradients of the levels. The sums of a pixel are in the order of the regions.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 

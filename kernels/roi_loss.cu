@@ -10,13 +10,13 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / static_cast<int>(kWarp), kColumns = 9;
 
-/// The class of a region, -1 of an unused one.
+/// The class of a region; -1 if it is unused.
 __device__ inline int label_of(const RoiLossShape& shape, const float* target) {
     const bool is_used = target[4] >= 0 && target[4] < static_cast<float>(shape.classes);
     return is_used ? static_cast<int>(target[4]) : -1;
 }
 
-/// The number of an image's regions, 1 where there are none.
+/// The number of regions of an image, at least 1.
 __device__ double count_of(const RoiLossShape& shape, const float* targets) {
     double count = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
@@ -26,7 +26,7 @@ __device__ double count_of(const RoiLossShape& shape, const float* targets) {
     return count < 1 ? 1 : count;
 }
 
-/// The logarithm of the sum of the exponentials of a row, at every lane of a warp.
+/// The logarithm of the sum of the exponentials of a row, in every lane of a warp.
 __device__ double log_sum(const RoiLossShape& shape, const float* logits) {
     const int lane = static_cast<int>(threadIdx.x % kWarp);
     double highest = -INFINITY, sum = 0;
@@ -37,7 +37,7 @@ __device__ double log_sum(const RoiLossShape& shape, const float* logits) {
     return highest + log(reduce_warp(sum, Sum{}));
 }
 
-/// An image a block, a region a warp at a time.
+/// One block for each image; each warp takes one region at a time.
 __global__ void __launch_bounds__(kThreads)
     roi_loss_kernel(const RoiLossShape shape, const RoiLossArguments of) {
     const std::int64_t first = std::int64_t{blockIdx.x} * shape.samples;
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     of.losses[2 * blockIdx.x + 1] = static_cast<float>(boxes / count);
 }
 
-/// Blocks_y are images, blocks_x parts of their regions, a region a warp.
+/// blockIdx.y is the image, blockIdx.x a part of its regions; each warp takes one region.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     roi_loss_gradient_kernel(const RoiLossShape shape, const RoiLossArguments of) {

@@ -7,12 +7,12 @@
 
 #include "stream.hpp"
 
-/// ops::RoiLoss. Sums are formed in fp64, in an order that never changes.
+/// ops::RoiLoss. Sums are fp64 in a fixed order.
 namespace hpcai::kernels {
 
 struct RoiLossShape {
     int images = 0;   // N, up to 65535
-    int samples = 0;  // S, of an image
+    int samples = 0;  // S, per image
     int classes = 0;  // K
 };
 
@@ -20,9 +20,9 @@ struct RoiLossArguments {
     const float* logits = nullptr;   // (N S, K)
     const float* deltas = nullptr;   // (N S, 4 K)
     const float* targets = nullptr;  // (N, S, 9)
-    float* losses = nullptr;         // (N, 2), what roi_loss() writes
+    float* losses = nullptr;         // (N, 2), written by roi_loss()
 
-    // What roi_loss_gradient() reads and writes beside them.
+    // For roi_loss_gradient() only.
     const float* loss_scale = nullptr;  // one number in device memory
     tensor::DType dtype = tensor::DType::f32;
     void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not wanted

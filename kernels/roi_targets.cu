@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 
-/// The rows of an image.
+/// The inputs and matches of one image.
 struct Image {
     const float* proposals;
     const float* boxes;
@@ -54,7 +54,7 @@ __device__ void write(const RoiTargetsShape& shape, const Image& image, int cand
     to[8] = target.h;
 }
 
-/// An image a block.
+/// One block for each image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     roi_targets_kernel(const RoiTargetsShape shape, const RoiTargetsArguments of,
                        std::int32_t* matches) {

@@ -16,12 +16,12 @@ struct RoiTargetsShape {
     int proposals = 0;        // R
     int boxes = 0;            // G
     int samples = 0;          // S, up to 4096
-    int most_foreground = 0;  // of them
+    int most_foreground = 0;  // of the samples
     float foreground_iou = 0;
     ops::BoxCoder coder;
 };
 
-/// What roi_targets() needs of scratch.
+/// Bytes of the workspace of roi_targets().
 std::size_t roi_targets_workspace_bytes(const RoiTargetsShape& shape);
 
 struct RoiTargetsArguments {
@@ -31,8 +31,8 @@ struct RoiTargetsArguments {
     float* targets = nullptr;            // (N, S, 9)
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
-/// Writes the regions and targets of all images, as ops::RoiTargets says. Throws Error(internal)
-/// for sizes beyond the above.
+/// Writes the regions and targets of all images; see ops::RoiTargets. Throws Error(internal) for
+/// sizes beyond these limits.
 void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

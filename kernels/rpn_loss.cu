@@ -12,7 +12,7 @@ __device__ inline bool is_used(const RpnLossShape& shape, const float* row) {
     return row[0] >= 0 && row[0] < static_cast<float>(shape.grid.count);
 }
 
-/// The number of an image's sampled anchors, 1 where there are none.
+/// The number of sampled anchors of an image, at least 1.
 __device__ double count_of(const RpnLossShape& shape, const float* targets) {
     double count = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
@@ -30,7 +30,7 @@ __device__ double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbe
     return to_float(static_cast<const T*>(logits)[at]);
 }
 
-/// An image a block.
+/// One block for each image.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rpn_loss_kernel(const __grid_constant__ RpnLossShape shape,
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
     of.losses[2 * image + 1] = static_cast<float>(boxes / count);
 }
 
-/// Blocks_y are the levels' logits and then their deltas.
+/// blockIdx.y is the level of the logits, then that of the deltas.
 template <typename T>
 __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
                              const __grid_constant__ RpnLossGradientArguments of) {
@@ -79,7 +79,7 @@ __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
     }
 }
 
-/// An image a block, a sampled anchor a thread.
+/// One block for each image; each thread takes one sampled anchor.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rpn_loss_gradient_kernel(const __grid_constant__ RpnLossShape shape,

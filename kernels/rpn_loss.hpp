@@ -4,13 +4,13 @@
 #include "anchor_grid.hpp"
 #include "stream.hpp"
 
-/// ops::RpnLoss. Sums are formed in fp64, in an order that never changes.
+/// ops::RpnLoss. Sums are fp64 in a fixed order.
 namespace hpcai::kernels {
 
 struct RpnLossShape {
     AnchorGrid grid;
     int images = 0;   // N
-    int samples = 0;  // S, of an image
+    int samples = 0;  // S, per image
 };
 
 struct RpnLossArguments {
@@ -25,8 +25,8 @@ struct RpnLossGradientArguments {
     AnchorNumbers numbers;
     const float* targets = nullptr;             // (N, S, 6), no anchor twice in an image
     const float* loss_scale = nullptr;          // one number in device memory
-    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients laid out as what they are of; null:
-    void* deltas[AnchorGrid::kMaxLevels] = {};  // not wanted
+    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients in the layout of `numbers`;
+    void* deltas[AnchorGrid::kMaxLevels] = {};  // null: not wanted
 };
 /// Overwrites the gradients of all anchors with those of the losses times the loss scale.
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,

@@ -6,15 +6,15 @@
 #include "rank_key.hpp"
 #include "reduce.cuh"
 
-/// The smallest of many different 64-bit keys, in one block of kSelectThreads, all of which call
-/// these functions together. They begin and end in step.
+/// Selection of the smallest of many unique 64-bit keys in one block of kSelectThreads threads, all
+/// of which must call these functions. They begin and end with a barrier.
 namespace hpcai::kernels {
 
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
-inline constexpr int kChunk = 16384;  // keys of a block where many are looked through
+inline constexpr int kChunk = 16384;  // keys of a block that searches many
 
-/// The sum of all threads' values up to this one's own.
+/// The inclusive prefix sum of the values of the threads.
 __device__ inline unsigned running_sum(unsigned value) {
     __shared__ unsigned of_warp[kSelectThreads / kWarp];
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -29,15 +29,15 @@ __device__ inline unsigned running_sum(unsigned value) {
     return value;
 }
 
-/// A key that just `most` (above 0) of key_at(i), i < count, are not above, or all of them where
-/// there are fewer. Radix selection, 10 bits at a time.
+/// A key that exactly `most` (above 0) of key_at(i), i < count, do not exceed, or all keys if there
+/// are fewer. Radix selection, 10 bits at a time.
 template <typename KeyAt>
 __device__ std::uint64_t threshold_of(const KeyAt& key_at, int count, int most) {
     constexpr int kDigitBits = 10;
-    static_assert(1 << kDigitBits == kSelectThreads);  // a digit a thread
+    static_assert(1 << kDigitBits == kSelectThreads);  // one digit for each thread
     __shared__ unsigned digits[kSelectThreads];
     __shared__ unsigned chosen, below, with;
-    std::uint64_t prefix = 0, known = 0;  // of the key, and which of its bits
+    std::uint64_t prefix = 0, known = 0;  // of the key, and a mask of its known bits
     auto left = static_cast<unsigned>(most);
     for (int shift = 64 - kDigitBits;; shift = shift > kDigitBits ? shift - kDigitBits : 0) {
         digits[threadIdx.x] = 0;
@@ -56,7 +56,7 @@ __device__ std::uint64_t threshold_of(const KeyAt& key_at, int count, int most) 
             with = here;
         }
         __syncthreads();
-        if (with == 0) return kNoKey - 1;  // there are fewer
+        if (with == 0) return kNoKey - 1;  // fewer than `most`
         prefix |= std::uint64_t{chosen} << shift;
         known = ~std::uint64_t{0} << shift;
         left -= below;
@@ -65,7 +65,7 @@ __device__ std::uint64_t threshold_of(const KeyAt& key_at, int count, int most) 
     }
 }
 
-/// Calls take(place, key) for the `most` smallest, in any order. Gives how many they are.
+/// Calls take(place, key) for the `most` smallest keys in any order. Returns their number.
 template <typename KeyAt, typename Take>
 __device__ int select_smallest(const KeyAt& key_at, int count, int most, const Take& take) {
     __shared__ int taken;
@@ -82,8 +82,8 @@ __device__ int select_smallest(const KeyAt& key_at, int count, int most, const T
     return taken;
 }
 
-/// Puts `count` keys in shared memory, which has room for kMaxSorted, into ascending order, and
-/// kNoKey behind them up to the next power of two. Batcher's bitonic sort.
+/// Sorts `count` keys in shared memory, which has room for kMaxSorted, in ascending order and pads
+/// them with kNoKey to the next power of two. Batcher's bitonic sort.
 __device__ inline void sort(std::uint64_t* keys, int count) {
     const int thread = static_cast<int>(threadIdx.x), threads = kSelectThreads;
     int size = 1;
@@ -105,7 +105,7 @@ __device__ inline void sort(std::uint64_t* keys, int count) {
     }
 }
 
-/// The same of those that select_smallest() takes.
+/// Sorts the keys that select_smallest() takes.
 template <typename KeyAt>
 __device__ int sorted_smallest(const KeyAt& key_at, int count, int most, std::uint64_t* keys) {
     const int taken = select_smallest(key_at, count, most,

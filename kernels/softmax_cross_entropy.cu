@@ -8,12 +8,12 @@ namespace {
 
 constexpr unsigned kRowThreads = 256;
 
-/// The two heights of the target distribution: s / F, and 1 - s on top of it at the label.
+/// The two terms of the target distribution: s / F everywhere, plus 1 - s at the label.
 struct Target {
     double spread, peak;
 };
 
-/// One row a block. Every thread reads back only what it wrote itself.
+/// One block for each row. Every thread reads back only elements that it wrote.
 __global__ void softmax_kernel(SoftmaxArguments of, std::int64_t classes, Target target) {
     const std::int64_t row = blockIdx.x;
     const float* logits = of.logits + row * classes;
@@ -42,7 +42,7 @@ __global__ void softmax_kernel(SoftmaxArguments of, std::int64_t classes, Target
     if (threadIdx.x != 0) return;
     double loss = 0;
     if (label >= 0) {
-        // -sum of target x (logit - log sum exp), both terms of the target apart
+        // -sum of target x (logit - log sum exp), with the two terms of the target separate
         const double log_sum = log(sum);
         loss = target.peak * (log_sum - (static_cast<double>(logits[label]) - highest)) +
                target.spread * (static_cast<double>(classes) * log_sum - logit_sum);
@@ -54,7 +54,7 @@ __host__ __device__ inline float gradient_of(float probability, float target, fl
     return loss_scale * (probability - target);
 }
 
-/// One row a block.
+/// One block for each row.
 template <typename T>
 __global__ void softmax_gradient_kernel(SoftmaxGradientArguments of, std::int64_t classes,
                                         float elsewhere, float at_label) {

@@ -7,9 +7,8 @@
 
 #include "stream.hpp"
 
-/// Cross-entropy of logits (N, F) against labels (N) in [0, F) and the target distribution
-/// (1 - s) onehot + s / F; a row with label -1 is padding. Sums are formed in fp64, in an order
-/// that never changes.
+/// Cross-entropy of logits (N, F) against labels (N) in [0, F) with the target distribution (1 - s)
+/// onehot + s / F; a row with label -1 is padding. Sums are fp64 in a fixed order.
 namespace hpcai::kernels {
 
 struct SoftmaxShape {
@@ -24,7 +23,7 @@ struct SoftmaxArguments {
     float* probabilities = nullptr;        // (N, F)
     float* losses = nullptr;               // (N), 0 for padding
 };
-/// Writes probabilities, of padding rows too, and row losses.
+/// Writes probabilities, including those of padding rows, and row losses.
 void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments,
                            Stream stream);
 
@@ -39,7 +38,7 @@ struct SoftmaxGradientArguments {
 void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
                                     const SoftmaxGradientArguments& arguments, Stream stream);
 
-/// total += the sum of losses (rows), in an order that never changes.
+/// total += the sum of losses (rows), in a fixed order.
 void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
 
 }  // namespace hpcai::kernels

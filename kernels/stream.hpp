@@ -5,7 +5,7 @@ struct CUstream_st;
 
 namespace hpcai::kernels {
 
-/// What cudaStream_t is, for headers that do not include CUDA's.
+/// cudaStream_t, for headers that do not include those of CUDA.
 using Stream = CUstream_st*;
 
 }  // namespace hpcai::kernels

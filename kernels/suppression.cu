@@ -10,7 +10,7 @@ namespace {
 
 using Word = unsigned long long;
 
-constexpr int kTile = 64;  // boxes, a bit of a word each
+constexpr int kTile = 64;  // boxes, one for each bit of a word
 constexpr int kMaxWords = 64;
 constexpr int kReducers = 256;
 
@@ -18,7 +18,8 @@ __device__ inline ops::Box box_of(const float4& numbers) {
     return {numbers.x, numbers.y, numbers.z, numbers.w};
 }
 
-/// A tile of boxes against a tile of later ones: blocks_x are pairs of tiles, blocks_y lists.
+/// Compares a tile of boxes with a tile of later ones: blockIdx.x is a pair of tiles, blockIdx.y
+/// the list.
 __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int words) {
     __shared__ float4 later[kTile];
     const int row_tile = static_cast<int>(blockIdx.x) / words;
@@ -42,7 +43,8 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int word
     of.overlaps[(list * of.length + row) * words + column_tile] = word;
 }
 
-/// A list a block. `gone` are the boxes without a key and those that a better one overlaps.
+/// One block for each list. `gone` marks the boxes without a key and those that a better box
+/// suppresses.
 __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int words) {
     __shared__ Word gone[kMaxWords], within[kTile], kept;
     const std::int64_t list = blockIdx.x;
@@ -68,7 +70,7 @@ __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int
         }
         __syncthreads();
         if (is_row && !(kept >> thread & 1)) keys[row] = kNoKey;
-        constexpr int kRows = kTile * kMaxWords / kReducers;  // of a thread
+        constexpr int kRows = kTile * kMaxWords / kReducers;  // per thread
         const int word = thread % kMaxWords, first = thread / kMaxWords * kRows;
         if (word > tile && word * kTile < count) {
             Word all = 0;

@@ -9,9 +9,9 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 132 * 8;
-constexpr int kUnit = 8;  // elements a thread takes at once; a part begins with a new unit
+constexpr int kUnit = 8;  // elements of a thread at once; parts begin at units
 
-/// In fp64, where squares of fp32 numbers are exact.
+/// Sums of squares in fp64, where squares of fp32 numbers are exact.
 struct Squares {
     double parameters = 0, others = 0;
 
@@ -19,7 +19,7 @@ struct Squares {
         parameters += static_cast<double>(parameter) * parameter;
         others += static_cast<double>(other) * other;
     }
-    /// By all threads of the block, which `part` belongs to.
+    /// All threads of the block call it; `part` belongs to the block.
     __device__ void store_total(const UpdateParts& parts, std::int64_t part) const {
         const double of_parameters = reduce_block(parameters, 0.0, Sum{});
         const double of_others = reduce_block(others, 0.0, Sum{});
@@ -98,7 +98,7 @@ __global__ void lamb_moments_kernel(UpdateArguments of, ops::Lamb rule, UpdatePa
     }
 }
 
-/// What becomes of |w| and |g| or |u|.
+/// The trust ratio from |w| and |g| or |u|.
 struct Ratio {
     bool of_gradients;
     float trust_coefficient, epsilon;

@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned kRowThreads = 256;
 constexpr int kBlocksPerProcessor = 4;
 
-/// Elements of a row's images before it, and where the threads of its blocks begin and go on.
+/// The first item of a thread in its row, and the distance to the next one.
 __device__ inline unsigned first_of_row() {
     return blockIdx.y * kRowThreads + threadIdx.x;
 }
@@ -16,17 +16,17 @@ __device__ inline unsigned row_stride() {
     return gridDim.y * kRowThreads;
 }
 
-/// The coarse place that a fine one reads, along one side.
+/// The coarse index that a fine index reads, along one axis.
 __device__ inline unsigned coarse_of(unsigned at, int fine, int coarse) {
     return at * static_cast<unsigned>(coarse) / static_cast<unsigned>(fine);
 }
-/// The first fine place that reads coarse place `at` or one behind it.
+/// The first fine index that reads coarse index `at` or a later one.
 __device__ inline unsigned first_fine(unsigned at, int fine, int coarse) {
     const auto sides = static_cast<unsigned>(coarse);
     return (at * static_cast<unsigned>(fine) + sides - 1) / sides;
 }
 
-/// A row of the fine image a block, or several blocks.
+/// One or more blocks for each row of the fine image.
 template <int N, typename T>
 __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     add_kernel(const UpsampleShape shape, const T* fine, const T* coarse, T* y) {
@@ -54,9 +54,9 @@ struct GradientTensors {
     T *fine, *coarse;
 };
 
-/// Passes the gradient of one fine pixel on and returns it.
+/// Writes the gradient of one fine pixel if it is wanted, and returns it.
 template <int N, bool kTwo, typename T>
-__device__ Pack<N> pass_on(const GradientTensors<T>& of, std::int64_t at) {
+__device__ Pack<N> fine_gradient(const GradientTensors<T>& of, std::int64_t at) {
     Pack<N> gradient = load<N>(of.dy0 + at);
     if constexpr (kTwo) {
         const Pack<N> second = load<N>(of.dy1 + at);
@@ -66,7 +66,7 @@ __device__ Pack<N> pass_on(const GradientTensors<T>& of, std::int64_t at) {
     return gradient;
 }
 
-/// A row of the coarse image a block, or several blocks. Every fine pixel reads one coarse one.
+/// One or more blocks for each row of the coarse image. Every fine pixel reads one coarse pixel.
 template <int N, bool kTwo, typename T>
 __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     gradient_kernel(const UpsampleShape shape, const GradientTensors<T> of) {
@@ -84,9 +84,10 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
         Pack<N> sum = {};
         for (unsigned i = top; i < bottom; ++i) {
             const std::int64_t pixels = (image * shape.height + i) * shape.width;
-#pragma unroll 2  // of more, registers run out
+#pragma unroll 2  // more would spill registers
             for (unsigned j = left; j < right; ++j) {
-                const Pack<N> gradient = pass_on<N, kTwo>(of, (pixels + j) * channels + vector * N);
+                const Pack<N> gradient =
+                    fine_gradient<N, kTwo>(of, (pixels + j) * channels + vector * N);
                 for (int lane = 0; lane < N; ++lane) sum.lane[lane] += gradient.lane[lane];
             }
         }
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     }
 }
 
-/// `rows` rows of `items` vectors each, of which a thread takes some.
+/// A grid for `rows` rows of `items` vectors each.
 Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
     constexpr std::int64_t kItems = 2;
     constexpr std::int64_t kMaxBlocks = 65535;
@@ -110,7 +111,7 @@ Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
 
 void check_sides(const UpsampleShape& shape) {
     for (const int side : {shape.height, shape.width, shape.coarse_height, shape.coarse_width}) {
-        if (side < 1 || side > 32768) fail("upsample_add has no way for a side of this length");
+        if (side < 1 || side > 32768) fail("upsample_add does not support a side of this length");
     }
 }
 

@@ -7,10 +7,9 @@
 
 #include "stream.hpp"
 
-/// The sum of an image and a coarse one that is enlarged to it: pixel (i, j) of the fine one reads
-/// pixel (i H' / H, j W' / W), rounded down, of the coarse one. Images begin at multiples of 16
-/// bytes. Fast for C a multiple of 8, correct for any. Throws Error(internal) for a side over
-/// 32768.
+/// Adds an upsampled coarse image to a fine image: pixel (i, j) of the fine one reads pixel (i H' /
+/// H, j W' / W), rounded down, of the coarse one. Images are 16-byte aligned. Fast for C a multiple
+/// of 8, correct for any. Throws Error(internal) for a side over 32768.
 namespace hpcai::kernels {
 
 struct UpsampleShape {
@@ -21,7 +20,7 @@ struct UpsampleShape {
     int channels = 1;
 };
 
-/// y = fine + enlarged coarse, in fp32, rounded once. `y` may be `fine`.
+/// y = fine + upsampled coarse, in fp32, rounded once. `y` may be `fine`.
 void upsample_add(const UpsampleShape& shape, const void* fine, const void* coarse, void* y,
                   Stream stream);
 
@@ -31,8 +30,8 @@ struct UpsampleAddGradientArguments {
     void* fine_gradient = nullptr;    // null: not wanted; may be dy0 or dy1
     void* coarse_gradient = nullptr;  // null: not wanted
 };
-/// The fine image's gradient is the output's; the coarse one's is its sum over the pixels that read
-/// a pixel, in fp32, always in the same order.
+/// The gradient of the fine image is that of the output. The gradient of a coarse pixel is the sum
+/// over the pixels that read it, in fp32 and a fixed order.
 void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream);
 

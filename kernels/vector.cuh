@@ -9,7 +9,7 @@
 
 namespace hpcai::kernels {
 
-/// Elements of one 16-byte access.
+/// The number of elements in one 16-byte access.
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
@@ -23,7 +23,7 @@ __host__ __device__ inline float to_float(__nv_bfloat16 value) {
     return __bfloat162float(value);
 }
 
-/// The nearest number of type T, ties to even.
+/// Rounds to the nearest number of type T, ties to even.
 template <typename T>
 __host__ __device__ inline T from_float(float value);
 template <>
@@ -39,7 +39,7 @@ __host__ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) 
     return __float2bfloat16_rn(value);
 }
 
-/// kLanes<T> numbers as fp32, from one 16-byte access at an aligned address and back.
+/// Loads or stores kLanes<T> numbers as fp32 with one aligned 16-byte access.
 template <typename T>
 struct Vector {
     float lane[kLanes<T>];

@@ -17,8 +17,8 @@ __device__ inline bool is_finite(float value) {
     return magnitude(value) < kInfinity;
 }
 
-// Numbers as comm::encode makes them, where each has its reason. Products are rounded before they
-// are added (__fmul_rn), as on the CPU: others would be contracted with the sum.
+// The constants and rounding of comm::encode, which explains them. Products are rounded before they
+// are added (__fmul_rn), as on the CPU; otherwise nvcc contracts them with the sum.
 
 template <typename T>
 struct Unscaled {
@@ -88,14 +88,14 @@ void with_format(tensor::WireFormat format, const Body& body) {
     }
 }
 
-/// Scales stand behind the values, at the next multiple of 4 bytes.
+/// The scales follow the values, at the next multiple of 4 bytes.
 template <typename Format>
 std::int64_t scales_offset(std::int64_t count) {
     const auto bytes = count * static_cast<std::int64_t>(sizeof(typename Format::Stored));
     return divide_up(bytes, 4) * 4;
 }
 
-/// A warp takes a block of values at a time.
+/// Each warp takes one block of values at a time.
 template <typename Format>
 __global__ void encode_kernel(const float* values, float* residual, std::int64_t count,
                               typename Format::Stored* stored, float* scales) {
@@ -159,7 +159,7 @@ __global__ void leave_out_kernel(const float* values, std::int64_t count, int* i
     for (std::int64_t at = first_item(); at < count; at += stride) {
         good = good && is_finite(values[at]);
     }
-    if (!good) *is_left_out = 1;  // whoever writes writes the same
+    if (!good) *is_left_out = 1;  // all writers write the same value
 }
 
 __global__ void forget_kernel(const int* is_left_out, float* residual, std::int64_t count) {
