@@ -10,9 +10,9 @@
 
 namespace hpcai::models {
 
-/// What a model's images are when they come to the device.
+/// The images of a model as they arrive on the device.
 struct ImageInput {
-    tensor::DType dtype = tensor::DType::u8;           // other than u8: normalized by the data set
+    tensor::DType dtype = tensor::DType::u8;  // other than u8: the data set has normalized them
     std::vector<double> mean = {0.485, 0.456, 0.406};  // per channel, of pixels
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
 };
@@ -25,16 +25,15 @@ struct NormOptions {
     std::int64_t statistics_samples = 0;  // samples that share statistics; 0: the whole batch
 };
 
-/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) up to its last stage. The widths exist
-/// so that small data sets and tests can have the same network small.
+/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) up to its last stage. Smaller widths are
+/// for small data sets and tests.
 struct Backbone {
     std::int64_t width = 64;                   // of the stem and the first stage
-    std::array<int, 4> blocks = {3, 4, 6, 3};  // a stage
+    std::array<int, 4> blocks = {3, 4, 6, 3};  // in each stage
     bool stride_on_3x3 = true;                 // v1.5; false: v1, the stride on the first 1x1
     bool zero_gamma = true;  // last normalization of each block starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages =
-        5;  // from the last on, the stem being the first of five; frozen norms only
+    int trained_stages = 5;  // of five with the stem, from the last on; frozen norms only
 };
 
 }  // namespace hpcai::models

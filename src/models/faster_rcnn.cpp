@@ -15,7 +15,7 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kPooled = 7;  // bins a side of a region's features
+constexpr std::int64_t kPooled = 7;  // bins on a side of the features of a region
 constexpr double kRpnDeviation = 0.01;
 
 /// The deviation of a uniform distribution between plus and minus `bound`.
@@ -93,7 +93,7 @@ private:
         return head;
     }
 
-    /// The head on one level; heads share their parameters between levels.
+    /// Applies the head to one level; all levels share its parameters.
     ValueId apply(const std::string& name, const Head& head, ValueId input, bool relu) {
         const ValueId product = graph().add_node(
             name,
@@ -112,7 +112,7 @@ private:
                      input, false);
     }
 
-    /// P2 to P6.
+    /// Makes the levels P2 to P6.
     std::vector<ValueId> make_pyramid() {
         const ValueId images = layers_.images(
             {options_.batch, options_.image_height, options_.image_width, options_.channels},
@@ -138,7 +138,7 @@ private:
         return pyramid;
     }
 
-    /// Logits of all levels, then deltas of all levels.
+    /// Returns the logits of all levels, then the deltas of all levels.
     std::vector<ValueId> propose(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
         const std::int64_t channels = options_.pyramid_channels;
@@ -190,7 +190,7 @@ private:
                                 {weight, bias});
     }
 
-    /// Logits and deltas of the regions.
+    /// Returns the logits and deltas of the regions.
     std::pair<ValueId, ValueId> classify(const std::vector<ValueId>& pyramid, ValueId regions) {
         std::vector<ValueId> inputs(pyramid.begin(), pyramid.begin() + 4);
         std::vector<tensor::Shape> levels;

@@ -11,7 +11,8 @@
 
 namespace hpcai::models {
 
-/// Appends layers to a graph under torchvision's names. Each returns the value it makes.
+/// Appends layers to a graph under torchvision's names. Each function returns the value that it
+/// makes.
 class Layers {
 public:
     using ValueId = graph::ValueId;
@@ -24,9 +25,9 @@ public:
     graph::Graph& graph() { return graph_; }
     const tensor::Shape& shape(ValueId value) const { return graph_.value(value).shape; }
 
-    /// Images of the batch, normalized by the network where they are pixels.
+    /// Adds the images of the batch; the network normalizes them if they are pixels.
     ValueId images(const tensor::Shape& shape, const ImageInput& input);
-    /// Without bias; padded so that a stride of 1 keeps the extents.
+    /// Adds a convolution without bias, padded so that stride 1 keeps the extents.
     ValueId convolution(const std::string& name, ValueId input, std::int64_t filters, Window window,
                         bool is_trained = true);
     ValueId norm(const std::string& name, ValueId input, const NormOptions& options,
@@ -34,7 +35,8 @@ public:
     ValueId relu(const std::string& name, ValueId input);
     ValueId max_pool(const std::string& name, ValueId input, const ops::MaxPool& window);
 
-    /// ResNet-50 without its head: the values of its four stages, of strides 4 to 32.
+    /// Adds ResNet-50 without its head. Returns the values of its four stages, with strides 4 to
+    /// 32.
     std::array<ValueId, 4> backbone(const std::string& prefix, ValueId images,
                                     const Backbone& options);
 
@@ -45,7 +47,7 @@ private:
         std::int64_t stride = 1;
         bool is_trained = true;
     };
-    /// Bottleneck: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
+    /// Adds a bottleneck: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
     ValueId block(const std::string& name, ValueId input, const Backbone& options,
                   const Block& block);
 

@@ -69,7 +69,7 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
     options.image_width = image_width(config);
     options.channels = config.workload.channels;
     options.classes = config.workload.classes + 1;
-    // Storms cover few cells: with equal weights a short training finds the background alone.
+    // Storms cover few cells: with equal weights, a short training predicts background only.
     options.background_weight = 0.25;
     options.max_boxes = config.data.max_boxes;
     options.input = image_input(config, input);
@@ -81,11 +81,11 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
 
 using Make = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// How a model is made from the configuration.
+/// The functions that make a model from the configuration.
 struct Row {
     config::Model model;
     Make* make;
-    Make* make_inference;  // what is only trained is left out
+    Make* make_inference;  // without the nodes of training
     CellGrid (*cells)(const config::Config& config);
 };
 
@@ -110,7 +110,7 @@ CellGrid segmentation_cells(const config::Config& config) {
     return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
-/// Of a model that says one thing of a whole sample.
+/// For a model with one output per sample.
 CellGrid no_cells(const config::Config&) {
     throw Error(ExitCode::internal, "the model has no cells");
 }

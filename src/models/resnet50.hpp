@@ -10,9 +10,9 @@
 namespace hpcai::models {
 
 /// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) and its v1.5 variant. The defaults are
-/// the benchmark's; the widths exist so that tests can build the same network small.
+/// those of the benchmark; smaller widths are for tests.
 struct ResNet50 {
-    std::int64_t batch = 1;  // samples a rank works on at once
+    std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_size = 224;
     std::int64_t channels = 3;
     std::int64_t classes = 1000;
@@ -24,11 +24,11 @@ struct ResNet50 {
     std::vector<double> mean = {0.485, 0.456, 0.406};
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
     std::int64_t width = 64;                   // of the stem and the first stage
-    std::array<int, 4> blocks = {3, 4, 6, 3};  // a stage
+    std::array<int, 4> blocks = {3, 4, 6, 3};  // in each stage
 };
 
-/// The network from pixels to softmax: inputs "images" (N, H, W, C) uint8 and "labels" (N) int32,
-/// output "loss" (N, classes), the softmax. Parameters carry torchvision's names.
+/// Makes the network from pixels to softmax: inputs "images" (N, H, W, C) uint8 and "labels" (N)
+/// int32, output "loss" (N, classes), the softmax. Parameters have the names of torchvision.
 graph::Graph make_resnet50(const ResNet50& options);
 
 }  // namespace hpcai::models

@@ -15,7 +15,7 @@ namespace {
 
 using graph::ValueId;
 
-/// The finest of the values of strides 8 to 32, with what the coarser ones say added to it.
+/// Adds the coarser of the stages of strides 8 to 32 to the finest one; returns the sum.
 ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int64_t channels) {
     const auto lateral = [&](std::size_t stage) {
         return layers.convolution(fmt::format("pyramid.lateral{}", stage + 1), stages[stage],
@@ -31,7 +31,7 @@ ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int6
     return x;
 }
 
-/// A logit for each class of each cell.
+/// Adds the head, which gives a logit for each class of each cell.
 ValueId classify(Layers& layers, ValueId features, const SegmentationNet& options) {
     ValueId x = layers.convolution("head.conv1", features, options.pyramid_channels, {3, 1});
     x = layers.relu("head.relu1", layers.norm("head.bn1", x, options.backbone.norm));
@@ -54,7 +54,7 @@ graph::Graph make_segmentation_net(const SegmentationNet& options) {
     const ValueId logits = classify(layers, features, options);
     const tensor::Shape& grid = layers.shape(logits);
     ensure(grid[1] == options.cell_rows() && grid[2] == options.cell_columns(),
-           "a grid of {} for {} x {} cells", to_string(grid), options.cell_rows(),
+           "the grid {} does not have {} x {} cells", to_string(grid), options.cell_rows(),
            options.cell_columns());
     const ValueId boxes = layers.graph().add_input("boxes", {options.batch, options.max_boxes, 5},
                                                    tensor::DType::f32);

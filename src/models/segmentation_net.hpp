@@ -10,18 +10,18 @@
 
 namespace hpcai::models {
 
-/// A fully convolutional network (Long et al. 2015) that gives the class of each cell of 8 x 8
-/// pixels: a backbone of one residual block a stage, the top-down path of a feature pyramid (Lin et
-/// al. 2017) from stride 32 to stride 8, and a head of two convolutions.
+/// A fully convolutional network (Long et al. 2015) that classifies each cell of 8 x 8 pixels: a
+/// backbone of one residual block in each stage, the top-down path of a feature pyramid (Lin et al.
+/// 2017) from stride 32 to stride 8, and a head of two convolutions.
 struct SegmentationNet {
     static constexpr std::int64_t kCellPixels = 8;
 
-    std::int64_t batch = 1;  // samples a rank works on at once
+    std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_height = 768;
     std::int64_t image_width = 1152;
     std::int64_t channels = 16;
-    std::int64_t classes = 5;     // background, which is class 0, among them
-    std::int64_t max_boxes = 15;  // an image
+    std::int64_t classes = 5;     // including background, which is class 0
+    std::int64_t max_boxes = 15;  // per image
     ImageInput input;
     Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}, .norm = {}};
     std::int64_t pyramid_channels = 64;
@@ -31,8 +31,8 @@ struct SegmentationNet {
     std::int64_t cell_columns() const { return ceil_div(image_width, kCellPixels); }
 };
 
-/// The network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W, C) and
-/// "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows cell_columns, classes).
+/// Makes the network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W,
+/// C) and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows cell_columns, classes).
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 }  // namespace hpcai::models

@@ -4,15 +4,15 @@
 #include <bit>
 #include <cstdint>
 
-/// Numbers of 16 bits on hosts that need not know them, rounded to nearest, ties to even.
+/// 16-bit numbers for hosts without hardware support, rounded to nearest even.
 namespace hpcai::tensor {
 
-/// IEEE 754 binary16; what is too large becomes infinite.
+/// Converts to IEEE 754 binary16; an overflow becomes infinite.
 constexpr std::uint16_t to_f16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits & 0x80000000U;
     const std::uint32_t magnitude = bits ^ sign;
-    // Adding 0.5 leaves the bits of a subnormal result, rounded, at the end of the sum.
+    // After adding 0.5, the low bits of the sum are those of a subnormal result, rounded.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000U;
     const std::uint32_t normal = (magnitude + 0xC8000FFFU + (magnitude >> 13 & 1U)) >> 13;
@@ -30,7 +30,7 @@ constexpr float from_f16(std::uint16_t half) {
     return std::bit_cast<float>(bits | sign);
 }
 
-/// The upper half of an fp32 number.
+/// Converts to bfloat16, the upper half of an fp32 number.
 constexpr std::uint16_t to_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;

@@ -9,8 +9,8 @@
 
 namespace hpcai::tensor {
 
-/// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) everywhere in
-/// this project, convolution filters (K, R, S, C), whatever layout a device stores them in.
+/// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) and convolution
+/// filters (K, R, S, C) in every layout of a device.
 class Shape {
 public:
     static constexpr std::size_t kMaxRank = 5;
@@ -34,7 +34,7 @@ private:
     std::size_t rank_ = 0;
 };
 
-/// "(32, 56, 56, 64)".
+/// Returns "(32, 56, 56, 64)".
 std::string to_string(const Shape& shape);
 
 }  // namespace hpcai::tensor
