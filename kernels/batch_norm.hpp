@@ -105,10 +105,9 @@ struct BatchNormApplyArguments {
     const float* shift = nullptr;           // (spans, C)
     const void* residual = nullptr;         // r, null: none
     const float* residual_scale = nullptr;  // (spans, C), null: r is added unchanged
-    const float* residual_shift =
-        nullptr;                    // (spans, C), with residual_scale: r scale + shift is added
-    void* y = nullptr;              // may be x or r
-    std::uint32_t* mask = nullptr;  // null: not written
+    const float* residual_shift = nullptr;  // (spans, C), the shift of r with residual_scale
+    void* y = nullptr;                      // may be x or r
+    std::uint32_t* mask = nullptr;          // null: not written
     bool relu = false;
 };
 /// y = x scale + shift (+ r) (+ ReLU, which keeps NaN), and the mask of y before rounding.

@@ -105,10 +105,10 @@ struct AdaGradRule {
     }
 };
 
-/// Binary search for the range with element `at`; if there is none, the result does not contain it.
+/// Binary search for the last range that begins at or before element `at`. It does not contain `at`
+/// if no range does.
 __device__ inline std::int64_t range_at(const UpdateArguments& of, std::int64_t at) {
-    std::int64_t low = 0,
-                 high = of.range_count;  // finds the last range that begins at or before `at`
+    std::int64_t low = 0, high = of.range_count;
     while (high - low > 1) {
         const std::int64_t middle = (low + high) / 2;
         (of.ranges[middle].begin <= at ? low : high) = middle;

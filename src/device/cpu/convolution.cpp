@@ -251,11 +251,10 @@ private:
     const Dims strides_{op_.stride, op_.stride}, padding_{op_.padding, op_.padding};
     Desc forward_layout_, backward_layout_, gradient_layout_;  // of filters
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
-    std::unique_ptr<Int8Convolution> int8_forward_,
-        int8_input_gradient_;                    // used instead of forward_ and input_gradient_
-    std::unique_ptr<Int8Filters> int8_filters_;  // of both passes
-    WorkingCopy forward_filters_,
-        backward_filters_;  // unused where the layouts are equal
+    std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
+    std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
+    // If the layouts are equal, backward_filters_ is unused.
+    WorkingCopy forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };
 
