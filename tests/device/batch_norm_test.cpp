@@ -13,8 +13,8 @@ protected:
                               double mean = 0.5) {
         return random_batch_norm(GetParam().compute, op, output_gradients, mean);
     }
-    /// The sum of two output gradients may be kept in the compute type, and what is kept is what
-    /// the sums over it should be of.
+    /// The sum of two output gradients may be stored in the compute type; the sums over it then use
+    /// the rounded values.
     void expect_like_reference(const ops::BatchNorm& op, int output_gradients = 1) {
         Tolerance tolerance = rounded(output_gradients, GetParam().tolerance);
         if (output_gradients > 1) tolerance.fp32 = tolerance.stored;
@@ -26,7 +26,7 @@ TEST_P(BatchNorm, AgreesWithReferenceForAnyNumberOfChannels) {
     for (const std::int64_t channels : {3, 8, 16, 24, 64, 21}) {
         expect_like_reference({.input = {3, 5, 6, channels}});
     }
-    // Its only scale gradient is a sum that nearly cancels.
+    // The only scale gradient is a sum that nearly cancels.
     expect_agreement(GetParam(), problem_of({.input = {3, 5, 6, 1}}),
                      {GetParam().tolerance.stored, 5e-6});
 }
@@ -87,8 +87,8 @@ TEST_P(BatchNorm, GivesTheShiftForAConstantChannel) {
     for (std::int64_t i = 0; i < 2 * 4 * 4 * 16; ++i) {
         if (i % 16 == 5) problem.inputs[0][i] = 3.25;
     }
-    // Its deviation is sqrt(epsilon), so its output may be a difference of two numbers near a
-    // thousand, each rounded.
+    // The deviation is sqrt(epsilon), so an output may be the difference of two rounded numbers
+    // near a thousand.
     expect_agreement(GetParam(), problem, rounded(4, GetParam().tolerance));
 }
 

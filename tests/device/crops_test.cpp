@@ -11,7 +11,7 @@
 
 #include "device/device_rows.hpp"
 
-/// Rows of batches that a device makes of pictures in its memory.
+/// Rows of batches that a device makes from pictures in its memory.
 namespace hpcai::device {
 namespace {
 

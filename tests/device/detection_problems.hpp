@@ -8,7 +8,7 @@
 #include "support/naive_ops.hpp"
 #include "support/naive_random.hpp"
 
-/// Random problems of detection. Boxes have whole corners, and scores many equals.
+/// Random problems of detection. Boxes have integer corners, and many scores are equal.
 namespace hpcai::device {
 
 /// Anchors of an image of 64 x 96 pixels: five levels with three anchors a cell.

@@ -20,7 +20,7 @@ class Detection : public testing::TestWithParam<DeviceRow> {
 protected:
     DetectionProblems problems_{GetParam().compute};
 
-    /// Rows of numbers, each column by its own largest one.
+    /// Compares rows; the error of each column is relative to its largest number.
     naive::Tensor expect_rows_like_reference(const naive::Problem& problem) {
         const naive::Solution got = KernelRunner(GetParam(), problem).run();
         const naive::Solution want = naive::solve(problem);
@@ -33,15 +33,15 @@ protected:
     void expect_like_reference(const naive::Problem& problem) {
         expect_agreement(GetParam(), problem, {GetParam().tolerance.stored, 2e-6});
     }
-    /// A place up to 200 pixels from the origin is wrong by up to 2^-17 of a pixel in fp32.
+    /// A coordinate up to 200 pixels from the origin has an fp32 error of up to 2^-17 pixels.
     Tolerance of_places() const { return {std::max(GetParam().tolerance.stored, 2e-5), 2e-6}; }
-    /// Whatever comes out, it is of numbers.
+    /// Expects that no result is NaN or infinite.
     void expect_numbers(const naive::Problem& problem) {
         for (const double value : KernelRunner(GetParam(), problem).run().output.values) {
             ASSERT_TRUE(std::isfinite(value)) << name_of(problem.operation);
         }
     }
-    /// Puts NaN and infinities into an input.
+    /// Writes NaN and infinities to an input.
     static void spoil(naive::Tensor& tensor) {
         for (std::size_t i = 0; i < tensor.values.size(); i += 5) {
             tensor.values[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? HUGE_VAL : -HUGE_VAL;

@@ -12,14 +12,14 @@
 #include "support/naive_random.hpp"
 #include "support/optimizer_steps.hpp"
 
-/// The reference of a deterministic engine with several threads is itself with one; that its
-/// numbers are right is shown by the other tests, which run on deterministic rows, too.
+/// The reference of a deterministic engine with several threads is the same engine with one thread.
+/// Other tests also run on deterministic rows and check the values.
 namespace hpcai::device {
 namespace {
 
 using naive::Problem;
 
-/// Problems on which oneDNN is seen to sum in another order with other numbers of threads.
+/// Problems where the summation order of oneDNN depends on the number of threads.
 std::vector<Problem> convolutions(naive::Random& random) {
     const std::vector<ops::Convolution> ops{
         {.input = {8, 64, 64, 3}, .filters = 64, .kernel = 7, .stride = 2, .padding = 3},
@@ -31,7 +31,7 @@ std::vector<Problem> convolutions(naive::Random& random) {
         {.input = {5, 9, 9, 5},
          .filters = 24,
          .kernel = 3,
-         .padding = 1}};  // through other layouts
+         .padding = 1}};  // computed in other layouts
     std::vector<Problem> problems;
     for (const ops::Convolution& op : ops) {
         problems.push_back(
@@ -182,7 +182,7 @@ std::vector<Kind> all_kinds() {
 
 class DeterministicCpu : public testing::TestWithParam<Kind> {
 protected:
-    /// Threads that divide the parts of a batch and that do not, and the last of them twice.
+    /// Numbers of threads that divide the parts of a batch or do not; the last one is used twice.
     void expect_same_bits_from_any_threads(const std::vector<Problem>& problems) const {
         for (const Problem& problem : problems) {
             SCOPED_TRACE(std::string(name_of(problem.operation)) + " of " +
@@ -238,10 +238,10 @@ TEST(DeterministicCpuTest, LeavesNoOperationOut) {
                                  segmentations(random, tensor::DType::f32)}) {
         for (const Problem& problem : problems) seen.insert(problem.operation.index());
     }
-    // It joins no operations.
+    // The CPU engine joins no operations.
     const std::set<std::size_t> joined{ops::Operation(ops::NormConvolution{}).index(),
                                        ops::Operation(ops::DualNorm{}).index()};
-    // These need other ranks: PartsRun holds complete runs to it.
+    // These operations need other ranks; PartsRun tests complete runs.
     const std::set<std::size_t> exchanged{ops::Operation(ops::AllGather{}).index(),
                                           ops::Operation(ops::ReduceScatter{}).index()};
     EXPECT_EQ(seen.size() + joined.size() + exchanged.size(), std::variant_size_v<ops::Operation>);

@@ -9,32 +9,33 @@
 
 #include <hpcai/device/cpu_device.hpp>
 
-/// The table of all devices, precisions and tolerances that kernels are tested with. A test that
-/// takes a DeviceRow runs on whatever is added here.
+/// The table of all devices, precisions and tolerances for tests of kernels. A test with a
+/// DeviceRow runs on every row.
 namespace hpcai::device {
 
-/// How far a result may be from the reference, relative to the reference's largest number.
+/// The tolerance of a result, relative to the largest number of the reference.
 struct Tolerance {
     double stored = 0;      // of values and gradients in the compute type
     double fp32 = 0;        // of parameter gradients, losses, softmax and running statistics
     double filters = fp32;  // of gradients of filters
 };
 
-/// For operations that round each stored number once: half of bf16's 2^-7 or f16's 2^-10, and fp32
-/// sums of up to some thousand terms, about the square root of which rounds 2^-24 each.
+/// For operations that round each stored number once: half of 2^-7 of bf16 or 2^-10 of f16, and
+/// fp32 sums of up to some thousand terms, whose error is about the square root of their number
+/// times 2^-24.
 inline Tolerance tolerance_of(tensor::DType compute) {
     if (compute == tensor::DType::f32) return {1e-6, 1e-6};
     return {compute == tensor::DType::f16 ? 5e-4 : 4e-3, 1e-6};
 }
 
-/// For numbers that are rounded to the compute type several times on their way.
+/// For numbers that are rounded to the compute type several times.
 inline Tolerance rounded(int times, const Tolerance& once) {
     return {times * once.stored, once.fp32, once.filters};
 }
 
-/// A device and a precision it computes in.
+/// A device and a precision.
 struct DeviceRow {
-    std::string name;  // of letters, digits and underscores, as googletest wants it
+    std::string name;  // letters, digits and underscores only, for googletest
     std::function<std::unique_ptr<Device>()> make;
     tensor::DType compute = tensor::DType::f32;
     Tolerance tolerance;
@@ -42,7 +43,7 @@ struct DeviceRow {
     bool int8 = false;  // likewise
     RoundingKey rounding{};
     StepScalars step{};
-    /// Makes a device that repeats its bits, where make() gives another.
+    /// Makes a deterministic device where make() makes another.
     std::function<std::unique_ptr<Device>()> make_repeatable = make;
 };
 
@@ -63,7 +64,7 @@ inline DeviceRow cpu_row(tensor::DType compute, const CpuDeviceOptions& options)
 }
 
 /// Every precision of this machine in every layout with one and two threads, and with an odd number
-/// of threads where the bits must not depend on it.
+/// of threads for deterministic devices.
 inline std::vector<DeviceRow> cpu_rows() {
     std::vector<DeviceRow> rows;
     for (const tensor::DType compute : make_cpu_device({})->compute_dtypes()) {
@@ -95,7 +96,7 @@ inline std::vector<DeviceRow> cuda_rows(
 /// All rows of the test program that is linked: device_rows.cpp or one like it.
 std::vector<DeviceRow> device_rows();
 
-/// The CPU engine with one thread and with two, for what threads must not change.
+/// The CPU engine with one thread and with two, for results that must not depend on threads.
 struct ThreadPair {
     DeviceRow one, two;
 };

@@ -33,8 +33,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Device::hash from the last word to the first: word i makes a generator whose state has already
-/// moved i times.
+/// Device::hash from the last word to the first: word i is the state of a generator after i steps.
 std::uint64_t naive_hash(const std::vector<float>& values) {
     std::uint64_t hash = values.size();
     for (std::uint64_t word = (values.size() + 1) / 2; word-- > 0;) {

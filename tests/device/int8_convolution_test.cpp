@@ -30,7 +30,7 @@ std::vector<DeviceRow> int8_rows() {
     return rows;
 }
 
-/// Multiplies the numbers of samples by powers of two, so that steps of others show.
+/// Multiplies samples by powers of two, so that using the step of another sample is detected.
 void spread_samples(naive::Tensor& x) {
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
         x[i] *= std::ldexp(1.0, static_cast<int>(i / naive::elements_of_sample(x)));
@@ -42,7 +42,7 @@ naive::Problem problem_of(const ops::Convolution& op) {
     naive::Problem problem{.operation = op};
     problem.inputs = {random.normal(op.input, 0.5)};
     problem.parameters = {random.normal({op.filters, op.kernel, op.kernel, op.input[3]})};
-    // Channels of very different sizes, likewise.
+    // Channels of very different magnitudes, likewise.
     for (std::int64_t i = 0; i < problem.parameters[0].shape.elements(); ++i) {
         const std::int64_t channel = i % op.input[3];
         const std::int64_t filter = i / (op.kernel * op.kernel * op.input[3]);
@@ -115,7 +115,7 @@ TEST_P(Int8Convolution, EqualsIntegerSumsOfRoundedFactorsFor3x3) {
         {.input = {2, 8, 6, 32}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
-/// A problem of the largest numbers, +127 and, of filters for which `is_negative`, -127.
+/// A problem of the largest numbers: +127, and -127 for filters where `is_negative`.
 template <typename IsNegative>
 naive::Problem largest_factors(const ops::Convolution& op, const IsNegative& is_negative) {
     naive::Problem problem{.operation = op};
@@ -127,7 +127,7 @@ naive::Problem largest_factors(const ops::Convolution& op, const IsNegative& is_
     for (std::int64_t i = 0; i < filters.shape.elements(); ++i) {
         if (is_negative(i / of_filter, i % op.input[3])) filters[i] = -127;
     }
-    filters[0] = 126;  // for an odd sum
+    filters[0] = 126;  // makes the sum odd
     return problem;
 }
 
@@ -146,7 +146,7 @@ TEST_P(Int8Convolution, SumsTheLargestFactorsExactly) {
     }
 }
 
-// As many as a sum of 32 bits holds: nearly 2^16 products of up to 255 x 127.
+// As many products as a 32-bit sum holds: nearly 2^16 of up to 255 x 127.
 TEST_P(Int8Convolution, SumsAsManyTermsAsThereMayBe) {
     constexpr std::int64_t kMany = 7280, kCentre = 4;  // of 3 x 3 pixels
     const float largest = 127.0f * 127 * 9 * kMany;
@@ -193,11 +193,11 @@ TEST_P(Int8Convolution, TakesOtherRandomNumbersForAnythingElse) {
     expect_other([](DeviceRow& row) { ++row.step.taken_steps; }, "taken step");
     expect_other([](DeviceRow& row) { ++row.step.skipped_steps; }, "skipped step");
     expect_other([](DeviceRow& row) { ++row.step.micro_batch; }, "micro-batch");
-    // 2^26 samples of 64 blocks of random numbers take all that 32 bits count.
+    // 2^26 samples of 64 blocks of random numbers use the whole 32-bit counter.
     expect_other([](DeviceRow& row) { row.step.micro_batch += 1u << 25; }, "2^26 samples on");
 }
 
-// Over many steps, gradients come to those of the exact dy and the rounded filters.
+// Over many steps, the mean of the gradients is that of the exact dy and the rounded filters.
 TEST_P(Int8Convolution, RoundsGradientsWithoutBias) {
     constexpr std::uint32_t kSteps = 300;
     const ops::Convolution op{.input = {1, 4, 4, 32}, .filters = 16, .kernel = 1};
@@ -295,7 +295,7 @@ TEST_P(Int8Convolution, GivesASampleTheSameBitsInMicroBatchesOfAnySize) {
 
 TEST_P(Int8Convolution, FindsASamplesLargestNumberWhereverItIs) {
     const ops::Convolution op{.input = {2, 24, 24, 32}, .filters = 32, .kernel = 1};
-    const std::int64_t each = op.input.elements() / 2;  // more than threads look through at a time
+    const std::int64_t each = op.input.elements() / 2;  // more than threads process at a time
     for (const std::int64_t place : {std::int64_t{0}, each / 2, each - 1}) {
         naive::Problem problem = problem_of(op);
         problem.inputs[0][each + place] = -1000;
@@ -338,7 +338,7 @@ TEST(Int8Convolutions, HaveTheSameBitsWithAnyThreadsAndLayout) {
     }
 }
 
-// Padded convolutions of so many products are another kernel of oneDNN's than small ones.
+// oneDNN uses another kernel for padded convolutions of this size than for small ones.
 TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
     const std::vector<DeviceRow> rows = int8_rows();
     if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";
@@ -356,7 +356,8 @@ TEST(Int8Convolutions, EqualIntegerSumsWherePaddedImagesAreLarge) {
           {.input = {2, 96, 96, 256}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
 }
 
-// One thread takes five large samples one at a time, two threads take two and three take three.
+// One thread processes five large samples one at a time; two threads process two, three process
+// three.
 TEST(Int8Convolutions, EqualIntegerSumsWhereSamplesAreTakenInParts) {
     const std::vector<DeviceRow> rows = int8_rows();
     if (rows.empty()) GTEST_SKIP() << "this CPU does not multiply int8";

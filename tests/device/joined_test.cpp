@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that others were joined to, on the devices that accept them.
+// Joined operations on the devices that accept them.
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
@@ -12,14 +12,14 @@ namespace {
 
 class Joined : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// What a device does not accept it need not build.
+    /// A device need not build an operation that it does not accept.
     void expect_like_reference(const naive::Problem& problem) {
         const KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
         if (!GetParam().make()->accepts(problem.operation, options)) return;
         expect_agreement(GetParam(), problem, rounded(GetParam().tolerance));
     }
-    /// What a half type rounds on its way: scale and shift, the image that they make, the gradient
-    /// after the norm. Sums of these round less, but not as little as sums of fp32 numbers.
+    /// A half type rounds scale and shift, the normalized image, and the gradient after the norm.
+    /// The errors of sums of these are smaller, but larger than those of fp32 sums.
     static Tolerance rounded(const Tolerance& once) {
         const double all = 4 * once.stored;
         return {all, all, all};
@@ -33,7 +33,7 @@ protected:
         return problem;
     }
 
-    /// A norm after an image with some mean, from its sums and without.
+    /// A norm of an image with a nonzero mean, with and without sums.
     naive::Problem norm_convolution(ops::Convolution op, double mean, bool from_sums) {
         op.sums = true;
         const ops::BatchNorm norm{.input = op.input, .relu = true, .from_sums = from_sums};
@@ -112,7 +112,7 @@ TEST_P(Joined, OperationsAreRefusedWhereTheyWereNotMeantToBe) {
     const auto device = GetParam().make();
     KernelOptions options{GetParam().compute, Mode::training, true, GetParam().tf32};
     const auto accepts = [&](const ops::Operation& op) { return device->accepts(op, options); };
-    // It refuses virtual batches, a norm without sums and other numbers of channels.
+    // The device rejects virtual batches, a norm without sums and other numbers of channels.
     EXPECT_FALSE(accepts(
         ops::BatchNorm{.input = {4, 5, 4, 16}, .statistics_samples = 2, .from_sums = true}));
     EXPECT_FALSE(accepts(ops::BatchNorm{.input = {4, 5, 4, 16}}));

@@ -17,9 +17,8 @@
 #include "support/naive_ops.hpp"
 #include "support/number_bits.hpp"
 
-/// Runs one kernel of a device on a naive::Problem. All memory is poisoned before: whatever a
-/// kernel reads without having been given it, or leaves unwritten, comes out as NaN, and writing
-/// past the end of a buffer is noticed.
+/// Runs one kernel of a device on a naive::Problem. All memory is poisoned first, so that reads of
+/// other memory and missing writes give NaN. Writes past the end of a buffer are detected.
 namespace hpcai::device {
 
 /// Device memory full of NaNs, with a guard after its end.
@@ -81,8 +80,8 @@ public:
         tensors_.workspace = bytes(memory.workspace_bytes);
     }
 
-    /// Runs all passes in order and reads everything back. Input gradients that are not wanted
-    /// get no address.
+    /// Runs all passes in order and reads everything back. Unwanted input gradients have a null
+    /// address.
     naive::Solution run(const std::vector<bool>& wanted_input_gradients = {}) {
         for (std::size_t i = 0; i < wanted_input_gradients.size(); ++i) {
             if (!wanted_input_gradients[i]) tensors_.input_gradients[i] = nullptr;
@@ -162,7 +161,7 @@ private:
         return static_cast<StepScalars*>(to);
     }
 
-    /// What input `index` is stored in.
+    /// The type of input `index`.
     tensor::DType input_dtype(std::size_t index) const {
         using tensor::DType;
         const ops::Operation& operation = problem_.operation;
@@ -183,7 +182,7 @@ private:
         const bool has_gradient = !is_plain && is_differentiable(problem_.operation);
         tensors_.input_gradients.push_back(has_gradient ? image(input.shape, compute_) : nullptr);
     }
-    /// In host order, as data come from outside.
+    /// In host order, as inputs are uploaded.
     void* plain(const naive::Tensor& tensor, tensor::DType dtype) {
         if (dtype == tensor::DType::u8) return plain<std::uint8_t>(tensor);
         if (dtype == tensor::DType::s32) return plain<std::int32_t>(tensor);

@@ -42,7 +42,8 @@ std::vector<LoopsCase> cases() {
     return all;
 }
 
-/// Compares one instruction set's loops with the baseline's on tiles whose pixels lie apart.
+/// Compares the loops of one instruction set with the baseline on tiles whose pixels are not
+/// adjacent.
 class LoopsOf : public testing::TestWithParam<LoopsCase> {
 protected:
     static constexpr std::int64_t kPixels = 611;  // more than two blocks of the sums, and odd
@@ -76,7 +77,7 @@ protected:
         return floats;
     }
 
-    /// Calls `run` with both tables; each gives the floats it produced.
+    /// Calls `run` with both tables; each call returns floats.
     void expect_same(double tolerance,
                      const std::function<std::vector<float>(const SimdKernels&)>& run) const {
         const auto want = run(baseline::table()), got = run(GetParam().set.table());
@@ -85,7 +86,7 @@ protected:
             ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0f, std::abs(want[i]))) << i;
         }
     }
-    /// One rounding of a stored number; sums of 611 numbers are kept in fp32.
+    /// One rounding of a stored number; sums of 611 numbers stay fp32.
     double stored() const { return GetParam().dtype == DType::f32 ? 1e-6 : 0x1p-7; }
     static constexpr double kSummed = 2e-5;
 

@@ -34,7 +34,7 @@ ops::Box random_box(naive::Random& random) {
     return {number(0), number(1), number(0) + 0.5f * number(2), number(1) + 0.5f * number(3)};
 }
 
-/// Boxes far from all others, but for one.
+/// Disjoint boxes, except for one.
 struct Crowd {
     std::array<std::array<float, 21>, 5> columns{};
 

@@ -13,7 +13,7 @@ protected:
     naive::Problem problem_of(const Operation& op) {
         return random_images(GetParam().compute, op);
     }
-    /// A pixel's gradient may be kept in the compute type while `windows` add to it.
+    /// The gradient of a pixel may be stored in the compute type while `windows` add to it.
     template <typename Operation>
     void expect_like_reference(const Operation& op, int windows = 1) {
         auto problem = problem_of(op);

@@ -4,7 +4,7 @@
 #include "device/kernel_runner.hpp"
 #include "device/random_problems.hpp"
 
-/// What feature pyramids and detectors need besides a classifier's operations.
+/// Operations of feature pyramids and detectors that classifiers do not use.
 namespace hpcai::device {
 namespace {
 
@@ -12,7 +12,7 @@ class Pyramid : public testing::TestWithParam<DeviceRow> {
 protected:
     naive::Random random_{GetParam().compute, 8}, fp32_{tensor::DType::f32, 9};
 
-    /// Sums over rounded gradients are as exact as these where two are summed.
+    /// With two gradients, sums over their rounded sum have this tolerance too.
     void expect_like_reference(naive::Problem problem, int output_gradients = 1) {
         const tensor::Shape shape = output_shape(problem.operation);
         for (int i = 0; i < output_gradients; ++i) {

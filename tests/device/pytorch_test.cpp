@@ -9,8 +9,8 @@
 #include "device/reference_cases.hpp"
 #include "support/largest_error.hpp"
 
-/// Every operation, forward and backward, against PyTorch in double: the naive loops, every row of
-/// the devices, and fused operations against their parts on the same device.
+/// Every operation, forward and backward, against PyTorch in double: the naive loops, every device
+/// row, and fused operations against their parts on the same device.
 namespace hpcai::device {
 namespace {
 
@@ -18,7 +18,7 @@ namespace {
 struct Operator {
     std::string operation, file, name;
     std::vector<std::string> parameters;  // for people
-    int gradient_roundings = 1;           // of an input gradient on its way
+    int gradient_roundings = 1;           // of an input gradient
 };
 
 void PrintTo(const Operator& which, std::ostream* stream) {
@@ -37,7 +37,7 @@ const std::vector<Operator> kOperators{
     {"linear", "ops_others.safetensors", "fully connected layer", {"weight", "bias"}},
     {"softmax_cross_entropy", "ops_others.safetensors", "softmax cross-entropy", {}}};
 
-/// Relative to the largest number of `want`; infinite where something is no number.
+/// The error relative to the largest number of `want`; infinite if a value is NaN.
 double largest_relative_error(const naive::Tensor& got, const naive::Tensor& want) {
     double largest = 1e-30, error = 0;
     for (std::size_t i = 0; i < want.values.size(); ++i) {
@@ -52,7 +52,7 @@ double largest_relative_error(const naive::Tensor& got, const naive::Tensor& wan
 /// Collects the largest error of each of an operation's quantities over all cases.
 class Errors {
 public:
-    /// `names` is how a number is called: {0} stands for the operation, {1} for the quantity.
+    /// `names` is the name of a number, where {0} is the operation and {1} the quantity.
     Errors(const Operator& which, std::string names) : which_(which), names_(std::move(names)) {}
 
     void compare(const ReferenceCase& reference, const naive::Solution& got,
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, OperatorOf,
                                     std::get<1>(test.param).name;
                          });
 
-/// What the kernels of BatchNorm, Add and Relu give, one after the other.
+/// The results of the kernels of BatchNorm, Add and Relu, one after the other.
 naive::Solution solve_in_parts(const DeviceRow& row, const naive::Problem& fused) {
     const auto& op = std::get<ops::BatchNorm>(fused.operation);
     naive::Problem norm = fused;

@@ -4,7 +4,7 @@
 #include "support/naive_ops.hpp"
 #include "support/naive_random.hpp"
 
-/// Random problems that several tests are about.
+/// Random problems that several tests use.
 namespace hpcai::device {
 
 inline naive::Problem random_batch_norm(tensor::DType compute, const ops::BatchNorm& op,
@@ -23,7 +23,7 @@ inline naive::Problem random_batch_norm(tensor::DType compute, const ops::BatchN
     return problem;
 }
 
-/// A problem of an operation that reads images and nothing else.
+/// A problem of an operation that reads images only.
 template <typename Operation>
 naive::Problem random_images(tensor::DType compute, const Operation& op) {
     naive::Random random(compute, 4);

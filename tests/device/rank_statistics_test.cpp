@@ -9,13 +9,13 @@
 #include "device/random_problems.hpp"
 #include "support/largest_error.hpp"
 
-/// A BatchNorm whose statistics are those of several ranks, each with its part of the batch,
-/// against the naive one over the whole batch. Ranks are threads here.
+/// A BatchNorm with statistics over several ranks, each with its part of the batch, against the
+/// naive one over the whole batch. Ranks are threads here.
 namespace hpcai::device {
 namespace {
 
-/// What threads in the place of ranks share: where each one's values are while all wait, and whose
-/// turn it is otherwise, as the stand-in of a GPU serves one thread at a time.
+/// The shared state of threads in place of ranks: the addresses of their values while all wait, and
+/// whose turn it is otherwise, because the emulated GPU serves one thread at a time.
 struct Team {
     explicit Team(int ranks) : meeting(ranks), values(static_cast<std::size_t>(ranks)) {}
     std::barrier<> meeting;
@@ -136,7 +136,7 @@ TEST_P(RankStatistics, AreThoseOfTheWholeBatch) {
 }
 
 TEST_P(RankStatistics, KeepTheirPrecisionFarFromZero) {
-    // As of one rank: of fp32 numbers around 1e4 a square of 1e8 hides a variance of 1.
+    // As for one rank: in squares of fp32 numbers around 1e4, a variance of 1 is lost.
     const bool fp32 = GetParam().compute == tensor::DType::f32;
     const double mean = fp32 ? 1e4 : 100, rounding = mean * 0x1p-23;
     stored_ = fp32 ? 4 * rounding : 8e-3;

@@ -19,8 +19,8 @@
 #include "device/detection_cases.hpp"
 #include "support/naive_ops.hpp"
 
-/// The operations as PyTorch computed them in double; scripts/reference/op_cases.py describes what
-/// is in the files, and detection_cases.py what else is in its own.
+/// The operations as PyTorch computed them in double. scripts/reference/op_cases.py and
+/// detection_cases.py describe the files.
 namespace hpcai::device {
 
 struct ReferenceCase {

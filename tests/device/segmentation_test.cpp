@@ -4,7 +4,7 @@
 #include "device/detection_problems.hpp"
 #include "device/kernel_runner.hpp"
 
-/// The loss of segmentation against a naive one in double.
+/// The segmentation loss against a naive one in double.
 namespace hpcai::device {
 namespace {
 

@@ -6,7 +6,7 @@
 #include "device/kernel_runner.hpp"
 #include "support/naive_random.hpp"
 
-/// What devices do with memory.
+/// Memory and transfers of devices.
 namespace hpcai::device {
 namespace {
 
@@ -52,7 +52,7 @@ TEST_P(Storage, DownloadsWhatWasUploaded) {
 
 TEST_P(Storage, TakesCopiesOfWhatItIsToUpload) {
     const auto device = GetParam().make();
-    // Small ones, large ones and ever larger ones, more than a device may keep on their way.
+    // Small, large and growing uploads, more than a device can have in flight.
     for (const std::size_t first : {1, 2000}) {
         std::vector<std::unique_ptr<Memory>> memories;
         std::vector<std::vector<float>> wanted;

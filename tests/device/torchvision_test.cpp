@@ -8,7 +8,7 @@
 namespace hpcai::device {
 namespace {
 
-/// How far numbers may be from torchvision's, relative to the largest of their column.
+/// The tolerance against torchvision, relative to the largest number of a column.
 struct Exactness {
     double decided = 0;  // numbers of anchors, labels, boxes, scores and targets
     double stored = 0;   // in the compute type
@@ -62,7 +62,7 @@ TEST(NaiveDetection, AgreesWithTorchvisionInDouble) {
 class TorchvisionOf : public testing::TestWithParam<DeviceRow> {};
 
 TEST_P(TorchvisionOf, AgreesWithTorchvisionInDouble) {
-    // A place among 200 pixels is wrong by up to 2^-17 of a pixel in fp32.
+    // A coordinate among 200 pixels has an fp32 error of up to 2^-17 pixels.
     const double stored = std::max(GetParam().tolerance.stored, 2e-5);
     for (const ReferenceCase& reference : all_cases()) {
         expect_like_torchvision(reference, KernelRunner(GetParam(), reference.problem).run(),

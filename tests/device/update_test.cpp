@@ -12,11 +12,11 @@
 #include "support/naive_random.hpp"
 #include "support/reference_optimizer.hpp"
 
-/// What devices do at the end of a training step, and with steps that were recorded.
+/// The end of a training step on devices, and recorded steps.
 namespace hpcai::device {
 namespace {
 
-/// Flat buffers in device memory, random at first, and the numbers of a step.
+/// Flat buffers in device memory, initially random, and the scalars of a step.
 class Buffers {
 public:
     Buffers(Device& device, std::size_t elements) : device_(device), elements_(elements) {
@@ -34,7 +34,7 @@ public:
         set(StepScalars{});
     }
 
-    /// With as many states as the rule has.
+    /// With the states of the rule.
     OptimizerTensors tensors(const OptimizerRule& rule) const {
         const bool has_one = states(rule) == 1;
         return {parameters(),
@@ -106,8 +106,8 @@ using Ranges = std::vector<Optimizer::Range>;
 
 class UpdateOf : public testing::TestWithParam<DeviceRow> {
 protected:
-    /// Three steps with a constant gradient at rates that change, each against the naive step on
-    /// what the device held before it.
+    /// Three steps with a constant gradient at changing rates, each against the naive step from the
+    /// previous state of the device.
     void expect_like_reference(const Optimizer& optimizer, std::size_t elements) {
         const auto device = GetParam().make();
         Buffers buffers(*device, elements);

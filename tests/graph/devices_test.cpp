@@ -17,8 +17,8 @@ protected:
     NetworkRunner repeatable_runner(const Graph& graph) const {
         return runner(graph, GetParam().make_repeatable());
     }
-    /// How far results may be off by their length: some ten roundings in the compute type. What
-    /// tf32 drops of factors, the reference does not.
+    /// The tolerance of results by their length: about ten roundings in the compute type. The
+    /// reference does not drop the bits of factors that tf32 drops.
     double tolerance() const {
         if (GetParam().tf32) return 0.02;
         if (GetParam().compute == tensor::DType::f32) return 1e-5;
@@ -59,8 +59,8 @@ TEST_P(NetworkOn, DoesNotDependOnWhatItRanBefore) {
     }
 }
 
-/// The parameters after `steps` steps of training on inputs that change, with a learning rate that
-/// changes; and the losses. The first step is never recorded, as it may allocate in libraries.
+/// The parameters after `steps` training steps with changing inputs and learning rate, and the
+/// losses. The first step is never recorded, as libraries may allocate in it.
 std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool recorded) {
     Observer nobody;
     ParameterStore& store = runner.store;

@@ -15,7 +15,7 @@ namespace {
 using device::KernelOptions;
 using device::Mode;
 
-/// How often each kind of operation occurs, and how many values carry and are taken for sums.
+/// The number of operations of each kind, and of values that carry sums and of norms that use them.
 std::map<std::string, int> census_with_sums(const Graph& graph) {
     std::map<std::string, int> counts;
     for (const Node& node : graph.nodes()) {

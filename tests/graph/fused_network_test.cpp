@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of joined operations, on devices that accept any, against the same networks without.
+// Networks of joined operations on devices that accept some, against the same networks without
+// joining.
 #include <gtest/gtest.h>
 
 #include <hpcai/graph/fuse_for_device.hpp>
@@ -13,8 +14,8 @@ namespace {
 
 using device::DeviceRow;
 
-/// cuDNN joins convolutions in fp16 only; what stands in for it on a CPU does so in every type, and
-/// in fp32 shows what is formula and what rounding.
+/// cuDNN joins convolutions in fp16 only. Its emulation on a CPU does so in every type; fp32
+/// separates errors in formulas from rounding.
 class FusedNetwork : public testing::TestWithParam<DeviceRow> {
 protected:
     NetworkOptions options() const {
@@ -38,8 +39,8 @@ protected:
     }
 };
 
-/// In fp32 what differs is the variance, E[x^2] - E[x]^2 of fp32 sums: 2^-24 (1 + mean^2 /
-/// variance), and a mean is at most some deviations here.
+/// In fp32 the variance differs, E[x^2] - E[x]^2 of fp32 sums: 2^-24 (1 + mean^2 / variance). Means
+/// are at most some deviations here.
 TEST_P(FusedNetwork, HasTheGradientsOfTheUnfusedOne) {
     if (!is_exact()) return;
     const Graph graph = small_resnet();
@@ -60,8 +61,9 @@ std::vector<double> row_of(const naive::NetworkResult& step) {
     return row;
 }
 
-/// Roundings of half types open and close ReLUs, and later layers follow: two networks that
-/// round differently lie as far apart as either from the truth. So the truth is asked.
+/// Roundings of half types change gates of ReLUs, which affects later layers. Two networks that
+/// round differently differ as much as each from the exact result, so both are compared with the
+/// exact one.
 TEST_P(FusedNetwork, IsAsNearToTheTruthAsTheUnfusedOne) {
     const Graph graph = small_resnet();
     const auto truth =

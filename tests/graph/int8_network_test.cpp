@@ -48,7 +48,7 @@ protected:
         runner_->set_parameters(parameters_);
     }
 
-    /// Gradients of all parameters from a step of `network` that keeps its numbers.
+    /// Gradients of all parameters from a step of `network` that keeps its step number.
     std::vector<float> gradients(Network& network) {
         Observer nobody;
         NetworkRunner::set_inputs(network, inputs_);
@@ -71,8 +71,8 @@ protected:
     std::unique_ptr<NetworkRunner> runner_;
 };
 
-// Numbers near a half may be rounded otherwise after fp32 than after fp64, a few of a thousand; all
-// are with other random numbers.
+// Numbers near a half may be rounded differently after fp32 than after fp64, a few of a thousand;
+// with other random numbers all are.
 TEST_F(Int8Network, AgreesWithNaiveConvolutionsThatRoundWithTheNumbersOfTheirNodes) {
     const auto solve_for = [](std::uint32_t step) {
         return [step](const naive::Problem& problem, std::size_t node) {

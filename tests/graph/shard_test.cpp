@@ -37,7 +37,7 @@ struct Case {
     Graph graph;
 };
 
-/// Every second number of channels is no multiple of any number of parts.
+/// Every second layer has a number of channels that no number of parts divides.
 Graph uneven_resnet() {
     GraphMaker make;
     ValueId x = make.convolution("conv", make.images({3, 12, 10, 3}), 21, 3);
@@ -48,7 +48,7 @@ Graph uneven_resnet() {
     return make.finish(x, 5);
 }
 
-/// Channels in whole blocks, as oneDNN likes them.
+/// Channels in whole blocks, which oneDNN requires for its fast layouts.
 Graph wide_resnet() {
     GraphMaker make;
     ValueId x = make.convolution("conv", make.images({2, 8, 8, 3}), 64, 3);

@@ -43,7 +43,7 @@ void expect_sum_of_gradients(int readers) {
     const Graph together = chain(readers, true), apart = chain(readers, false);
     const Inputs inputs = random_inputs(together);
     Tensors shared = random_parameters(together);
-    // So that numbers stay of one size from reader to reader.
+    // Keeps the magnitude of numbers from layer to layer.
     for (double& value : shared[1].values) value /= std::sqrt(2.0);
     Tensors separate = shared;
     separate.insert(separate.begin() + 2, static_cast<std::size_t>(readers - 1), shared[1]);

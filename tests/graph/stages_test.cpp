@@ -53,7 +53,7 @@ Price price_of(const StageCosts& costs, std::vector<std::size_t> ends) {
     return price;
 }
 
-/// By trying all.
+/// The best solution by exhaustive search.
 Price best_price(const StageCosts& costs, int stages, std::vector<std::size_t> ends = {}) {
     if (static_cast<int>(ends.size()) + 1 == stages) return price_of(costs, ends);
     Price best{kNoCut, kNoCut};

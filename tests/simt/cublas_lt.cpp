@@ -64,7 +64,7 @@ bool is_legal(const Description& how, const Matrix& a, const Matrix& b, const Ma
            b.leading >= b.rows && d.leading >= d.rows && a.dtype == b.dtype;
 }
 
-/// d = a b, and a bias for each row.
+/// d = a b, plus a bias for each row.
 struct Product {
     Description how;
     Matrix a, b, d;
@@ -95,8 +95,7 @@ struct Product {
     }
 };
 
-/// Not while it is recorded before it has ever run: the first time the library may load kernels and
-/// allocate.
+/// Refuses a capture before the first run, in which the real library may load kernels and allocate.
 bool may_run(const Description& how, const std::vector<Matrix>& matrices, cudaStream_t stream) {
     static std::set<std::string> have_run;
     std::string key = how.tf32 ? "tf32" : "";
@@ -217,7 +216,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     }
     const Product product{description(how), matrix(a), matrix(b), matrix(d), a_at, b_at, d_at};
     hpcai::simt::enqueue(stream, [product, workspace] {
-        std::memset(workspace, 0xee, kWorkspaceBytes);  // what lay there is lost
+        std::memset(workspace, 0xee, kWorkspaceBytes);  // the old content is lost
         product.run();
     });
     return CUBLAS_STATUS_SUCCESS;

@@ -23,7 +23,7 @@ void demand_host(const void* at, const char* what) {
            std::string(what) + " is device memory, not the host's");
 }
 
-/// Rows of bytes, one row being the ordinary case.
+/// Rows of bytes; usually there is one row.
 struct Copy {
     void* to = nullptr;
     std::size_t to_pitch = 0;
@@ -41,7 +41,7 @@ struct Copy {
     }
 };
 
-/// Also when the copy is made, since blocks may be freed before.
+/// The check is repeated when the copy runs, since blocks may be freed before.
 void check_places(const Copy& copy, bool to_device, bool from_device) {
     if (to_device) {
         demand_device(copy.to, copy.extent(copy.to_pitch), "a copy's destination");
@@ -67,7 +67,7 @@ void enqueue_copy(Copy copy, cudaMemcpyKind kind, cudaStream_t stream) {
     const bool captured = stream != nullptr && stream->graph != nullptr;
     const auto pinned = [](const void* at) { return runtime().pinned.holds(at, 1); };
     std::vector<std::byte> staged;
-    if (!from_device && !pinned(copy.from) && !captured) {  // is read before the call returns
+    if (!from_device && !pinned(copy.from) && !captured) {  // must be read before the call returns
         const auto* first = static_cast<const std::byte*>(copy.from);
         staged.assign(first, first + copy.extent(copy.from_pitch));
     }
@@ -119,8 +119,7 @@ const NamedError& named(cudaError_t code) {
     return found == std::end(kErrors) ? kOther : *found;
 }
 
-/// Properties of an H200; where ranks are set not to share it, another one for each rank of Open
-/// MPI.
+/// The properties of an H200. If ranks do not share it, each rank of Open MPI has its own.
 cudaDeviceProp properties_of_h200() {
     cudaDeviceProp properties{};
     std::strcpy(properties.name, "NVIDIA H200, stood in for by the CPU");

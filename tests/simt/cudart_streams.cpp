@@ -26,14 +26,14 @@ void demand_waitable(const CUevent_st& event, const char* what) {
     runtime().refuse_during_capture(what);
 }
 
-/// Does one more piece of work, so that who asks again and again gets to the end.
+/// Runs one more task, so that repeated queries reach the end.
 void query(Queue& queue, std::size_t number) {
     if (queue.done() >= number) return;
     runtime().is_only_asked = true;
     try {
         runtime().carry_out([&] { queue.finish(queue.done() + 1); });
     } catch (const NotYet&) {
-        // As much of it as can be done.
+        // Runs as much of it as is possible.
     }
     runtime().is_only_asked = false;
     throw Refusal{cudaErrorNotReady, "not ready"};
@@ -81,7 +81,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
     });
 }
 
-/// The failure of a device lasts until its last stream is gone.
+/// The failure of a device persists until its last stream is destroyed.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     const cudaError_t status = call([&] {
         refuse_captured(stream, "cudaStreamDestroy");
@@ -157,7 +157,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     });
 }
 
-/// An external event gets its time in every run of the graph, and orders nothing in it.
+/// An external event gets its time in every run of the graph and orders no work in it.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     if ((flags & cudaEventRecordExternal) == 0) return cudaEventRecord(event, stream);
     return call([&] {
@@ -245,7 +245,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     return call_after_all([&] { delete graph; });
 }
 
-/// Work that was launched continues with a copy.
+/// Launched work keeps a copy.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     return call([&] {
         demand(stream == nullptr || stream->graph == nullptr, cudaErrorStreamCaptureUnsupported,

@@ -46,9 +46,9 @@ using simt::Numbers;
 using O = Operand;
 using P = ConvolutionPass;
 
-/// What a plan is good for; the engine has to find out.
+/// The quality of a plan, which the engine has to detect.
 enum class Quality { refuses, wants_too_much, right, wrong, right_without_workspace };
-/// As with cuDNN, many plans in front may be barred, and the next may need gigabytes.
+/// As in cuDNN, the first plans may be excluded and the next may need gigabytes.
 constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
 constexpr std::size_t kWorkspaceBytes = 768, kTooManyBytes = (std::size_t{1} << 30) + 1;
 
@@ -86,11 +86,11 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
     }
 }
 
-/// One pass on the operands' memory. Inner tensors are fp64; an image that is normalized on its
-/// way is rounded to the type of images, in which the products' factors are.
+/// One pass on the memory of the operands. Inner tensors are fp64; a normalized image is rounded to
+/// the type of images, which the factors of products have.
 class Convolution {
 public:
-    /// With a `factor` other than 1 its results are wrong.
+    /// A `factor` other than 1 makes the results wrong.
     Convolution(const ConvolutionShape& shape, P pass, const Operands& operands, double factor)
         : s_(shape), pass_(pass), at_(operands), factor_(factor) {}
 
@@ -179,7 +179,7 @@ private:
         write(O::constant, constant);
     }
 
-    /// What is convolved.
+    /// The image that is convolved.
     Numbers image() const {
         Numbers x = read(O::image);
         if (pass_ != P::normalized_forward_with_statistics &&
@@ -268,12 +268,12 @@ void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspa
         ensure(simt::is_aligned(operands[static_cast<Operand>(operand)], 16),
                "an operand is not aligned");
     }
-    // The first time the library may load kernels and allocate.
+    // In its first run the real library may load kernels and allocate.
     ensure(graph_->has_run[static_cast<std::size_t>(plan)] || !simt::is_captured(stream),
            "plan {} is recorded before it has ever run", plan);
     graph_->has_run[static_cast<std::size_t>(plan)] = true;
     simt::enqueue(stream, [=, shape = graph_->shape, pass = graph_->pass] {
-        if (scratch > 0) std::memset(workspace, 0xee, scratch);  // what lay there is lost
+        if (scratch > 0) std::memset(workspace, 0xee, scratch);  // the old content is lost
         Convolution(shape, pass, operands, wrong ? 1.01 : 1).run();
     });
 }

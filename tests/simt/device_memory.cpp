@@ -26,7 +26,7 @@ std::size_t room_of(std::size_t bytes) {
     return rounded_up(bytes, kAlignment) + kGuard;
 }
 
-/// Large pages: opening and closing costs time for each.
+/// Large pages, because changing the access of each page costs time.
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
 /// Whether [from, from + bytes) is within the last block that begins at or before `from`.
@@ -48,7 +48,7 @@ DeviceMemory::DeviceMemory() {
     ensure(space_ != MAP_FAILED, "no address space to stand in for a GPU's memory");
     const auto first = rounded_up(reinterpret_cast<std::uintptr_t>(space_), kPageBytes);
     base_ = reinterpret_cast<std::byte*>(first);
-    madvise(base_, kCapacity, MADV_HUGEPAGE);  // where it is refused, all is as right and slower
+    madvise(base_, kCapacity, MADV_HUGEPAGE);  // without it, everything works but is slower
 }
 
 DeviceMemory::~DeviceMemory() {
@@ -105,7 +105,7 @@ bool DeviceMemory::free(void* block) {
     return true;
 }
 
-/// Opening and closing costs time for every page.
+/// Changing the access costs time for every page.
 void DeviceMemory::shrink() {
     std::size_t used = 0;
     if (!blocks_.empty()) {

@@ -6,11 +6,11 @@
 #include <map>
 #include <memory>
 
-/// The memories of the GPU that the CPU stands in for. What CUDA leaves undefined is 0xff, which
-/// is NaN; the host's own code cannot touch device memory, as where there is a GPU.
+/// The memories of the emulated GPU. Bytes that CUDA leaves undefined are 0xff, which is NaN. Host
+/// code cannot access device memory, as on a real GPU.
 namespace hpcai::simt {
 
-/// Device memory of a few GiB, which only work on streams can read and write.
+/// Device memory of a few GiB, which only work on streams can access.
 class DeviceMemory {
 public:
     DeviceMemory();
@@ -18,23 +18,24 @@ public:
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-    /// A block at a multiple of 512 bytes, or null when there is no room.
+    /// A block, 512-byte aligned, or null when there is too little memory.
     void* allocate(std::size_t bytes);
-    /// False for what is no block. Throws Error(internal) when something was written after it.
+    /// Returns false for an invalid address. Throws Error(internal) when bytes after the block were
+    /// written.
     bool free(void* block);
 
     /// Whether the bytes are within one block.
     bool holds(const void* from, std::size_t bytes) const;
-    /// Whether an address is of device memory, allocated or not.
+    /// Whether an address is in device memory, allocated or not.
     bool is_address(const void* at) const;
     std::size_t capacity() const { return capacity_; }
-    /// So much, if there is, for further blocks.
+    /// Limits the free memory to this many bytes.
     void set_free(std::size_t bytes) {
         capacity_ = allocated_ + std::min(bytes, kCapacity - allocated_);
     }
     std::size_t allocated() const { return allocated_; }
 
-    /// While one exists, device memory is open.
+    /// Allows access to device memory during its lifetime.
     class Access {
     public:
         explicit Access(DeviceMemory& memory);
@@ -56,7 +57,7 @@ private:
     std::size_t used_ = 0;  // bytes from the base to the end of the last block, in whole pages
     std::size_t allocated_ = 0, capacity_ = kCapacity;
     int accesses_ = 0;
-    std::map<std::byte*, std::size_t> blocks_;  // bytes asked for
+    std::map<std::byte*, std::size_t> blocks_;  // requested bytes
 };
 
 /// Pinned memory of the host.
@@ -72,10 +73,10 @@ private:
         std::size_t bytes = 0;
     };
     std::map<std::byte*, Block> blocks_;
-    Block last_freed_;  // large ones are costly to make
+    Block last_freed_;  // kept, because large blocks are expensive
 };
 
-/// Takes all of the GPU's memory away but what is allocated and, if there is, so much more.
+/// Reserves all free memory of the GPU except this many bytes.
 void set_free_memory(std::size_t bytes);
 
 }  // namespace hpcai::simt

@@ -11,8 +11,8 @@
 #include "simt/machine.hpp"
 #include "simt/streams.hpp"
 
-/// Stands in for kernels/launch.cuh where a kernel is compiled by the host's compiler: the parts
-/// of CUDA C++ that this project's kernels use, on the CPU.
+/// Replaces kernels/launch.cuh where the host compiler compiles a kernel: the parts of CUDA C++
+/// that the kernels use, on the CPU.
 #undef __shared__
 #define __shared__ static  // blocks run one after the other
 #undef __launch_bounds__
@@ -117,7 +117,8 @@ T __ldg(const T* address) {
     return *address;
 }
 
-/// A product that nothing is contracted with, as nothing is on hosts without fused instructions.
+/// A product that the compiler cannot contract, since hosts without fused instructions have no
+/// contraction.
 inline float __fmul_rn(float a, float b) {
     return a * b;
 }

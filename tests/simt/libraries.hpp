@@ -5,11 +5,11 @@
 
 #include "device/cuda/cudnn_graphs.hpp"
 
-/// What tests ask of the library that tests/simt/cudnn.cpp stands in for.
+/// Controls of the cuDNN emulation in tests/simt/cudnn.cpp, for tests.
 namespace hpcai::simt {
 
-/// From now on every plan of this pass fails when it is executed, as those may that only a device
-/// shows to be unfit; none does without one.
+/// Makes all further executions of plans of this pass fail, like plans that fail on a real device
+/// only; no pass: none fails.
 void let_fail(std::optional<device::cuda::ConvolutionPass> pass);
 
 }  // namespace hpcai::simt

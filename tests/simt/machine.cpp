@@ -27,10 +27,10 @@ struct Fiber {
     bool entered = false;
     Place place;
     State state = State::ready;
-    std::uint32_t mask = 0;  // of the warp barrier it waits at
+    std::uint32_t mask = 0;  // of the warp barrier where it waits
 };
 
-/// One block of threads under way.
+/// The state of a running block.
 class Block {
 public:
     Block(unsigned threads, const std::function<void()>& body) : body_(body), fibers_(threads) {
@@ -56,7 +56,7 @@ private:
 
     const std::function<void()>& body_;
     std::vector<Fiber> fibers_;
-    std::vector<std::array<std::uint64_t, kWarp>> exchange_;  // a slot a lane, per warp
+    std::vector<std::array<std::uint64_t, kWarp>> exchange_;  // one slot for each lane, per warp
     std::jmp_buf scheduler_{};
     unsigned current_ = 0;
     std::exception_ptr failure_;
@@ -77,7 +77,7 @@ void Block::enter() {
     }
 }
 
-/// Jumps, other than swapcontext, do not ask the kernel to change the signal mask each time.
+/// Unlike swapcontext, jumps do not call the kernel to set the signal mask each time.
 void Block::resume(std::size_t index) {
     current_ = static_cast<unsigned>(index);
     Fiber& fiber = fibers_[index];
@@ -103,8 +103,8 @@ void Block::wait(State barrier, std::uint32_t mask) {
     leave(barrier);
 }
 
-/// A warp runs until all of it waits for the others or has ended; warps and their lanes forwards
-/// and backwards in turn. What no barrier orders comes in both orders, so that a missing one shows.
+/// A warp runs until all its lanes wait or have ended. Warps and their lanes run in ascending and
+/// descending order in turn, so that a missing barrier is detected.
 void Block::run(Dim3 block, Dim3 blocks) {
     running = this;
     const std::size_t threads = fibers_.size();
@@ -140,7 +140,7 @@ void Block::run_warp(std::size_t warp, bool backwards) {
     } while (release_warp(first, lanes));
 }
 
-/// Lanes continue once all that the mask names have come, with the same mask.
+/// Lanes continue when all lanes in the mask have arrived with the same mask.
 bool Block::release_warp(std::size_t first, std::size_t lanes) {
     bool released = false;
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -165,7 +165,7 @@ bool Block::release_warp(std::size_t first, std::size_t lanes) {
     return released;
 }
 
-/// A thread that has ended no longer counts, as on the GPU.
+/// A finished thread no longer counts at barriers, as on a GPU.
 bool Block::release_block() {
     for (const Fiber& fiber : fibers_) {
         if (fiber.state != State::at_block_barrier && fiber.state != State::finished) return false;

@@ -4,35 +4,35 @@
 #include <cstdint>
 #include <functional>
 
-/// Runs CUDA kernels on the CPU, so that every kernel is tested where no GPU is. One fiber a
-/// thread; threads of a block change only at barriers and shuffles, blocks run one after the
-/// other. Divergent barriers, out-of-step shuffles and blocks that never finish are errors.
+/// Runs CUDA kernels on the CPU, so that every kernel is tested without a GPU. Each thread is a
+/// fiber. Threads of a block switch only at barriers and shuffles; blocks run one after the other.
+/// Divergent barriers, inconsistent shuffles and blocks that never finish are errors.
 namespace hpcai::simt {
 
 struct Dim3 {
     unsigned x = 1, y = 1, z = 1;
 };
 
-/// The running thread's place, what CUDA calls threadIdx and so on.
+/// The indices of the running thread: threadIdx and so on in CUDA.
 struct Place {
     Dim3 thread, block, threads, blocks;
 };
 const Place& place();
 
-/// Throws Error(internal) for a grid that CUDA does not launch.
+/// Throws Error(internal) for a grid that CUDA does not support.
 void check_grid(Dim3 blocks, unsigned threads);
 
 /// Runs `body` once for every thread of the grid; one-dimensional blocks. Throws Error(internal)
 /// when threads of a block wait at different barriers or a thread ends while others wait for it.
 void run_grid(Dim3 blocks, unsigned threads, const std::function<void()>& body);
 
-/// What __syncthreads does.
+/// The implementation of __syncthreads.
 void block_barrier();
 
-/// Gives `bits` to the warp and returns what lane `source` gave. All lanes of `mask` take part.
+/// Sends `bits` to the warp and returns those of lane `source`. All lanes of `mask` must call it.
 std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source);
 
-/// Bit l is set when lane l of `mask` gave true.
+/// Returns a mask in which bit l is set if lane l of `mask` passed true.
 std::uint32_t ballot(std::uint32_t mask, bool vote);
 
 }  // namespace hpcai::simt

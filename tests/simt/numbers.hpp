@@ -11,8 +11,8 @@ namespace hpcai::simt {
 
 using Numbers = std::vector<double>;
 
-/// Numbers of f32, f16 or bf16; with `tf32`, those of f32 rounded to the 11 bits that tensor cores
-/// keep of them.
+/// Reads numbers of f32, f16 or bf16; with `tf32`, f32 numbers are rounded to the 11 bits that
+/// tensor cores use.
 Numbers read_numbers(tensor::DType dtype, const void* from, std::size_t count, bool tf32);
 
 inline bool is_aligned(const void* address, std::uintptr_t bytes) {

@@ -10,7 +10,7 @@ namespace {
 
 using hpcai::simt::Order;
 
-/// How far a lane has come, while a graph runs.
+/// The progress of a lane while a graph runs.
 class GraphRun {
 public:
     GraphRun(const CUgraph_st& graph, Order order)
@@ -48,7 +48,7 @@ private:
 
 }  // namespace
 
-/// Whether the end of every lane is waited for, at the end, by the first.
+/// Whether the first lane waits for the end of every other lane.
 bool CUgraph_st::is_joined() const {
     std::vector<std::size_t> reached(lanes.size());
     reached[0] = lanes[0].size();

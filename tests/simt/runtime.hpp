@@ -23,24 +23,24 @@ namespace hpcai::simt {
 
 using Work = std::function<void()>;
 
-/// What a function of CUDA returns in place of success.
+/// The error that a CUDA function returns.
 struct Refusal {
     cudaError_t code = cudaErrorInvalidValue;
     std::string why;
 };
 
-/// Thrown by work that waits for another process, to be done from its beginning when the stream is
-/// asked or waited for again. Only where is_only_asked().
+/// Is thrown by work that waits for another process. The work is repeated from its beginning when
+/// the stream is queried or awaited again. Only valid if is_only_asked().
 struct NotYet {};
 
-/// Whether the work under way is done for a query of its stream's progress. Work that
-/// is part of a recording is done in one go.
+/// Whether the current work runs for a query of the progress of its stream. Recorded work always
+/// runs to its end.
 bool is_only_asked();
 
 /// Throws Refusal unless `condition` holds.
 void demand(bool condition, cudaError_t code, const std::string& why);
 
-/// When an event came, each time that its place in a stream or a graph is reached.
+/// The time of an event, updated each time its position in a stream or graph is reached.
 struct Moment {
     std::chrono::steady_clock::time_point at;
     bool has_come = false;
@@ -48,11 +48,11 @@ struct Moment {
     void come();
 };
 
-/// Work in the order of a stream. Work that is enqueued gets the next number, from 1.
+/// The tasks of a stream in order. An enqueued task gets the next number, from 1.
 class Queue {
 public:
     std::size_t append(Work work);
-    /// Does all work up to a number. What it throws ends the work, unless it is NotYet.
+    /// Runs all tasks up to a number. An exception ends the task, unless it is NotYet.
     void finish(std::size_t number);
     void finish() { finish(enqueued_); }
     std::size_t enqueued() const { return enqueued_; }
@@ -66,11 +66,12 @@ private:
 
 }  // namespace hpcai::simt
 
-/// Recorded work: lanes for streams, which wait for one another; lane 0 began the capture.
+/// A recorded graph: each stream is a lane, and lanes wait for one another; lane 0 began the
+/// capture.
 struct CUgraph_st {
     struct Wait {
         std::size_t lane = 0;
-        std::size_t length = 0;  // of that lane, up to which it must be done
+        std::size_t length = 0;  // the tasks of that lane that must be complete
     };
     struct Node {
         hpcai::simt::Work work;  // or
@@ -79,9 +80,9 @@ struct CUgraph_st {
     std::vector<std::vector<Node>> lanes{1};
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
     std::thread::id thread = std::this_thread::get_id();        // that began the capture
-    std::vector<cudaStream_t> streams;                          // a lane's, while it is captured
+    std::vector<cudaStream_t> streams;                          // of the lanes, during capture
     std::vector<std::shared_ptr<hpcai::simt::Moment>> moments;  // of external events
-    std::string invalid;  // why, once something forbidden was called
+    std::string invalid;  // the reason, after a forbidden call
 
     bool is_joined() const;
     void run(hpcai::simt::Order order) const;
@@ -93,24 +94,24 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
     std::shared_ptr<hpcai::simt::Queue> queue = std::make_shared<hpcai::simt::Queue>();
-    bool blocking = true;  // waits for the null stream, which waits for it
+    bool blocking = true;  // synchronizes with the null stream
     hpcai::simt::Order order = hpcai::simt::Order::late;
-    CUgraph_st* graph = nullptr;  // while it is captured
+    CUgraph_st* graph = nullptr;  // during capture
     std::size_t lane = 0;
 };
 
 struct CUevent_st {
-    std::shared_ptr<hpcai::simt::Queue> queue;  // what it was recorded in; null: nothing
+    std::shared_ptr<hpcai::simt::Queue> queue;  // where it was recorded; null: never
     std::size_t number = 0;
     CUgraph_st* graph = nullptr;  // or a lane of this
     CUgraph_st::Wait place;
     bool timed = true;
-    std::shared_ptr<hpcai::simt::Moment> time;  // of what was recorded last
+    std::shared_ptr<hpcai::simt::Moment> time;  // of the last record
 };
 
 namespace hpcai::simt {
 
-/// The one GPU of a process. CUDA's functions have no context to be given.
+/// The GPU of a process. It is global, because CUDA functions take no context.
 class Runtime {
 public:
     static Runtime& instance();
@@ -118,21 +119,22 @@ public:
     DeviceMemory memory;
     PinnedMemory pinned;
     std::vector<std::unique_ptr<CUstream_st>> streams;
-    std::vector<std::unique_ptr<CUgraph_st>> captures;  // under way
+    std::vector<std::unique_ptr<CUgraph_st>> captures;  // in progress
     Order next_order = Order::late;
     bool is_only_asked = false;
-    std::string failure;  // of work on a stream: all later calls report it
-    std::chrono::steady_clock::duration pretended{};  // time that work is assumed to have taken
+    std::string failure;  // of work on a stream, reported by all later calls
+    std::chrono::steady_clock::duration pretended{};  // simulated duration of work
     cudaError_t last = cudaSuccess;
-    std::string last_words;  // about `last`
+    std::string last_words;  // message of `last`
     std::recursive_mutex mutex;
 
     void enqueue(cudaStream_t stream, Work work);
     void wait(cudaStream_t stream, const CUevent_st& event);
     void finish_all();
-    /// Does work and keeps what it throws as the device's failure.
+    /// Runs a task and stores its exception as the failure of the device.
     void carry_out(const Work& work);
-    /// Refuses what CUDA forbids while a stream is captured in a mode that minds this thread.
+    /// Throws Refusal for calls that CUDA forbids while a stream is captured in a mode that affects
+    /// this thread.
     void refuse_during_capture(const char* what);
 
 private:
@@ -143,10 +145,10 @@ inline Runtime& runtime() {
     return Runtime::instance();
 }
 
-/// The body of a CUDA function: returns success, or what it refused or what has failed before.
+/// Runs the body of a CUDA function. Returns success, the refusal, or an earlier failure.
 cudaError_t call(const std::function<void()>& body);
 
-/// The same of what gives something back, which it does after a failure, too.
+/// The same for functions that free something, which also run after a failure.
 cudaError_t call_after_all(const std::function<void()>& body);
 
 }  // namespace hpcai::simt

@@ -5,31 +5,31 @@
 
 struct CUstream_st;
 
-/// Work on streams of the CUDA runtime that tests/simt stands in for (cudart.cpp). It is done when
-/// a caller waits for it and no sooner, so that what lacks a wait is seen to come too early.
+/// Work on the streams of the emulated CUDA runtime (cudart.cpp). It runs only when a caller waits
+/// for it, so that a missing wait is detected.
 namespace hpcai::simt {
 
-/// The order in which streams do their work; both are legal.
+/// The order of execution of streams; both are legal.
 enum class Order {
-    late,   // nothing is done before a caller waits for it
-    early,  // streams but the first created do what they may as soon as it is enqueued
+    late,   // work runs when a caller waits for it
+    early,  // streams except the first run work as soon as possible
 };
 
-/// Sets the order of streams that are created from now on.
+/// Sets the order for streams that are created later.
 void set_order(Order order);
 
-/// Enqueues work that may touch device memory. Without a stream it is done at once, after that of
-/// all streams that do not go their own way (cudaStreamNonBlocking). What it throws is thrown here
-/// without a stream, and otherwise reported by every later call on the device.
+/// Enqueues work that may access device memory. Without a stream it runs at once, after the work of
+/// all blocking streams, and its exceptions are thrown here. Otherwise every later call on the
+/// device reports them.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
-/// Whether work enqueued there is recorded.
+/// Whether the stream is being captured.
 bool is_captured(CUstream_st* stream);
 
-/// Advances the clock of events by so much, as if the work that calls this had taken it.
+/// Advances the clock of events by this time, as if the calling work had taken it.
 void pretend(double seconds);
 
-/// How many pieces of work are enqueued and not done.
+/// The number of enqueued tasks that have not run.
 std::size_t pending_work();
 
 }  // namespace hpcai::simt
