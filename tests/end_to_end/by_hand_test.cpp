@@ -15,9 +15,9 @@
 #include "launch.hpp"
 #include "models/resnet50.hpp"
 
-/// A run of two groups whose every setting differs from the default, compared with the same
-/// training put together here from the modules: which seed, bag, order, initial weights and
-/// settings each group got is seen in the bits of its model.
+/// A run of two groups with no default settings, compared with the same training assembled here
+/// from the modules. Equal bits of the models prove each group's seed, bag, order, initial weights
+/// and settings.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -72,7 +72,7 @@ protected:
 
     static nlohmann::json record() { return json_of(*folder_ / "result/result.json"); }
 
-    /// The digest of the model that group `number` should have trained.
+    /// The expected digest of the model of group `number`.
     static std::string digest_of(std::uint32_t number) {
         const auto self = comm::make_self_communicator();
         const config::Config config = config::parse(kResNet50Config, "", changes(folder_->path()));

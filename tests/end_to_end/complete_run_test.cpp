@@ -11,7 +11,7 @@
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
-/// One complete run of two groups of two ranks, which every test here looks at.
+/// One complete run of two groups of two ranks, shared by all tests here.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -151,7 +151,7 @@ TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
     ASSERT_EQ(exported.exit_code, 0) << exported.error;
     EXPECT_EQ(text_of(*folder_ / "old.safetensors"),
               text_of(result("groups/1/weights.safetensors")));
-    // At rate 0 only what BatchNorm counts moves.
+    // At rate 0 only BatchNorm statistics change.
     const Outcome resumed = run_ranks(
         folder_->path(), 1,
         {"bagging.M=1", "training.learning_rate=0", "training.initial_weights=old.safetensors"},

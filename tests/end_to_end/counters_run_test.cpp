@@ -4,7 +4,7 @@
 
 #include "result_edits.hpp"
 
-/// What runs read of their nodes' meters and interfaces, and what `hpcai500 energy` adds.
+/// Readings of the nodes' meters and interfaces in runs, and `hpcai500 energy`.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -12,7 +12,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kRecord = "groups/1/record.json";
 
-// Small, and with a penalty of 1 whatever the quality.
+// Small, and with a penalty of 1 for any quality.
 const char* const kCountedWeather = R"(run: {name: counters, seed: 3, roofline: off}
 workload:
   {kind: extreme_weather, model: faster_rcnn_r50_fpn, classes: 4, image_size: 64, image_width: 96,
@@ -34,7 +34,7 @@ const nlohmann::json* counter_of(const nlohmann::json& group, const std::string&
     return nullptr;
 }
 
-/// As time zone UTC has them, to the millisecond.
+/// UTC times in milliseconds.
 double seconds_between(const std::string& begin, const std::string& end) {
     const auto of_day = [](const std::string& text) {
         return 3600 * std::stod(text.substr(11, 2)) + 60 * std::stod(text.substr(14, 2)) +
@@ -226,8 +226,8 @@ TEST_F(CountersOfARun, AreJoinedToSealedResultsOnly) {
     EXPECT_NE(outcome.error.find("result.json"), std::string::npos) << outcome.error;
 }
 
-/// On a GPU that the CPU stands in for, with a library in the place of NVML by which it takes
-/// 250 W; nothing where CUDA's headers were not there to build it.
+/// A run on the stand-in GPU with an emulated NVML that reports 250 W; empty if the stand-in was
+/// not built for lack of CUDA headers.
 std::optional<Launch> on_stand_in(const fs::path& folder, const std::string& output) {
     const char* stand_in = std::getenv("HPCAI500_STAND_IN");
     if (stand_in == nullptr || *stand_in == '\0') return std::nullopt;

@@ -5,8 +5,8 @@
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
-/// One run of two small detectors of two ranks each on synthetic weather, which every test here
-/// looks at.
+/// One run of two small detectors of two ranks each on synthetic weather, shared by all tests
+/// here.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
-/// run.deterministic: the same bits whatever does not belong to the training itself.
+/// run.deterministic: the same bits for all settings that are not part of the training.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -14,7 +14,7 @@ protected:
         write(folder_ / "tiny.yaml", kResNet50Config);
     }
 
-    /// The record of a run with `changes`, and what group 0 predicts.
+    /// The record of a run with `changes`, and the predictions of group 0.
     struct Result {
         Json record;
         std::string predictions;

@@ -8,11 +8,10 @@
 
 #include <mpi.h>
 
-/// A library to be loaded before MPI's: memory that fails silently. The sum of gradients number
-/// HPCAI500_FLIP_SUM (from 1) of world rank HPCAI500_FLIP_RANK ends with one wrong bit, the highest
-/// of the mantissa of the largest value of what another rank has summed. Without these variables
-/// nothing happens. For sums in fp32 of all ranks with all others, of 256 values for each rank or
-/// more.
+/// A preloaded library that emulates silent memory errors. Gradient sum HPCAI500_FLIP_SUM (from 1)
+/// of world rank HPCAI500_FLIP_RANK gets one wrong bit: the highest mantissa bit of the largest
+/// value that another rank has summed. Without these variables it does nothing. Supports algorithm
+/// all_reduce in fp32 with at least 256 values per rank.
 namespace {
 
 constexpr int kFirstTag = 16384;  // of the first sum; the next has the next
@@ -30,8 +29,8 @@ std::int64_t number(const char* variable) {
     return text == nullptr ? -1 : std::atoll(text);
 }
 
-/// Whether this is the first message of the sum that brings what another rank has summed: those
-/// before it bring the terms of what this rank sums.
+/// True for the first message of the sum with values that another rank has summed; earlier messages
+/// have the terms for this rank's sum.
 bool strikes(int tag, MPI_Comm ranks) {
     if (tag < kFirstTag || tag > kLastTag) return false;
     int rank = 0, size = 0;

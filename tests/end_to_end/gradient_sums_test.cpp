@@ -54,7 +54,7 @@ TEST_F(GradientSums, GoTheWayThatTheConfigurationSaysWithTheBytesOfTheFormula) {
         EXPECT_EQ(sums["torus_columns"], is_torus ? Json(2) : Json()) << "the nearest to a square";
         const double gradients = sums["gradient_bytes"].get<double>() / sizeof(float);
         const double sent = sums["sent_bytes_per_step"];
-        // Four ranks in equal sets; buckets are cut into whole blocks.
+        // Four ranks with equal parts; buckets are divided into whole blocks.
         EXPECT_NEAR(sent / (1.5 * way.bytes_per_gradient * gradients), 1, 0.01) << way.changes[0];
         EXPECT_EQ(sums["out_of_node_bytes_per_step"], 0) << "all ranks are on one node";
         EXPECT_NEAR(record["work"]["groups"][0]["final_training_loss"], loss, way.loss_tolerance);

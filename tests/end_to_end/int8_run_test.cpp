@@ -4,7 +4,7 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// training.precision: int8 on CPUs that have it.
+/// training.precision: int8 on CPUs that support it.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -76,7 +76,7 @@ TEST_F(Int8Run, EndsAlikeInAllSchedulesOfItsMicroBatches) {
     EXPECT_EQ(digest_of("gpipe"), digest_of("1f1b"));
 }
 
-// Rates of nothing leave weights and running statistics as they were.
+// A rate of 0 keeps weights and running statistics unchanged.
 TEST_F(Int8Run, PredictsInFp32) {
     const Result trained = run_with(1, {}, "trained");
     const Result fp32 = run_with(1,

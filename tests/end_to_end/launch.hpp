@@ -13,14 +13,14 @@
 
 #include "cli/child_process.hpp"
 
-/// Starts of the program under mpirun, and the files that they leave.
+/// Launches of the program under mpirun, and their files.
 namespace hpcai::end_to_end {
 
 namespace fs = std::filesystem;
 using cli::Outcome;
 using cli::text_of;
 
-/// A true ResNet-50 on pictures of 32 pixels a side, three steps of 8 samples a group.
+/// A full ResNet-50 on pictures of 32 x 32 pixels, with three steps of 8 samples per group.
 inline constexpr const char* kResNet50Config = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
@@ -29,8 +29,8 @@ training: {batch_size: 8, learning_rate: 0.1, schedule: constant, warmup_epochs:
 device: {kind: cpu, threads: 1}
 )";
 
-/// The same layers with an eighth of the channels, for what a run does besides arithmetic. Its
-/// gradients are in as many buckets.
+/// The same layers with an eighth of the channels, for tests of everything but arithmetic. Its
+/// gradients have the same number of buckets.
 inline constexpr const char* kConfig = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, backbone_width: 8, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
@@ -40,8 +40,8 @@ device: {kind: cpu, threads: 1}
 communication: {bucket_mib: 0.4}
 )";
 
-/// 4 classes, for each 6 pictures to train on and 3 to test with, in `folder`/set: a copy of what
-/// the first call in this process made.
+/// 4 classes with 6 training and 3 test pictures each in `folder`/set: a copy of the set that the
+/// first call in this process generated.
 inline void make_pictures(const fs::path& folder) {
     static const storage::TemporaryFolder made;
     static const Outcome outcome = cli::run_in(
@@ -83,7 +83,7 @@ inline Outcome run_ranks(const fs::path& folder, int ranks, const std::vector<st
     return run({folder, ranks, changes, {}, output, config});
 }
 
-/// What the program, not mpirun, prints on standard error.
+/// The standard error of the program, without that of mpirun.
 inline std::vector<std::string> messages(const Outcome& outcome) {
     std::vector<std::string> lines;
     std::istringstream in(outcome.error);
@@ -103,7 +103,7 @@ inline nlohmann::json json_of(const fs::path& path) {
     return nlohmann::json::parse(text_of(path));
 }
 
-/// Share of the rows of `probabilities` (samples, classes) whose highest entry is their label.
+/// Fraction of the rows of `probabilities` (samples, classes) whose highest entry is their label.
 inline double top_1(const storage::NpyArray& probabilities, const storage::NpyArray& labels) {
     const auto rows = probabilities.as<float>();
     const auto classes = static_cast<std::size_t>(probabilities.shape()[1]);

@@ -22,7 +22,7 @@ protected:
     storage::TemporaryFolder folder_;
 };
 
-/// BatchNorm's averages are the ranks' own until the end, so the evaluations must put them back.
+/// BatchNorm's averages are local to the ranks until the end, so evaluations must restore them.
 TEST_F(LearningCurve, ChangesNoBitOfTheTraining) {
     for (const std::string mode : {"data", "pipeline", "model"}) {
         const std::vector<std::string> settings{"bagging.P_degree=2", "parallel.mode=" + mode};

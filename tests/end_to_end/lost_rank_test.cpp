@@ -20,8 +20,8 @@ constexpr const char* kSilence = "no step was done for (1[2-9]|[2-9][0-9]) s";
 
 constexpr int kEndless = 30000;  // epochs: neither group is to finish
 
-/// Groups of which ranks are sent signals after their groups' first epoch: progress.json is
-/// written every two seconds, in which a fast machine has trained.
+/// Groups whose ranks get signals after the first epoch of the group, because a fast machine may
+/// finish the training between two updates of progress.json, which is written every two seconds.
 class LostRank : public testing::Test {
 protected:
     void SetUp() override {
@@ -29,7 +29,7 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// With `--enable-recovery` mpirun lets the others live and returns 0.
+    /// With `--enable-recovery` mpirun keeps the other ranks running and returns 0.
     Outcome run_with(const std::string& signal, int world_rank,
                      const std::vector<std::string>& options = {"--enable-recovery"}) {
         return run_groups({2, 2}, {{signal, world_rank}}, options);
@@ -67,7 +67,7 @@ protected:
              fmt::format("training.batch_size={}", 4 * groups.ranks_of_each),
              fmt::format("workload.epochs={}", epochs_), "run.group_patience_seconds=300"},
             options};
-        // Otherwise no timeout may expire, however busy the machine is.
+        // Otherwise no timeout may expire, even on a busy machine.
         if (hangs) launch.changes.emplace_back("run.step_timeout_seconds=12");
         launch.program = (folder_ / "mortal.sh").string();
         return run(launch);
@@ -75,8 +75,8 @@ protected:
 
     Outcome status() { return cli::run_in(folder_.path(), {"status", "result"}); }
 
-    /// Whether the rank that got the signal does, soon after the end of mpirun. Who takes the exit
-    /// code of an orphan, and when, is not the program's.
+    /// True if the signalled rank ends soon after mpirun. The program does not control who reads
+    /// the exit code of an orphan, and when.
     bool goes_away(int world_rank) {
         const std::string wait = fmt::format(
             "[ -s child.{0} ] || exit 2; for i in {{1..300}}; do grep -q "
@@ -171,8 +171,8 @@ TEST_F(LostRank, ThatHangsEndsWithTheJobWhereAnExitEndsAll) {
     EXPECT_TRUE(goes_away(3));
 }
 
-/// The launcher continues the leader before it kills it. With short steps the leader may find in
-/// between that the other rank has died, and its word is then the last.
+/// The launcher continues the leader before it kills it. With short steps the leader may detect the
+/// death of the other rank before, and then writes the final state.
 TEST_F(LostRank, ThatHangsAndLedTheOnlyGroupEndsTheJob) {
     write(folder_ / "tiny.yaml", kResNet50Config);
     const Outcome outcome = run_groups({1, 2}, {{"STOP", 0}}, {});
@@ -182,7 +182,7 @@ TEST_F(LostRank, ThatHangsAndLedTheOnlyGroupEndsTheJob) {
     EXPECT_TRUE(goes_away(0));
 }
 
-/// The acting leader of a group is named in the group's files, too.
+/// The group's files also name the acting leader.
 TEST_F(LostRank, ThatLedItsGroupDoesNotKeepTheOthersFromAStop) {
     epochs_ = kEndless;
     const Outcome run = run_groups({2, 2}, {{"KILL", 2}, {"USR1", 0}}, {"--enable-recovery"});
@@ -198,7 +198,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     const Outcome run =
         run_groups({3, 1}, {{"KILL", 1}, {"USR1", 0}, {"USR1", 2}}, {"--enable-recovery"});
     EXPECT_THAT(run.out, HasSubstr("STOPPED step=0 "));  // where the dead one resumes
-    // Nor do they wait for it at the end of MPI.
+    // They also do not wait for it at the end of MPI.
     EXPECT_THAT(run.error, HasSubstr("MPI_Finalize did not return within 6 s"));
     EXPECT_THAT(run.error, Not(HasSubstr("within 60 s")));
     const Outcome outcome = status();
@@ -207,7 +207,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: not heard of at the end"));
 }
 
-/// As launchers end the others of a rank that has died: that is no stop, which is requeued.
+/// SIGTERM, by which launchers end the other ranks after a death, is no stop with a requeue.
 TEST_F(LostRank, BesideOneThatSigtermHasEndedIsTakenForACrash) {
     epochs_ = kEndless;
     const Outcome run = run_groups({2, 2}, {{"STOP", 3}, {"TERM", 0}}, {});

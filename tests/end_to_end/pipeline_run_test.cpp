@@ -46,7 +46,7 @@ protected:
 
 storage::TemporaryFolder* PipelineRun::folder_ = nullptr;
 
-/// Texts of a run in stages and of one without.
+/// Texts of a run with stages and of one without.
 struct StagedPair {
     std::string staged, whole;
     int groups;
@@ -86,7 +86,7 @@ TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
     const nlohmann::json both = json_of(result("both/result.json"));
     EXPECT_GT(both["work"]["groups"][0]["audit"]["passed"], 0);
     const double gradients = both["communication"]["gradient_bytes"];
-    // The larger of two stages; with two ranks each sends as many bytes as there are.
+    // The larger of two stages; each of two ranks sends as many bytes as the stage has.
     const double all = json_of(result("shared/result.json"))["communication"]["gradient_bytes"];
     EXPECT_GT(gradients, all / 2);
     EXPECT_LT(gradients, all);
@@ -124,7 +124,7 @@ TEST_F(PipelineRun, RecordsHowItWasCut) {
     const std::string summary = text_of(result("staged/summary.txt"));
     EXPECT_THAT(summary, HasSubstr("2 stages x 1 rank, 2 micro-batches, 1f1b, bubble 0.333\n"
                                    "messages            : "));
-    // What was auto is echoed as it came to be.
+    // Values that were auto are reported as resolved.
     EXPECT_THAT(summary, HasSubstr("parallel.mode            : pipeline"));
     EXPECT_THAT(summary, HasSubstr("parallel.pipeline_degree : 2"));
     EXPECT_THAT(summary, HasSubstr("parallel.micro_batches   : 2"));

@@ -4,8 +4,8 @@
 
 #include "launch.hpp"
 
-/// Complete runs whose BatchNorm statistics are those of several ranks, compared with one rank that
-/// has the whole batch.
+/// Complete runs with BatchNorm statistics over several ranks, compared with one rank with the
+/// whole batch.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -25,7 +25,7 @@ training:
 device: {kind: cpu, threads: 1}
 )";
 
-/// In kConfig; the last is the span.
+/// Settings for kConfig; the last is the span.
 const std::vector<std::string> kWholeBatch{"bagging.M=1", "bagging.P_degree=auto",
                                            "training.batch_norm_samples=8"};
 

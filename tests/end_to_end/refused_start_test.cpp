@@ -14,8 +14,8 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// `outcome` ended with `exit_code` and one message with all `parts`; only what the test made
-    /// is in the folder.
+    /// `outcome` ended with `exit_code` and one message with all `parts`, and the folder has only
+    /// the files of the test.
     void expect_refused(const Outcome& outcome, int exit_code,
                         const std::vector<std::string>& parts) const {
         EXPECT_EQ(outcome.exit_code, exit_code) << outcome.error;

@@ -174,7 +174,7 @@ TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
           "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"
           "    kill -0 $$ || exit\n    sleep 0.02\n  done 2> /dev/null\n"
           "  kill -9 $$\n) & fi\n"
-          // mpirun kills what it has started: a program below a shell would outlive it.
+          // mpirun kills only its own child: a program below a shell would continue.
           "exec \"$HPCAI500_BINARY\" \"$@\"\n");
     fs::permissions(folder_ / "mortal.sh", fs::perms::owner_all);
     Launch launch{folder_.path(), 2, {"run.repeat=3", "workload.epochs=100"}};

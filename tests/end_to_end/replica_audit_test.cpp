@@ -5,7 +5,7 @@
 
 #include "launch.hpp"
 
-/// Runs in which one rank's memory, or its network, changes a bit without a word.
+/// Runs with a silent bit error in the memory or network of one rank.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -18,7 +18,7 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// A run in which sum `sum` of `world_rank` comes with a wrong bit.
+    /// A run in which sum `sum` of `world_rank` has a wrong bit.
     Outcome run_with_fault(int ranks, int world_rank, int sum,
                            const std::vector<std::string>& changes) {
         const std::vector<std::string> launcher{
@@ -79,7 +79,7 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
 }
 
 TEST_F(SilentCorruption, OfOneOfThreeRanksNamesThatRank) {
-    // Others of the first step are zero, as the last scales of residual blocks begin.
+    // Other gradients of the first step are zero, like the last scales of residual blocks.
     constexpr int kSum = 1;
     const Outcome outcome = run_with_fault(
         3, 1, kSum,

@@ -15,7 +15,7 @@
 
 #include "launch.hpp"
 
-/// Changes of a result directory that a cheater might try.
+/// Manipulations of a result directory.
 namespace hpcai::end_to_end {
 
 /// The record in `result`, unless an edit has made it unreadable.
@@ -32,8 +32,8 @@ inline void put(const fs::path& path, const std::string& content) {
     write(path, content);
 }
 
-/// Does what a cheater would who knows the program: the summary, its digest in the record, page and
-/// logs (unless one of them is `changed`) and the manifest fit what was changed.
+/// Makes a manipulation consistent: updates the summary, its digest in the record, page and logs
+/// (except the one that is `changed`) and the manifest.
 inline void reseal(const fs::path& result, const std::string& changed) {
     const auto record = record_of(result);
     const std::string stored = text_of(result / report::kSummaryName);
@@ -54,10 +54,10 @@ inline void reseal(const fs::path& result, const std::string& changed) {
     put(result / report::kSummaryName, summary + digest + "\n");
 }
 
-/// A copy of a result directory, whose files are changed one at a time.
+/// A copy of a result directory for one manipulation at a time.
 class ResultCopy {
 public:
-    /// Files that are not changed stay those of `original`.
+    /// Unchanged files are those of `original`.
     explicit ResultCopy(const fs::path& original) {
         fs::copy(original, path(),
                  fs::copy_options::recursive | fs::copy_options::create_hard_links);
@@ -80,7 +80,7 @@ public:
         put(file, content);
     }
 
-    /// The value at `pointer` becomes what `change` makes of it; the layout stays.
+    /// Replaces the value at `pointer` by the result of `change`; keeps the layout.
     void change_json(
         const std::string& file, const std::string& pointer,
         const std::function<nlohmann::ordered_json(nlohmann::ordered_json)>& change) const {
@@ -93,7 +93,7 @@ public:
              const nlohmann::ordered_json& value) const {
         change_json(file, pointer, [&](const auto&) { return value; });
     }
-    /// By an eighth, which numbers in [0, 1] show.
+    /// Changes by an eighth, which is visible in numbers in [0, 1].
     void increase(const std::string& file, const std::string& pointer) const {
         change_json(file, pointer, [](const nlohmann::ordered_json& value) {
             return value.get<double>() + 0.125;
@@ -119,7 +119,7 @@ struct Edit {
     std::string at = {};  // the file that `finding` is about, where it is another
     bool is_told_by_script = true;
 
-    /// Without a finding only another manifest shows the edit.
+    /// Without a finding only the different manifest shows the edit.
     bool is_hidden() const { return finding.empty() && at.empty(); }
 };
 
@@ -148,7 +148,7 @@ inline void expect_verified(const fs::path& directory) {
     }
 }
 
-/// Both tools find the edit, first by the manifest, then in a result that was sealed again.
+/// Both tools detect the edit, first by the manifest, then in a result with a new manifest.
 inline void expect_told(const fs::path& original, const Edit& edit) {
     const ResultCopy copy(original);
     edit.apply(copy);

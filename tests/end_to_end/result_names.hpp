@@ -7,8 +7,8 @@
 
 namespace hpcai::end_to_end {
 
-/// Names of all files of a result of two groups, sorted, where each group stores `predictions` and
-/// the vote is judged by the files `evaluated`.
+/// Sorted names of all files of a result of two groups; each group stores `predictions`, and
+/// `evaluated` are the files for the evaluation of the ensemble.
 inline std::vector<std::string> result_names(const std::string& predictions,
                                              std::vector<std::string> evaluated) {
     std::vector<std::string> names = std::move(evaluated);

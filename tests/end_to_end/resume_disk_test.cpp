@@ -4,7 +4,7 @@
 
 #include "resumed_run.hpp"
 
-/// Checkpoints on a disk that is full.
+/// Checkpoints on a full disk.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -30,8 +30,8 @@ TEST_F(ResumedRun, ThatWasKilledThreeTimesHasTheBitsOfOneProgram) {
     for (const std::string& change : changes) begins += " --set " + change;
     begins += " --set run.deterministic=true --set training.batch_size=12";
     const std::string resumes = mpirun + " resume result";
-    // Both ranks die at once, when the program has begun the checkpoint that follows its first:
-    // with none that both have marked its continuation would be lost, too.
+    // Both ranks die at once after the program has begun its second checkpoint, because without a
+    // complete checkpoint the record of its resumption would be lost, too.
     const std::string script =
         "marked() { find result/checkpoints/0 -name 'rank-*.done' -printf '%h\\n' 2> /dev/null | "
         "sort; }\n"

@@ -13,10 +13,10 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Runs that stop at a checkpoint, or die, and are resumed by other programs.
+/// Runs that stop at a checkpoint or die, and are then resumed.
 namespace hpcai::end_to_end {
 
-// The first look at the clock finds it over: each program takes one step.
+// The time limit has passed at the first check, so each program trains one step.
 inline constexpr const char* kOneStep = "run.time_limit_seconds=0.001";
 
 class ResumedRun : public testing::Test {
@@ -37,7 +37,7 @@ protected:
             {cli::environment("HPCAI500_MPIRUN"), "--bind-to", "none", "-np", std::to_string(ranks),
              cli::environment("HPCAI500_BINARY"), "resume", output});
     }
-    /// Resumes a run that has ended with `outcome` until it stops no more.
+    /// Resumes a run that has ended with `outcome` until it finishes.
     Outcome resume_to_the_end(int ranks, const std::string& output, Outcome outcome, int steps) {
         for (int step = 1; step <= steps; ++step) {
             EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
@@ -91,7 +91,7 @@ protected:
             folder_.path(), {"python3", cli::source("scripts/verify_result"), output});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
-    /// A run of `ranks` that takes a step in each program ends as one that was never stopped.
+    /// A run of `ranks` with one step per program ends like one without a stop.
     void expect_the_bits_of_one_program(int ranks, int steps,
                                         const std::vector<std::string>& changes) {
         ASSERT_EQ(begin(ranks, changes, "whole").exit_code, 0);

@@ -8,7 +8,7 @@
 #include "launch.hpp"
 #include "storage/temporary_folder.hpp"
 
-/// Runs that died before their groups could vote.
+/// Runs that died before the evaluation of the ensemble.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 class ScoredRun : public testing::Test {
 protected:
-    /// One run of two groups that finish, of which each test has a copy.
+    /// A run of two finished groups; each test uses a copy.
     static void SetUpTestSuite() {
         finished_ = new storage::TemporaryFolder();
         make_pictures(finished_->path());
@@ -30,8 +30,8 @@ protected:
         fs::copy(finished_->path(), folder_.path(), fs::copy_options::recursive);
     }
 
-    /// Two groups that finished, with `changes` if any, and in "result" what they had stored before
-    /// the vote.
+    /// Two finished groups with `changes`, if any, and in "result" their files before the
+    /// evaluation of the ensemble.
     void run_and_die(const std::vector<std::string>& changes = {}) const {
         if (!changes.empty()) {
             fs::remove_all(folder_ / "whole");
@@ -59,7 +59,7 @@ protected:
             folder_.path(), {"python3", cli::source("scripts/verify_result"), "result"});
         EXPECT_EQ(again.exit_code, 0) << again.out;
     }
-    /// A group's files as if it had trained on another host.
+    /// Edits a group's files as if it had trained on another host.
     static void move_to(const std::string& from, const std::string& to, const fs::path& group) {
         for (const auto& [file, mark] : {std::pair{"ranks.csv", ","}, {"record.json", "\""}}) {
             std::string text = text_of(group / file);

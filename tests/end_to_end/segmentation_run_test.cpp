@@ -8,8 +8,8 @@
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
-/// One run of two small segmentations of two ranks each on synthetic weather, which every test here
-/// looks at.
+/// One run of two small segmentations of two ranks each on synthetic weather, shared by all tests
+/// here.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -157,7 +157,7 @@ TEST_F(SegmentationRun, VerifiesWhereNothingWasChanged) {
     expect_verified(result(""));
 }
 
-/// The last `cells` of the first sample count no more.
+/// Removes the last `cells` of the first sample from the evaluation.
 void unlabel(const ResultCopy& copy, std::int64_t cells) {
     const std::string labels = "evaluation/labels.npy";
     std::string content = copy.text(labels);

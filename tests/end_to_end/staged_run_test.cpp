@@ -9,7 +9,7 @@
 
 #include "launch.hpp"
 
-/// data.staging: the run is the same, read from the node's own disk.
+/// data.staging: the run is the same with data from the node's local disk.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -99,7 +99,7 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
 }
 
 TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
-    // Before the stage has its marker, and in the middle of the only pack.
+    // Before the stage has its marker, and within the only pack.
     for (const std::string call : {"4", "20"}) {
         const Outcome killed =
             run_after("LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK") +
@@ -144,8 +144,8 @@ TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
 }
 
 TEST_F(StagedRun, EndsWithAClearMessageWhenTheDiskGetsFull) {
-    // Room enough for bytes, but not for another file: the root, the stage, its marker, two notes
-    // of ranks, two folders.
+    // Enough bytes, but no inode for another file: the root, the stage, its marker, two files of
+    // ranks, two folders.
     const std::string mount = "mount -t tmpfs -o size=16m,nr_inodes=7 none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {
         GTEST_SKIP() << "no right to mount a small disk";

@@ -9,14 +9,14 @@
 
 #include "launch.hpp"
 
-/// Complete runs with device.kind cuda where there is no GPU: the program of tests/stand_in finds a
-/// driver and an engine whose kernels, glue and recordings are the real ones, on a CUDA runtime on
-/// the CPU, with plain loops in place of cuDNN and cuBLASLt.
+/// Complete runs with device.kind cuda without a GPU. The program of tests/stand_in uses the real
+/// kernels, glue and recordings on an emulated CUDA runtime, with plain loops in place of cuDNN and
+/// cuBLASLt.
 namespace hpcai::end_to_end {
 namespace {
 
-/// Tolerance of numbers near 0.25, after three steps, in which a ReLU may switch at its kink: on
-/// some CPUs one does, which makes 1e-4.
+/// Tolerance of numbers near 0.25 after three steps. A ReLU may switch at its kink, as on some
+/// CPUs, with a difference of 1e-4.
 constexpr double kTolerance = 1e-3;
 
 class StandInGpu : public testing::Test {
@@ -29,7 +29,8 @@ protected:
         write(folder_ / "tiny.yaml", kConfig);
     }
 
-    /// One base model, trained by `ranks` ranks on GPUs, where `output` begins with "gpu", or CPUs.
+    /// One base model, trained by `ranks` ranks on GPUs if `output` begins with "gpu", else on
+    /// CPUs.
     Outcome train(const std::string& output, int ranks, const std::string& precision,
                   const std::vector<std::string>& further = {}) const {
         const bool on_gpu = output.starts_with("gpu");

@@ -6,7 +6,7 @@
 
 #include "launch.hpp"
 
-/// Where the time goes: a complete run of two groups of two ranks on synthetic pictures.
+/// Time measurements of a complete run of two groups of two ranks on synthetic pictures.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -123,7 +123,7 @@ TEST_F(StepTimes, OfTheRanksAreInTheTableAndTheRecord) {
     EXPECT_NE(summary_->find(" %, backward "), std::string::npos);
 }
 
-/// An event of a trace that lasts.
+/// A trace event with a duration.
 struct Span {
     std::string name;
     double begin = 0, end = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weather_edits.hpp"
 
-/// Results that were changed by hand: `hpcai500 verify` and scripts/verify_result agree on each.
+/// Manipulated results: `hpcai500 verify` and scripts/verify_result agree on each.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -72,7 +72,7 @@ void put_header(const ResultCopy& copy, const std::string& file, const std::stri
                        content.substr(content.size() - std::size_t{4} * 12));
 }
 
-/// Removes a label of labels.npy, as if a sample that was predicted wrongly were taken out.
+/// Removes a label of labels.npy, as if a wrongly predicted sample were removed.
 void leave_out_a_label(const ResultCopy& copy) {
     std::string content = copy.text("evaluation/labels.npy");
     content.replace(content.size() - 4, 4, 4, '\xff');

@@ -28,15 +28,15 @@ inline std::size_t last_of(const ResultCopy& copy, const std::string& file) {
     return static_cast<std::size_t>(std::ranges::count(text, '\n')) - 1;
 }
 
-/// All steps as if the group had been a thousand times as fast: the first also has a pause before
-/// its phases, which may be several times as long.
+/// Makes all steps a thousand times as fast. The first step also has a pause before its phases,
+/// which may be several times as long.
 inline void hurry(const ResultCopy& copy, const std::string& file) {
     std::vector<StepRecord> steps = report::steps_from_csv(copy.text(file), file);
     for (StepRecord& step : steps) step.end_seconds /= 1000;
     copy.put(file, report::steps_to_csv(steps));
 }
 
-/// In both places.
+/// Edits both places.
 inline void change_setting(const ResultCopy& copy, const std::string& from, const std::string& to) {
     std::string text = copy.text("config.yaml");
     const std::size_t at = text.find(from);
@@ -283,7 +283,7 @@ inline std::vector<Edit> edits_of_files() {
     };
 }
 
-/// These touch nothing that a score or a verdict is made of.
+/// These edits do not affect scores or the verdict.
 inline std::vector<Edit> edits_that_only_the_manifest_tells() {
     return {
         {"line of a log", "groups/0/log.txt", "",
