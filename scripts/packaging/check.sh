@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/packaging/check.sh [--image] [PROGRAM]
-# Checks the recipes here as far as this machine has the tools, and names what it skips. PROGRAM, by
-# default build/release/hpcai500, is run by ReFrame. --image also builds the container with buildah
-# (as root; minutes), on a Debian 12 that debootstrap makes, and runs smoke.yaml in it; a ccache of
-# the caller serves that build, too. Exit code: 0 nothing failed, 1 something did,
-# 2 wrong options.
+# Checks the recipes with the installed tools and prints what it skips. ReFrame runs PROGRAM (default:
+# build/release/hpcai500). --image also builds the container with buildah (as root; minutes) on a Debian
+# 12 from debootstrap, and runs smoke.yaml in it; the build uses the caller's ccache. Exit code: 0
+# nothing failed, 1 a check failed, 2 usage.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 source scripts/usage.sh
@@ -46,7 +45,7 @@ python_parses() {
 }
 
 spack_repository() { env SPACK_USER_CONFIG_PATH="$work/spack" spack -C "$work/spack_scope" "$@"; }
-# CUDA's versions are newer than those of many Spacks, which audit takes for an error.
+# Many Spacks lack these versions of CUDA, which audit reports as errors.
 spack_audits() {
     local code=0
     spack_repository audit packages hpcai500 >"$work/audit" || code=$?
@@ -84,7 +83,7 @@ reframe_runs() {
     reframe_with -r --performance-report --report-junit="$work/junit.xml" &&
         grep -q '<testsuite .*failures="0".*tests="1"' "$work/junit.xml"
 }
-# What a site expects and the machine does not reach.
+# Expects a speed that no machine reaches.
 reframe_refuses() {
     echo '{"smoke": {"*": {"images_per_second": [1e12, -0.1, null]}}}' >"$work/references.json"
     ! reframe_with -r -S references="$work/references.json" --report-junit="$work/junit.xml" &&
@@ -121,6 +120,19 @@ check_modules() {
         skip "module file (Lua): loads" "no Lmod"
         if has luac; then check "module file (Lua): syntax" luac -p "$recipes/modulefile.lua"; fi
     fi
+}
+
+# Every command has a page, and man formats all pages without warnings. COMMANDS.md has no sections for
+# hpcai500 itself, config, data and data generate.
+man_pages_render() {
+    "$recipes/make_man_pages.sh" "$program" "$work/man" &&
+        [[ $(find "$work/man" -name '*.1' | wc -l) == $(($(grep -c '^## ' docs/COMMANDS.md) + 4)) ]] &&
+        ! LC_ALL=C.UTF-8 man --warnings --local-file --pager=cat "$work"/man/*.1 2>&1 >/dev/null | grep .
+}
+check_man_pages() {
+    has help2man && has man || { skip "manual pages" "no help2man or man" && return; }
+    [[ -x $program ]] || { skip "manual pages" "no $program" && return; }
+    check "manual pages: one per command, no warnings" man_pages_render
 }
 
 section() { awk -v name="%$1" '/^%/ { on = $1 == name; next } on' "$recipes/hpcai500.def"; }
@@ -168,6 +180,7 @@ if has eb && [[ -f /usr/share/modules/init/bash ]]; then check_easybuild; else
     skip EasyBuild "no eb or no environment-modules"; fi
 if has reframe; then check_reframe; else skip ReFrame "no reframe"; fi
 check_modules
+check_man_pages
 if $image; then check_image; else skip "container" "without --image"; fi
 has apptainer || skip "Apptainer" "not installed; its commands are those of the Dockerfile"
 exit $failed
