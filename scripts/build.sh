@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/build.sh [release | develop | debug-sanitize | thread-sanitize] [target...]
-# Installs what the build needs, then builds into build/<kind>, by default everything in release.
-#   release          compiles many files at once: the shortest build from nothing
-#   develop          the same program from separate files: the shortest build after a change
+# Installs the dependencies, then builds in build/<kind>, by default everything in release.
+#   release          compiles many files at once: the fastest build from nothing
+#   develop          the same program from separate files: the fastest build after a change
 #   debug-sanitize   with AddressSanitizer and UndefinedBehaviorSanitizer
 #   thread-sanitize  with ThreadSanitizer
-# The CUDA engine is built where all it needs is found; HPCAI500_CUDA=OFF in the environment leaves it out,
-# and HPCAI500_CUDA=ON demands it.
+# The CUDA engine is built if its dependencies are found; HPCAI500_CUDA=OFF in the environment disables it,
+# and HPCAI500_CUDA=ON requires it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -19,7 +19,7 @@ case $kind in
     release) options=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON) ;;
     develop) options=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=OFF) ;;
     debug-sanitize)
-        # -O1: the sanitizers without it make the tests ten times slower.
+        # Without -O1 the tests are ten times slower.
         options=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g" -DHPCAI500_SANITIZE=ON
             -DCMAKE_UNITY_BUILD=ON)
         ;;
@@ -28,7 +28,7 @@ case $kind in
             -DCMAKE_UNITY_BUILD=ON)
         ;;
     *)
-        echo "build.sh: '$kind' is none of release, develop, debug-sanitize and thread-sanitize;" \
+        echo "build.sh: '$kind' is not release, develop, debug-sanitize or thread-sanitize;" \
             "the kind comes first: scripts/build.sh release $kind" >&2
         exit 2
         ;;

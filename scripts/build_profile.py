@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print where the time of a build goes: seconds of each target and of the slowest files.
+"""Print the build time of each target and of the slowest files.
 
 It reads Ninja's log of a build folder. For each output the log has the seconds of its newest build,
 so delete the folder and build it again, with CCACHE_DISABLE=1, for figures of a build from nothing.

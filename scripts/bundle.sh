@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
-# Makes a folder that runs on another Linux machine of the same processor family, wherever it is
-# put: the program, the test programs and scripts of the GPU smoke run, Open MPI and every library
-# they need, but glibc and CUDA (with cuDNN and NCCL), which are found on the target. DIR is
+# Makes a relocatable folder for other Linux machines of the same processor family: the program, the test programs and scripts of the GPU smoke run, Open MPI and every library
+# they need, except glibc and CUDA (with cuDNN and NCCL), which the target must have. DIR is
 # build/release and build/bundle by default; DIR.tar.gz is the same in one file. --without-tests
-# leaves out the smoke run; nothing but hpcai500 needs to be built then. Ends with a run of two ranks
+# omits the smoke run and needs only hpcai500 to be built. Ends with a run of two ranks
 # from the finished folder in an empty environment. Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,10 +32,10 @@ fail() {
     exit 1
 }
 
-# Belongs to the target: glibc must be that of its loader, CUDA that of its driver.
+# Libraries of the target: glibc must match its loader, and CUDA its driver.
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libanl|libmvec)\.so'
 cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|nvidia[-a-z]*)\.so'
-# Fabrics and OpenSHMEM, which would bring some thirty libraries, and MPI-IO, which is not used.
+# Not included: fabrics and OpenSHMEM, which need some thirty libraries, and MPI-IO, which is unused.
 left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
 
 for program in "${programs[@]}"; do
@@ -71,7 +70,7 @@ copy_open_mpi() {
     cp -L "$data"/*.txt "$bundle/${data#"$prefix"/}"
 }
 
-# PMIx, where Open MPI does not bring its own.
+# PMIx, if Open MPI does not include it.
 copy_pmix() {
     local library prefix
     library=$(find_library libpmix.so.2) || return 0
@@ -88,13 +87,13 @@ elf_files() {
     done
 }
 
-# Lines "name path" of the libraries that the files given need.
+# Prints "name path" for each library that the given files need.
 needed_by() { ldd "$@" 2>/dev/null | awk '$2 == "=>" { print $1, $3 == "not" ? "" : $3 }' | sort -u; }
 
 find_library() {
     local plugins
     plugins=$(find "$bundle" -name 'mca_*.so')
-    # shellcheck disable=SC2086  # one word a plug-in
+    # shellcheck disable=SC2086  # one word per plug-in
     needed_by $plugins | awk -v name="$1" '$1 == name { print $2; found = 1 } END { exit !found }'
 }
 
@@ -113,14 +112,14 @@ relocate() {
     local file to_libraries
     elf_files | while read -r file; do
         to_libraries=$(realpath --relative-to="$(dirname "$file")" "$bundle/lib")
-        # Stripped first: strip does not understand what patchelf does.
+        # strip must run first, because it damages the output of patchelf.
         chmod u+w "$file"
         strip --strip-unneeded "$file"
         patchelf --set-rpath "\$ORIGIN/$to_libraries" "$file"
     done
 }
 
-# Nothing may come from this machine but glibc and CUDA.
+# Only glibc and CUDA may be found outside the folder.
 check_self_contained() {
     local files name path
     mapfile -t files < <(elf_files)
@@ -144,7 +143,7 @@ if [[ -f $build/libhpcai_cuda.so ]]; then
 else
     echo "bundle.sh: $build has no CUDA engine; the bundle computes on CPUs" >&2
 fi
-# What the CUDA engine needs of the target, for bin/cuda_library_path.
+# The CUDA libraries that the target must have, for bin/cuda_library_path.
 [[ ! -f $build/libhpcai_cuda.so ]] ||
     readelf -d "$build/libhpcai_cuda.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -E "$cuda" >"$bundle/lib/cuda_libraries.txt"
@@ -170,7 +169,7 @@ tar -C "$(dirname "$output")" -czf "$output.tar.gz" "$(basename "$output")"
 (($(mib_of "$output.tar.gz") <= limit_mib)) ||
     fail "$output.tar.gz has $(mib_of "$output.tar.gz") MiB, more than $limit_mib"
 
-# The proof: another folder, no environment, this machine's Open MPI out of the way.
+# The test: another folder, an empty environment, and this machine's Open MPI hidden.
 elsewhere=$(mktemp -d)
 trap 'rm -rf "$bundle" "$elsewhere"' EXIT
 cp -R "$output" "$elsewhere/moved"

@@ -49,7 +49,7 @@ licensed() {
 
 finished() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
 
-# A mutant that no longer applies has lost the formula it was about.
+# A mutant must apply, or its formula has changed.
 mutants_apply() {
     local patch failed=0
     for patch in tests/mutants/*.patch; do git apply --check "$patch" || failed=1; done
@@ -58,7 +58,7 @@ mutants_apply() {
 
 scripts_parse() { find scripts .ci -name '*.sh' -o -path .ci/run | xargs -n 1 bash -n; }
 
-# Each public header alone in a translation unit.
+# Compiles each public header alone.
 compile_header() {
     g++ -std=c++20 -Iinclude -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
         -x c++ - <<<"#include \"${1#include/}\"" || { echo "$1 does not compile alone" && return 1; }

@@ -31,14 +31,14 @@ CONTROL = re.compile(r"^(if|for|while|switch|catch|do|else|try|return)\b")
 
 
 def blank(text):
-    """`text` without what stands in comments, strings and preprocessor lines; same line numbers."""
+    """`text` without the contents of comments, strings and preprocessor lines; same line numbers."""
     text = BLANKED.sub(lambda m: re.sub(r"[^\n]", "0" if m[0][0] in "'\"R" else " ", m[0]), text)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), text,
                   flags=re.MULTILINE)
 
 
 def closing(text, opening):
-    """Index of the brace that closes the one at `opening`."""
+    """Index of the closing brace of `opening`."""
     depth = 0
     for index in range(opening, len(text)):
         depth += {"{": 1, "}": -1}.get(text[index], 0)
@@ -77,7 +77,7 @@ def parameter_count(header):
 
 def functions_of(text):
     """(name, first line, lines, parameters) of each function defined in `text`; lambdas are part of
-    the function they stand in."""
+    the function around them."""
     text = blank(text)
     start = index = 0
     while index < len(text):

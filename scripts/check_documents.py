@@ -16,7 +16,7 @@ HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 
 def anchors(text):
-    """The names by which GitHub links to the headings of `text`."""
+    """The anchors of GitHub for the headings of `text`."""
     names = set()
     for heading in HEADING.findall(FENCED.sub("", text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -30,7 +30,7 @@ def anchors(text):
 
 
 def dead_links(path, text):
-    """A message for each relative link in `text`, the document at `path`, that leads nowhere."""
+    """A message for each dead relative link in `text`, the document at `path`."""
     for link in LINK.findall(FENCED.sub("", text)):
         if re.match(r"[a-z]+:", link):
             continue

@@ -38,7 +38,7 @@ SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h"}
 
 
 def read_layers(path):
-    """module -> modules it may include, itself among them."""
+    """module -> modules that it may include, with itself."""
     may_see = {}
     for line in path.read_text().splitlines():
         line = line.split("#")[0].strip()
@@ -58,7 +58,7 @@ def is_inside(file, corner):
 
 
 def problem_of(header, file, is_public, may_see):
-    """What is wrong with including `header` from a `file` of a tree; or None."""
+    """The error of including `header` from a `file` of a tree, or None."""
     module = file.split("/")[0]
     own = re.match(r"(?:hpcai/(\w+)|(kernels))/", header)
     if own:
@@ -95,7 +95,7 @@ def problems_of_tree(root, tree, may_see):
 
 
 def is_from_top(root, name):
-    """Whether an included `name` begins with a module, not in the folder of the file."""
+    """True if an included `name` begins with a module outside the folder of the file."""
     return name.startswith("kernels/") or (root / "include/hpcai" / name).exists()
 
 

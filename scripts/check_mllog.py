@@ -34,7 +34,7 @@ def is_positive(value):
 
 
 def is_number(value):
-    """One that a double can hold."""
+    """A number that a double can hold."""
     return (isinstance(value, (int, float)) and not isinstance(value, bool)
             and -sys.float_info.max <= value <= sys.float_info.max)
 
@@ -43,7 +43,7 @@ def is_share(value):
     return is_number(value) and 0 <= value <= 1
 
 
-# key: (rule of its value, its words, whether every log has it)
+# key: (rule of its value, description of the rule, True if every log has the key)
 POINTS = {
     "submission_benchmark": (is_text, "a text", True),
     "submission_division": (is_text, "a text", True),
@@ -66,7 +66,7 @@ POINTS = {
     "gradient_accumulation_steps": (is_positive, "a whole number above 0", True),
     "eval_accuracy": (is_share, "a number from 0 to 1", False),
 }
-# An interval, and where it must lie.
+# An interval and the one that must contain it.
 INTERVALS = {"init": None, "run": None, "epoch": "run", "eval": "run"}
 
 
@@ -212,7 +212,7 @@ class Checker:
 
 
 def check(path):
-    """Problems of a file, in words."""
+    """The problems of a file as texts."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     checker = Checker()

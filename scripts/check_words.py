@@ -20,7 +20,7 @@ import re
 import sys
 import tokenize
 
-FRAGMENT = re.compile(r"(Of|Whose|Whom|Those|Which|Who|Behind|Beside|(In|On|To|By|From|With|For) which)\b")
+FRAGMENT = re.compile(r"(Of|Whose|Whom|Those|Which|Who|(In|On|To|By|From|With|For) which)\b")
 CPP_TOKEN = re.compile(
     r'(?P<comment>//[^\n]*(?:\n[ \t]*//[^\n]*)*)|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"'
     r'|"(?P<text>(?:\\.|[^"\\\n])*)"|'
@@ -39,7 +39,7 @@ def line_of(text, position):
 
 
 def stripped(comment, mark):
-    """A block of comment lines without their marks, with the same lines."""
+    """The comment lines without their marks; same line numbers."""
     return re.sub(rf"^[ \t]*{mark}[ \t]?", "", comment, flags=re.MULTILINE)
 
 

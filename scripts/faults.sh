@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/faults.sh [--only N[,N...]] [--markdown] [--program FILE]
 # Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the twenty tests
-# of docs/RELIABILITY.md on the CPU and prints a line for each: what was injected, what came out,
-# seconds to detect it, what was lost. Tests that exist as gtest cases are run by the programs of
-# build/release, where they are built.
-#   --only N        these tests alone, by their numbers, 1 to 20
+# of docs/RELIABILITY.md on the CPU and prints a line for each: the fault, the outcome, the seconds to
+# detect it, and the loss. Tests that are gtest cases use the test programs of build/release, if these
+# are built.
+#   --only N        only these tests, by their numbers, 1 to 20
 #   --markdown      prints the table of docs/RELIABILITY.md
-#   --program FILE  one that was built with the faults, in place of building it
-# The files of tests that fail are kept, in a folder that is named. Exit code: 0 every test that was
-# run came out as it must, 1 one did not, 2 usage.
+#   --program FILE  a program built with faults; nothing is built
+# Keeps and prints the folder with the files of failed tests. Exit code: 0 all tests passed, 1 one
+# failed, 2 usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/fetch_cudnn_frontend.sh
-# Puts the headers of NVIDIA's cudnn_frontend, which the CUDA toolkit does not bring, into
-# build/third_party/cudnn_frontend/include. Does nothing when they are there. Without nvcc, pip or
-# a registry it prints a message and succeeds: the build then leaves the CUDA engine out.
+# Downloads the headers of NVIDIA's cudnn_frontend, which the CUDA toolkit does not include, into
+# build/third_party/cudnn_frontend/include, unless they exist. Without nvcc, pip or a registry it
+# prints a message and succeeds; the build then has no CUDA engine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

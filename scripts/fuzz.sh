@@ -3,9 +3,10 @@
 # Usage: scripts/fuzz.sh [SECONDS | RUNSx [TARGET...]]
 # Builds the fuzz targets of tests/fuzz with AddressSanitizer and UndefinedBehaviorSanitizer in
 # build/fuzz, and runs each for SECONDS (60), or on so many inputs (10000x), from its kept corpus;
-# TARGET is one of them, such as npy (default: all). Before that each file of the corpus must be read,
-# or refused if its name begins with "refused"; SECONDS 0 does no more than that. Prints a line a target: executions and what was found, which lies in
-# build/fuzz/found/TARGET. With libFuzzer where there is clang++, else with tests/fuzz/driver.cpp.
+# TARGET is a target such as npy (default: all). Before that each file of the corpus must be read, or
+# rejected if its name begins with "refused"; SECONDS 0 does only this. Prints for each target the
+# executions and findings, which are in build/fuzz/found/TARGET. Uses libFuzzer with clang++, else
+# tests/fuzz/driver.cpp.
 # FUZZ_SEED is the random seed (1). Exit code: 0 nothing found, 1 a finding, 2 usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -42,9 +43,9 @@ cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$com
 cmake --build $build --parallel "${JOBS:-$(nproc)}" --target "${targets[@]/%/_fuzz}" "${targets[@]/%/_corpus}" >>$build.log 2>&1 ||
     { tail -n 40 $build.log >&2 && exit 2; }
 
-# The readers refuse what is too large before they take memory for it; allocations that fail are
-# errors that they answer, not findings.
-# climate_file forks for every input, which takes the longer the more memory awaits its release.
+# The readers reject excessive sizes before they allocate memory, and handle failed allocations, which
+# are therefore no findings.
+# climate_file forks for every input, which is slow if much memory is not yet released.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:quarantine_size_mb=16
 export LSAN_OPTIONS=suppressions=$PWD/tests/fuzz/leaks.txt:print_suppressions=0
 options=("$length" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=4096

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/gpu_smoke.sh [BUNDLE] [OUT]
 # Tests and measures the CUDA engine on a machine with one GPU and nothing to download, in less
-# than 9 minutes: BUNDLE is what scripts/bundle.sh made (by default the one this script is in, else
+# than 9 minutes. BUNDLE is a folder of scripts/bundle.sh (default: the one with this script, else
 # build/bundle), OUT a new folder (gpu_smoke-<UTC time>). Ends with OUT/gpu_smoke.json,
 # OUT/gpu_smoke.txt and OUT/logs.tar.gz. Parts that need PyTorch, compute-sanitizer, nsys or ncu are
-# skipped where there is none. PYTHON names the python3 that has PyTorch. Exit code: 0 all parts
+# skipped if these are missing. PYTHON is a python3 with PyTorch. Exit code: 0 all parts
 # passed, 1 some did not, 2 usage, 3 no GPU.
-# shellcheck disable=SC2016  # what an inner shell expands
+# shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 source "$here/scripts/usage.sh"
@@ -19,17 +19,17 @@ export PYTHON=${PYTHON:-python3}
 python=$PYTHON
 
 [[ -f $bundle/bin/env.sh ]] || {
-    echo "gpu_smoke.sh: $bundle is no bundle; scripts/bundle.sh makes one" >&2
+    echo "gpu_smoke.sh: $bundle is not a bundle; make one with scripts/bundle.sh" >&2
     exit 2
 }
-[[ ! -e $out ]] || { echo "gpu_smoke.sh: $out is there already" >&2 && exit 2; }
+[[ ! -e $out ]] || { echo "gpu_smoke.sh: $out already exists" >&2 && exit 2; }
 bundle=$(realpath "$bundle")
 mkdir -p "$out/logs" "$out/scratch"
 out=$(realpath "$out")
 export PYTHONUNBUFFERED=1 OMP_WAIT_POLICY=passive
 cd "$out/scratch"
 
-# Only our programs see the bundle's environment: PyTorch has libraries of its own.
+# Only our programs use the bundle's environment, because PyTorch has its own libraries.
 in_bundle=(bash -c 'source "$0/bin/env.sh" && exec "$@"' "$bundle")
 
 record() { # name, exit code or why it was skipped, seconds
@@ -50,10 +50,10 @@ part() { # name, seconds it may take, command...
     record "$name" "$code" $((SECONDS - begin))
 }
 
-# What of a test program takes the GPU; a run of no test at all is no success.
+# Runs the tests of a program that use the GPU; fails if there are none.
 tests() { # name, limit, program
     local program=("${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda "$bundle/bin/$3")
-    # Reads to the end: a grep that stops early would fail the pipe.
+    # Reads to the end, because a grep that stops early would fail the pipe.
     if ! timeout 20 "${program[@]}" --gtest_list_tests --gtest_filter='*cuda*' \
         2>"$out/logs/$1.log" | grep '^  ' >>"$out/logs/$1.log"; then
         record "$1" "lists no test for this GPU" 0
@@ -65,7 +65,7 @@ tests() { # name, limit, program
 
 settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
     --set device.plan_cache=plans.json)
-# A bench stopped by its time limit is repeated once with the plans that it has found.
+# A bench stopped by its time limit is repeated once with the plans found so far.
 bench() { # precision, batch, limit
     local again
     for again in "" _again; do
@@ -123,7 +123,7 @@ kernel_times() {
              "$1" stats --report cuda_gpu_kern_sum --format table step.nsys-rep' - \
             "$nsys" "${step[@]}" --steps 1
     elif ncu=$(profiler ncu); then
-        # A launch is a row; the card's clocks are left alone.
+        # One row per launch; does not change the clocks of the GPU.
         part kernel_times 60 "${in_bundle[@]}" "$ncu" --clock-control none --csv \
             --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count 600 \
             "${step[@]}" --steps 1

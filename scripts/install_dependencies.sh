@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/install_dependencies.sh
-# Installs the Debian packages that the build and the tests need. Does nothing when all are there;
-# asks for sudo only when one is missing.
+# Installs the missing Debian packages for the build and the tests. Uses sudo only if one is missing.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
 usage_on_request "${BASH_SOURCE[0]}" "$@"
@@ -19,7 +18,7 @@ packages=(
 )
 
 if ! command -v dpkg-query >/dev/null; then
-    echo "This is no Debian: install the counterparts of these packages yourself:" >&2
+    echo "This is not Debian; install the equivalents of these packages:" >&2
     echo "  ${packages[*]}" >&2
     exit 0
 fi
@@ -35,7 +34,7 @@ echo "Installing: ${missing[*]}"
 as_root=()
 if ((EUID != 0)); then
     if ! command -v sudo >/dev/null; then
-        echo "Neither root nor sudo: have these packages installed: ${missing[*]}" >&2
+        echo "These packages are missing, and there is neither root nor sudo: ${missing[*]}" >&2
         exit 1
     fi
     as_root=(sudo)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes several hosts on this machine, runs the benchmark over them and checks what the hosts' links
-# carried against the results. --help has the details.
+# Makes several virtual hosts on this machine, runs the benchmark on them and compares the traffic of
+# their links with the results. --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 # shellcheck source=scripts/hosts/hosts.sh
@@ -27,7 +27,7 @@ there.
   --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8", "pipeline" or "staging"
   --program FILE  default build/release/hpcai500
 
-Needs root, and ip and tc (iproute2). Leaves nothing behind. Exit code: 0 all rows passed, 1 some did
+Needs root, and ip and tc (iproute2). Leaves no files. Exit code: 0 all rows passed, 1 some did
 not, 2 usage, 3 hosts cannot be made here.
 END
 }
@@ -71,7 +71,7 @@ cd "$world"
 failures=0 rows=0
 wanted() { [[ -z $only || $1 == *"$only"* ]]; }
 
-# One run; false with the end of its log if it fails. Its traffic goes to FOLDER.links.
+# One run; prints the end of its log and returns false if it fails. Writes its traffic to FOLDER.links.
 run_case() { # folder, ranks on each host, options...
     local folder=$1 ranks=$2 code=0
     shift 2
@@ -176,7 +176,7 @@ pipeline_row() { # ranks on each host
 
 traffic_rows() {
     local precision
-    echo "what the host that sends most sends to others in a step, bytes"
+    echo "bytes per step from the host that sends most to other hosts"
     echo "hosts  algorithm     cols  prec    formula    counted   measured    ratio  again   ms/step"
     for precision in fp32 bf16 fp16 int8; do
         sums_row 1 all_reduce auto "$precision"
@@ -192,7 +192,7 @@ traffic_rows() {
     pipeline_row 2
 }
 
-# Two base models a host, one rank each, so that two groups share a disk.
+# Two base models per host with one rank each, so that two groups share a disk.
 staging_row() { # label, what becomes of the bytes: copied or reused
     wanted "$1" || return 0
     rows=$((rows + 1))

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/mutants.sh [NAME...]
-# Is a wrong formula noticed? Every tests/mutants/*.patch whose name contains a NAME (default: all)
-# is applied to a copy of the working tree in build/mutants, built, and the tests of its header are
-# run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
-# "NOT RUN HERE" is one whose tests this machine skips, such as those of int8 on a processor without
-# its instructions: its result is unknown. A patch begins with
-#     # what is wrong
-#     # run: PROGRAM GTEST_FILTER        (one line or more; those of MPI run on four ranks)
+# Checks that wrong formulas fail tests. Every tests/mutants/*.patch whose name contains a NAME
+# (default: all) is applied to a copy of the working tree in build/mutants and built, and the tests in
+# its header are run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
+# "NOT RUN HERE" means that this machine skips the tests, such as those of int8 on a processor without
+# its instructions. A patch begins with
+#     # description of the error
+#     # run: PROGRAM GTEST_FILTER        (one or more lines; MPI tests run on four ranks)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
@@ -22,7 +22,7 @@ export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
 source scripts/mpi_environment.sh
 mpi_environment 4 >/dev/null
 
-# Files that are equal stay as they are, so that the second time little is built.
+# Does not touch unchanged files, so that the second build is short.
 copy_sources() {
     mkdir -p "$source"
     git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
@@ -49,7 +49,7 @@ run_tests() {
         >>"$log" 2>&1
 }
 
-# The first two tests that fail with the patch; nothing when all pass.
+# Prints the first two tests that fail with the patch; nothing if all pass.
 killers_of() {
     local run code
     : >"$log"
@@ -57,7 +57,7 @@ killers_of() {
         code=0
         run_tests "$run" </dev/null || code=$?
         ((code == 0)) && continue
-        ((code != 124)) || { echo "TOO SLOW" && return; }  # which proves nothing
+        ((code != 124)) || { echo "TOO SLOW" && return; }  # a timeout is no proof
         sed -nE 's/^\[  FAILED  \] ([A-Za-z0-9_/]*\.[A-Za-z0-9_]+).*/\1/p' "$log" | awk '!seen[$0]++' |
             head -n 2 | paste -sd, | sed 's/,/, /' | grep . || echo "exit code $code of ${run%% *}"
         return
@@ -66,7 +66,7 @@ killers_of() {
         echo "NOT RUN HERE"
 }
 
-# Prints what became of one patch; false if it was not noticed.
+# Prints the result of a patch; returns false if no test failed.
 judge() {
     local patch=$1 killers
     if ! git -C "$source" apply "$patch" 2>"$log"; then
@@ -89,7 +89,7 @@ for patch in "$root"/tests/mutants/*.patch; do
     (($# == 0)) && patches+=("$patch")
     for name in "$@"; do [[ $(basename "$patch") != *"$name"* ]] || patches+=("$patch"); done
 done
-((${#patches[@]})) || { echo "mutants.sh: no mutant is called so" >&2 && exit 2; }
+((${#patches[@]})) || { echo "mutants.sh: there is no such mutant" >&2 && exit 2; }
 
 copy_sources
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
@@ -107,5 +107,5 @@ for patch in "${patches[@]}"; do
     printf '%-34s %s\n' "$(basename "$patch" .patch)" "$result"
     [[ $result != "NOT RUN HERE" ]] || not_run=$((not_run + 1))
 done
-echo "${#patches[@]} mutants, $survivors not noticed, $not_run not run here, $SECONDS s."
+echo "${#patches[@]} mutants, $survivors not detected, $not_run not run here, $SECONDS s."
 ((survivors == 0))

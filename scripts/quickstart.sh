@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/quickstart.sh
 # Builds the program, makes a small set of synthetic photographs, and runs the whole benchmark on it: two base
-# models of two ranks each, a few minutes on two cores. The CUDA engine is built only where there is an NVIDIA
-# driver; HPCAI500_CUDA=ON builds it elsewhere. An engine in build/release is kept.
+# models of two ranks each, a few minutes on two cores. The CUDA engine is built only with an NVIDIA driver or
+# HPCAI500_CUDA=ON. An existing engine in build/release is kept.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/quickstart.sh "$@"
 if (($#)); then
-    echo "quickstart.sh: unknown option '$1'; it takes none" >&2
+    echo "quickstart.sh: unknown option '$1'; it has no options" >&2
     exit 2
 fi
 source scripts/mpi_environment.sh

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/report_screenshots.sh DIR|PAGE.html OUT
-# Takes pictures of a result's report.html, as a browser without a screen shows it, into the folder OUT:
-# light.png, dark.png, phone.png (400 pixels wide), report.pdf and, where pdftoppm is installed,
-# print-<page>.png. Fails where the page has an error or asks for anything from outside, or where it
-# is wider than a phone. Exit code 77 where there is no browser.
+# Takes pictures of a result's report.html in a headless browser and stores them in the folder OUT:
+# light.png, dark.png, phone.png (400 pixels wide), report.pdf and, if pdftoppm is installed,
+# print-<page>.png. Fails if the page has an error, loads an external resource, or is wider than a
+# phone. Exit code 77 without a browser.
 # Needs chromium (Debian: apt-get install --no-install-recommends chromium poppler-utils).
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
@@ -29,10 +29,10 @@ fi
 mkdir -p "$out"
 out=$(realpath "$out")
 scratch=$(mktemp -d)
-# Its helpers may still be writing.
+# Processes of the browser may still write.
 trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 
-# In a frame of a page, since a window has a least width of 500 pixels; its script reports heights.
+# In a frame, because the minimum width of a window is 500 pixels; its script reports heights.
 probe() {
     cat <<HTML
 <!DOCTYPE html><meta charset="utf-8"><title>probe</title>
@@ -55,7 +55,7 @@ browse() {
         --enable-logging=stderr --log-level=0 "$@" 2>>"$scratch/log"
 }
 
-# The width and height that the page takes in a window so wide.
+# Prints the width and height of the page in a window of this width.
 size_at() {
     probe "$1" 1000 >"$scratch/probe.html"
     browse --dump-dom "file://$scratch/probe.html" | sed -n 's/.*data-size="\([0-9x]*\)".*/\1/p'
@@ -66,7 +66,7 @@ picture() {
     shift 2
     size=$(size_at "$width")
     if [[ -z $size ]]; then
-        echo "report_screenshots.sh: the browser did not show $page; its messages:" >&2
+        echo "report_screenshots.sh: the browser could not show $page; its messages:" >&2
         tail -n 5 "$scratch/log" >&2
         exit 1
     fi
@@ -91,7 +91,7 @@ if command -v pdftoppm >/dev/null; then
     pdftoppm -r 80 -png "$out/report.pdf" "$out/print"
 fi
 if grep -E ':CONSOLE' "$scratch/log"; then
-    echo "report_screenshots.sh: the browser complains, see above" >&2
+    echo "report_screenshots.sh: the browser reported errors, see above" >&2
     exit 1
 fi
 echo "pictures in $out"

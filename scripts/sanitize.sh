@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/sanitize.sh thread | address [TEST...]
-# thread: builds what has threads of its own with ThreadSanitizer in build/thread-sanitize, runs those
+# thread: builds the modules with threads with ThreadSanitizer in build/thread-sanitize, and runs their
 # unit tests and then the program as one rank. address: builds the unit tests with AddressSanitizer and
-# UndefinedBehaviorSanitizer in build/debug-sanitize and runs them. TEST is one of them, such as meters
-# or, of threads, program (default: all). Prints a line a test; the output of those that fail lies in
+# UndefinedBehaviorSanitizer in build/debug-sanitize and runs them. TEST is a test such as meters or,
+# for thread, program (default: all). Prints a line per test; the output of failed tests is in
 # build/<kind>/sanitized. Exit code: 0 nothing found, 1 a finding, 2 usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,10 +38,10 @@ scripts/build.sh "$(basename $build)" "${targets[@]}"
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 if [[ $1 == thread ]]; then
-    # The barriers of libgomp are unknown to ThreadSanitizer: each of its threads would be reported.
+    # ThreadSanitizer does not know the barriers of libgomp and would report each of its threads.
     export OMP_NUM_THREADS=1 GTEST_FILTER='-*_2_threads*:*_3_threads*'
 fi
-# The faults of training_test are to end it by a signal.
+# The injected faults of training_test must end it by a signal.
 export TSAN_OPTIONS=second_deadlock_stack=1:exitcode=66:handle_segv=0
 export ASAN_OPTIONS=handle_segv=0
 found=$PWD/$build/sanitized

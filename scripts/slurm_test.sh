@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Starts a Slurm of its own on hosts made of this machine and runs the scripts of `hpcai500 sbatch`
-# under it. --help has the details.
+# Starts a Slurm on virtual hosts of this machine and runs the scripts of `hpcai500 sbatch` in it. --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 # shellcheck source=scripts/hosts/hosts.sh
@@ -25,21 +24,21 @@ ctest runs the cases mpirun and srun, where it can.
   shared_*        cores for each rank on nodes that others may share, by mpirun and by srun: two jobs at
                   the same time on the same hosts, on cores of their own
   shipped_*       scripts/slurm/cpu_only.sbatch, and the same for srun, with a small configs/quickstart.yaml
-  array_*         M x P_degree, a task each, on no more hosts than it has ranks for
-  restart_*       a job that is told to stop, is requeued, resumes, and is told again until its
-                  restarts are used up; in place of the program a script that writes down what it is told
-  one_task        of an array of two such jobs one task is told: the other hears nothing of it
-  stopped_*       a training that is told to stop twice ends with the digests of one that was not
-  preempted_*     a job of a partition that goes first takes the hosts of a training, which stops, is
-                  requeued and ends with the digests of one that had them for itself
-  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the training dies of it
-  evicted_*       the same where the partition grants no grace: it is killed, and goes on from its newest
+  array_*         tasks for M x P_degree, on no more hosts than needed for their ranks
+  restart_*       a job that is signalled to stop, is requeued, resumes, and is signalled again until
+                  its restarts are used up; a script in place of the program records the signals
+  one_task        one task of an array of two such jobs is signalled; the other is not affected
+  stopped_*       a training that is stopped twice ends with the digests of one that was not
+  preempted_*     a job of a partition with priority takes the hosts of a training, which stops, is
+                  requeued and ends with the digests of one without an interruption
+  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the training dies
+  evicted_*       the same without a grace time: the training is killed and resumes from its latest
                   checkpoint
   dead_*          a rank is killed (-9): the other group's result is PARTIAL; with --long only, as its
                   leader waits ten minutes for the dead one's
   lossy_*         the first rank of a group on the second host is killed (-9). Under mpirun the others are
-                  then told to stop: requeued, the training ends with the digests of one that nobody
-                  touched. Under srun Slurm's plugin for PMIx ends them all
+                  then stopped; after the requeue, the training ends with the digests of one without
+                  an interruption. Under srun Slurm's plugin for PMIx ends them all
 
   --only PATTERN  only cases whose name matches, such as srun or '*_srun'; may be repeated
   --install       installs Debian's slurm-wlm and munge where they are missing, without starting them,
@@ -48,7 +47,7 @@ ctest runs the cases mpirun and srun, where it can.
   --keep DIR      copies scripts, logs and results of the jobs and the logs of Slurm there
   --program FILE  default build/release/hpcai500
 
-Needs root. Leaves nothing behind but packages. Exit code: 0 all cases passed, 1 some did not,
+Needs root. Leaves nothing but packages. Exit code: 0 all cases passed, 1 some did not,
 2 usage, 77 Slurm cannot be run here.
 END
 }
@@ -105,7 +104,7 @@ start_hosts "$count" 1gbit
 start_slurm || { echo "slurm_test.sh: Slurm does not start:" && tail -n 5 "$world"/slurm/log/* && exit 1; }
 cd "$world"
 
-# Slurm's daemons take what they find here to all steps.
+# Slurm's daemons pass this environment to all steps.
 export HPCAI500=$program OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0

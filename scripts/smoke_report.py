@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/gpu_smoke.sh saw, as one JSON and one table.
+"""Summarize the outputs of scripts/gpu_smoke.sh as JSON and as a table.
 
     smoke_report.py facts OUT     writes OUT/facts.json; exit code 3 where there is no GPU
     smoke_report.py report OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt, prints the table
@@ -29,7 +29,7 @@ def output_of(*command):
 
 
 def version_of(library, function, by_value):
-    """The number that a library's version function gives; None where it is not found."""
+    """The number from a library's version function; None if it is not found."""
     try:
         call = getattr(ctypes.CDLL(library), function)
     except (OSError, AttributeError):
@@ -42,7 +42,7 @@ def version_of(library, function, by_value):
 
 
 def no_gpu():
-    """Why there is none; nothing where the driver answers."""
+    """The reason why there is no GPU; None if the driver works."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -101,7 +101,7 @@ def read_parts(out):
 
 
 def summarize_tests(report):
-    """Counts and the first failures of what googletest wrote."""
+    """Counts and the first failures from the output of googletest."""
     failed, skipped = [], 0
     for suite in report["testsuites"]:
         for test in suite["testsuite"]:
@@ -129,7 +129,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond":
 
 
 def kernel_sums(out):
-    """Kernels of ncu's CSV by name, the longest first: launches, seconds, bytes of device memory."""
+    """Kernels of ncu's CSV by name, by decreasing time: launches, seconds, bytes of device memory."""
     try:
         with open(os.path.join(out, "logs", "kernel_times.log"), encoding="utf-8") as file:
             lines = [line for line in file if line.startswith('"')]
@@ -168,7 +168,7 @@ def gather(out):
 
 
 def speeds(report):
-    """(our precision, batch) -> images/s by column."""
+    """(precision of hpcai500, batch) -> images/s by column."""
     table = {}
     for bench in report["bench"]:
         row = table.setdefault((bench["precision"], bench["batch_size"]), {})
@@ -202,7 +202,7 @@ def speed_lines(report):
 
 
 def operation_lines(report):
-    """Where the time of our fastest step goes."""
+    """The operations with the most time in our fastest step."""
     if not report["bench"]:
         return []
     fastest = max(report["bench"], key=lambda bench: bench["images_per_second"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced. usage_on_request SCRIPT ARGUMENT... prints the comment at the head of SCRIPT and ends it
-# where an argument is -h or --help.
+# if an argument is -h or --help.
 
 usage_on_request() {
     local script=$1 argument

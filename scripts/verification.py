@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print how far the program's numbers are from independent sources (docs/VERIFICATION.md).
+"""Print the differences of the program's numbers from independent sources (docs/VERIFICATION.md).
 
     verification.py [--build DIR]   run every test program that a row names, print the filled tables
     verification.py --check         run nothing: do the tests exist, has every number a row?
@@ -81,7 +81,7 @@ def matches(pattern, name):
 
 
 def missing_tests(root, rows):
-    """Problems of rows that name tests which no source defines."""
+    """Problems of rows with tests that no source defines."""
     programs = {row.program for row in rows}
     names = {program: names_of(sources_of(root, program)) for program in programs}
     for row in rows:
@@ -93,7 +93,7 @@ def missing_tests(root, rows):
 
 
 def missing_rows(root, rows):
-    """Problems of sources that record a number under a name which no row has."""
+    """Problems of sources that record a number under a name without a row."""
     numbers = [row.number for row in rows]
     for source in sorted((root / "tests").rglob("*.[ch]pp")):
         for literals, more in NUMBER.findall(source.read_text()):
@@ -161,7 +161,7 @@ def outcomes_of(row, outcomes):
 
 
 def largest(pairs):
-    """Cells for the pair of error and tolerance that came nearest to a failure."""
+    """Cells for the error that is nearest to its tolerance."""
     error, tolerance = max(pairs, key=lambda pair: float(pair[0]) / (float(pair[1]) or 1))
     if float(tolerance) == 0:
         return {"tolerance": "exact", "error": "equal" if float(error) == 0 else error}
@@ -169,7 +169,7 @@ def largest(pairs):
 
 
 def filled(row, outcomes):
-    """The row with what its tests have shown."""
+    """The row with the results of its tests."""
     mine = outcomes_of(row, outcomes)
     states = {outcome.state for outcome in mine}
     seen = [outcome.numbers[row.number] for outcome in mine if row.number in outcome.numbers]
@@ -222,7 +222,7 @@ def measured(root):
 
 
 def fill(root, page, build):
-    """Runs the tests and prints the page; gives the problems."""
+    """Runs the tests, prints the page and returns the problems."""
     rows = page.rows()
     outcomes = []
     for program in sorted({row.program for row in rows.values()}):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do exported weights give the same classes in torchvision as in hpcai500?
+"""Check that exported weights give the same classes in torchvision as in hpcai500.
 
 Loads the safetensors file of `hpcai500 export` into torchvision's resnet50, evaluates the test
 images that DIR/evaluation/samples.txt names with Pillow's preprocessing, and compares the classes
@@ -30,9 +30,9 @@ def parse_arguments():
     parser.add_argument("directory", metavar="DIR", help="result directory of a run")
     parser.add_argument("--group", type=int, default=0)
     parser.add_argument("--weights", required=True, help="file of `hpcai500 export`")
-    parser.add_argument("--data", help="root of the test images; not of a detector's")
+    parser.add_argument("--data", help="root of the test images; not for a detector")
     parser.add_argument("--config", required=True, help="the run's configuration")
-    parser.add_argument("--least", type=float, default=0.99, help="share that must agree")
+    parser.add_argument("--least", type=float, default=0.99, help="fraction that must agree")
     return parser.parse_args()
 
 
@@ -45,7 +45,7 @@ def find_image(root, name):
 
 
 def load(model, weights):
-    """Into a torchvision model, which must have the same names and shapes."""
+    """Load into a torchvision model, which must have the same names and shapes."""
     import safetensors.torch
 
     missing, unexpected = model.load_state_dict(safetensors.torch.load_file(weights), strict=False)

@@ -55,7 +55,7 @@ class ResNet50(nn.Module):
 
 
 def resnet50(num_classes):
-    """torchvision's model where there is one."""
+    """torchvision's model if torchvision is installed."""
     try:
         import torchvision
     except (ImportError, RuntimeError):  # RuntimeError: built for another torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytorch_step.py on a GPU: several precisions, batches and variants, one after the other."""
+"""pytorch_step.py on a GPU for several precisions, batches and variants."""
 import gc
 import json
 import statistics
@@ -14,7 +14,7 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
 
 
 class Step:
-    """One training step on bytes that lie on the device: normalise, forward, loss, backward, SGD.
+    """One training step on bytes in device memory: normalise, forward, loss, backward, SGD.
 
     Memory is channels_last, weights are fp32, autocast has the dtype; fp16 scales the loss as
     torch.amp does. With `compiled`, normalisation, forward and loss are compiled together.
@@ -48,7 +48,7 @@ class Step:
         return loss.detach()
 
     def capture(self):
-        """From now on gradients come from one CUDA graph; SGD and the scaler stay outside."""
+        """Compute gradients by one CUDA graph from now on; SGD and the scaler stay outside."""
         self.loss = None
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -68,7 +68,7 @@ class Step:
 
 
 def warm_up(step, steps):
-    """On a side stream, as a capture afterwards demands."""
+    """Run on a side stream, as required before a capture."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -93,8 +93,8 @@ def measure(step, steps):
 
 
 def ceilings():
-    """What the two ceilings of the device are today: bytes read and written by a large copy, and
-    a large product in bf16, on random numbers."""
+    """The two ceilings of the device: bytes read and written by a large copy, and a large product in
+    bf16 on random numbers."""
 
     def seconds_of(run):
         for _ in range(3):
@@ -126,7 +126,7 @@ def row(variant, precision, batch, seconds, prepared):
 
 
 def rows_of(precision, batch, compiled, arguments):
-    """Yields the step as it is and the same captured in a CUDA graph."""
+    """Yields the eager step and the same step captured in a CUDA graph."""
     name = "compile" if compiled else "eager"
     variants = [name, "graphs" if name == "eager" else f"{name}_graphs"]
     wanted = [variant for variant in variants if variant in arguments.variants]
@@ -145,8 +145,8 @@ def rows_of(precision, batch, compiled, arguments):
 
 
 def run(arguments):
-    """All configurations, the quick ones first, until the time is used up; a failed one is a row
-    with its error. The report is rewritten after each row."""
+    """All configurations, the fast ones first, until the time ends; a failed one is a row with its
+    error. The report is rewritten after each row."""
     begin = time.perf_counter()
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True

@@ -66,7 +66,7 @@ def parse_arguments():
     cuda.add_argument("--batches", type=numbers, default=numbers("400,256,128,64"))
     cuda.add_argument("--precisions", type=names_of("fp16", "bf16", "tf32"), default="fp16,bf16")
     cuda.add_argument("--variants", type=names_of(*VARIANTS), default=",".join(VARIANTS))
-    cuda.add_argument("--seconds", type=float, default=150, help="after these nothing is begun")
+    cuda.add_argument("--seconds", type=float, default=150, help="no configuration starts after these")
     cuda.add_argument("--output", help="write JSON here, after each row")
     arguments = parser.parse_args()
     for name in ("threads", "batch", "image_size", "classes", "steps"):
@@ -78,7 +78,7 @@ def parse_arguments():
 
 
 def keep_freed_pages():
-    """Stops malloc from handing activations back to the kernel and faulting them in every step."""
+    """Prevent malloc from returning activations to the kernel, which causes page faults in every step."""
     libc = ctypes.CDLL(ctypes.util.find_library("c"))
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_MAX, 0)

@@ -97,7 +97,7 @@ def build_optimizer(model, settings):
 
 
 def draw_bootstrap(sampler, samples, generator):
-    """How often each training image is in the member's data set."""
+    """The number of times each training image is in the member's data set."""
     if sampler == "poisson":
         return generator.poisson(1.0, samples)
     if sampler == "bootstrap":
@@ -108,7 +108,7 @@ def draw_bootstrap(sampler, samples, generator):
 
 
 def train(model, images, labels, settings, arguments):
-    """All epochs; prints one line an epoch."""
+    """Train all epochs; print one line per epoch."""
     import torch
 
     generator, draw = numpy.random.default_rng(arguments.member), random.Random(arguments.member)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparison scripts share: hpcai500's configuration, image folders, evaluation images."""
+"""Shared by the comparison scripts: hpcai500's configuration, image folders, evaluation images."""
 import ast
 import os
 import re
@@ -161,7 +161,7 @@ def image_shape(settings):
 
 
 def build_backbone(settings):
-    """ResNet-50 with a pyramid over it, of which detector.trained_stages are trained."""
+    """ResNet-50 with a feature pyramid and detector.trained_stages trained stages."""
     import torch
     import torchvision
     from torchvision.models.detection.backbone_utils import BackboneWithFPN
@@ -183,8 +183,8 @@ def build_backbone(settings):
 
 
 def build_detector(settings):
-    """torchvision's Faster R-CNN with the configuration's sizes, for pictures that have its height
-    and width. It leaves their numbers as they are, and pads their sides to multiples of 32."""
+    """torchvision's Faster R-CNN with the configuration's sizes, for pictures of its height and width.
+    It does not normalize them, and pads their sides to multiples of 32."""
     import torch
     from torchvision.models.detection.anchor_utils import AnchorGenerator
     from torchvision.models.detection.faster_rcnn import (FasterRCNN, FastRCNNPredictor,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training-step speed of hpcai500 and of PyTorch, in turns on the same machine, and their ratio.
+"""Measure training steps of hpcai500 and PyTorch alternately on one machine and print the ratio.
 
     scripts/compare/step_ratio.py --python PYTHON_WITH_TORCH --batch 32 --image-size 224
 
@@ -46,12 +46,12 @@ def theirs(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "build/release/hpcai500"))
-    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
+    parser.add_argument("--python", default=sys.executable, help="a Python with PyTorch")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--image-size", type=int, default=224)
     parser.add_argument("--dtype", choices=["bf16", "fp32"], default="bf16")
-    parser.add_argument("--steps", type=int, default=8, help="timed steps of a round")
+    parser.add_argument("--steps", type=int, default=8, help="timed steps per round")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
 

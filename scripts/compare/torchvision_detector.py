@@ -51,7 +51,7 @@ def losses_of(model, images, targets, dtype):
 
 
 def random_batch(settings, batch):
-    """Eight boxes of an eighth to half of the image a side."""
+    """Eight boxes with sides of an eighth to half of the image."""
     height, width = recipe.image_shape(settings)
     generator = torch.Generator().manual_seed(1)
     images = [torch.randn(settings["workload.channels"], height, width, generator=generator)
@@ -172,7 +172,7 @@ def train(settings, arguments):
 
 
 def average_precision(model, samples, settings, arguments):
-    """COCO's AP at an intersection over union of 0.5."""
+    """COCO's AP at an IoU of 0.5."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Line charts as SVG, by the standard library alone."""
+"""Line charts as SVG with the standard library alone."""
 import dataclasses
 import html
 import math
@@ -39,7 +39,7 @@ class Chart:
 
 
 def round_ticks(low, high, about=5):
-    """Round numbers that span [low, high]."""
+    """Round numbers that cover [low, high]."""
     if high <= low:
         high = low + 1
     rough = (high - low) / about
@@ -50,7 +50,7 @@ def round_ticks(low, high, about=5):
 
 
 def scaled(values):
-    """An SI prefix that suits the largest of the values, and its factor."""
+    """The SI prefix for the largest of the values, and its factor."""
     most = max((abs(value) for value in values), default=0)
     for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if most >= factor:
@@ -79,7 +79,7 @@ def color_of(index):
 
 
 def overlap(one, other):
-    """Area that two boxes (left, top, right, bottom) share."""
+    """The common area of two boxes (left, top, right, bottom)."""
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
     return max(0.0, wide) * max(0.0, high)
@@ -136,7 +136,7 @@ class Drawing:
         return [(self.x(x), self.y(y)) for x, y in series.points]
 
     def label(self, x, y, words):
-        """A text next to a point, where it covers least."""
+        """A text next to a point, at the place with the least overlap."""
         width, best = 12 * LETTER * len(words), None
         for across, down, anchor in ((0, -10, "middle"), (7, -8, "start"), (-7, -8, "end"),
                                      (0, 19, "middle"), (7, 17, "start"), (-7, 17, "end"),

@@ -62,7 +62,7 @@ check_increasing() { # option, numbers
     done
 }
 
-# Ranks cannot be held to shares of cores that are not there: they would get less, and unevenly.
+# More shares than cores would give each rank less, and unequally.
 check_shares() { # ranks, share
     local cores
     cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
@@ -73,17 +73,17 @@ check_shares() { # ranks, share
         world_fails 3 "this system has no control groups that limit processors"
 }
 
-# The results folder, with what the runs are made with.
+# Creates the results folder and stores the options of the runs.
 prepare() {
     local name
-    [[ ! -e $results ]] || usage_error "$results is there already"
+    [[ ! -e $results ]] || usage_error "$results already exists"
     mkdir -p "$results/runs"
     for name in "${!options[@]}"; do printf '%s\t%s\n' "$name" "${options[$name]}"; done |
         sort >"$results/parameters.tsv"
     echo "$figure: results in $results"
 }
 
-# Instead of start_hosts: ranks run on this machine as it is, without root.
+# Instead of start_hosts: ranks run on this machine without root.
 start_here() {
     hosts=()
     world="" mpirun=""
@@ -102,7 +102,7 @@ end_here() {
     [[ -z $world ]] || rm -rf "$world"
 }
 
-# All ranks of the measurement to come get the share of a core; none if it is empty.
+# Limits all ranks of the next measurement to the share of a core; no limit if it is empty.
 hold_ranks() { # ranks, share
     share=()
     if [[ -n $2 ]]; then
@@ -111,7 +111,7 @@ hold_ranks() { # ranks, share
     fi
 }
 
-# One run, kept as runs/NAME.json; NAME is key=value,key=value.
+# One run, stored as runs/NAME.json; NAME is key=value,key=value.
 measure() { # name, ranks on each host, options of the program...
     local name=$1 ranks=$2 load begin=$SECONDS
     shift 2
@@ -123,7 +123,7 @@ measure() { # name, ranks on each host, options of the program...
         run_on_hosts "$ranks" "${command[@]}"
     else
         mpi_environment "$ranks" >/dev/null
-        # In the background, so that a signal need not wait for its end.
+        # In the background, so that a signal is handled at once.
         env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive \
             mpirun --bind-to none -np "$ranks" "${command[@]}" &
         mpirun=$!
@@ -164,11 +164,11 @@ speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step,
         --set "bagging.P_degree=$5")
 }
 
-# Synthetic photographs of 8 classes that all hosts see.
+# Synthetic photographs of 8 classes, visible to all hosts.
 make_photographs() { # training photographs of a class, side in pixels
     "$program" data generate photographs --output "$world/photographs" --classes 8 \
         --training-per-class "$1" --validation-per-class 25 --size "$2" >"$world/log"
-    # shellcheck disable=SC2034  # for who calls
+    # shellcheck disable=SC2034  # for the caller
     photographs=(--config "$root/configs/quickstart.yaml" --set "data.path=$world/photographs/train"
         --set "data.validation_path=$world/photographs/val" --set device.kind=cpu)
 }

@@ -50,7 +50,7 @@ for per_host in ${options[per-host]}; do
     ranks=$((options[hosts] * per_host))
     speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
     for algorithm in ${options[algorithms]}; do
-        # With one rank a host there is nothing to sum within hosts first.
+        # With one rank per host, hierarchical has no sums within hosts.
         [[ $algorithm != hierarchical || $per_host != 1 ]] || continue
         for precision in ${options[precisions]}; do
             measure "series=$algorithm,per_host=$per_host,precision=$precision" "$per_host" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What precision and communication precision bring (Fig. 8 of the paper).
+# Speed of each precision and communication precision (Fig. 8 of the paper).
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the runs that a script here left in a folder into that figure's JSON, table and SVG.
+"""Convert the runs in a results folder into the JSON, table and SVG of a figure.
 
 A run is runs/KEY=VALUE,KEY=VALUE.json, a result.json of the program. An epoch's time is the median
 over the epochs after the first, which has the warming up in it.
@@ -42,7 +42,7 @@ class Run:
         return statistics.median(group["epoch_seconds"][1:])
 
     def spread(self):
-        """Least and most time of the epochs after the first, of the slowest group, over the median."""
+        """Minimum and maximum time of the slowest group's epochs after the first, over the median."""
         times = [group["epoch_seconds"][1:] for group in self.groups()]
         median = max(map(self.epoch_seconds_of, self.groups()))
         return [max(map(min, times)) / median, max(map(max, times)) / median]
@@ -53,7 +53,7 @@ class Run:
                    for group in self.groups())
 
     def images_per_second(self):
-        """The rate of all models at the pace of the slowest group, as eq. 6 of the paper has it."""
+        """The rate of all models at the speed of the slowest group, as in eq. 6 of the paper."""
         per_epoch = sum(group["samples_trained"] / len(group["epoch_seconds"])
                         for group in self.groups())
         return per_epoch / max(map(self.epoch_seconds_of, self.groups()))
@@ -62,7 +62,7 @@ class Run:
         return self.images_per_second() * self.result["flops"]["training_per_sample"]
 
     def sent_bytes(self):
-        """In a step, by the rank that sends most, as the ranks count them; None if they do not."""
+        """Bytes per step from the rank that sends most, as counted by the ranks; None without counts."""
         return self.result["communication"]["sent_bytes_per_step"]
 
     def interval(self):
@@ -76,7 +76,7 @@ def runs_of(folder):
 
 
 def by_series(points, y, factor=1.0):
-    """Speeds against ranks, with those of the slowest and the fastest epoch."""
+    """Speed against ranks, with that of the slowest and the fastest epoch."""
     lines = []
     for name in dict.fromkeys(point["series"] for point in points):
         same = [point for point in points if point["series"] == name]
@@ -263,7 +263,7 @@ def fig6(runs, parameters):
 
 
 def table(points):
-    """The points in columns."""
+    """The points as a table."""
     def cell(value):
         if isinstance(value, list):
             return " to ".join(cell(one) for one in value)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# How near `hpcai500 plan` comes: one calibration, then runs of other sizes.
+# Accuracy of `hpcai500 plan`: one calibration, then runs of other sizes.
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 

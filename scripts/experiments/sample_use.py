@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes every so often what part of its share of a core each rank has used since the last time.
+"""Periodically write the fraction of its share of a core that each rank has used since the last time.
 
 FOLDER has a control group rank0, rank1, ... for each rank, as scripts/hosts/shares.sh makes them. A
 rank that waits for others asks again and again, which counts as use, as a GPU's waiting kernels do.
@@ -13,7 +13,7 @@ import time
 
 
 def counted_seconds(group):
-    """By the control group itself; None if it does not count."""
+    """CPU time from the control group; None if it is not counted."""
     if (group / "cpuacct.usage").exists():  # version 1, where that controller is with the other
         return int((group / "cpuacct.usage").read_text()) / 1e9
     for line in (group / "cpu.stat").read_text().splitlines():
@@ -23,7 +23,7 @@ def counted_seconds(group):
 
 
 def processor_seconds(group):
-    """Used by all processes of a control group; None when it has none."""
+    """CPU time of all processes of a control group; None if it has none."""
     processes = (group / "cgroup.procs").read_text().split()
     counted = counted_seconds(group)
     if processes and counted is not None:

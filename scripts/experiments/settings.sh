@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a setting changes: speed, bytes and quality of short trainings against the default.
+# Effect of a setting: speed, bytes and quality of short trainings against the default.
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 

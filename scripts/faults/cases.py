@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twenty tests: each injects something into a run, checks what comes out, and reports it."""
+"""The twenty tests: each injects a fault into a run, checks the outcome, and reports it."""
 import dataclasses
 import json
 import os
@@ -19,7 +19,7 @@ CASES = {}
 
 @dataclasses.dataclass
 class Row:
-    """What a test saw."""
+    """The observations of a test."""
     came_out: str
     lost: str
     seconds: float | None = None  # to detect it; None: nothing to wait for
@@ -130,7 +130,7 @@ def first_rank_killed(place, reference):
 
 
 def jobs_of_hung_leaders_end(place):
-    """Where an exit ends the job, so that a rank that hangs must not end before the others."""
+    """Jobs without recovery, in which an exit ends all ranks: a rank that hangs must not exit first."""
     soon = ["run.first_step_timeout_seconds=60", "run.step_timeout_seconds=10",
             "run.group_patience_seconds=20"]
     start = place.run(4, [*soon, "bagging.M=2"], inject="hang@1:0:2", output="leader")
@@ -158,7 +158,7 @@ def rank_stopped(place, reference):
     must(finished == 3, f"{finished} groups finished")
     flights = sorted((place.folder / "result/groups/1/flight").glob("rank-*.json"))
     must([flight.name for flight in flights] == ["rank-0.json"], f"flight records {flights}")
-    must(json.loads(flights[0].read_text())["world_rank"] == 2, "it is another rank's")
+    must(json.loads(flights[0].read_text())["world_rank"] == 2, "it is from another rank")
     must_leave_no_process(place)
     return Row("PARTIAL, 3 of 4, `status` exits with 7; the flight record of its peer names what it "
                "waited for; mpirun returns and no process is left" + jobs_of_hung_leaders_end(place),
@@ -185,7 +185,7 @@ def all_groups_fail(place, _reference):
 def loader_throws(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="loader@1:1:3")
     must_end(start, 7)
-    must("terminate called" not in start.output, "it ends by std::terminate")
+    must("terminate called" not in start.output, "it ended by std::terminate")
     finished = must_be_partial(place, reference, 1, ["^group 1: injected into a loader thread"])
     must(finished == 1, f"{finished} groups finished")
     must_leave_no_process(place)
@@ -237,7 +237,7 @@ def rank_is_slow(place, reference):
     stragglers = place.result()["time_breakdown"]["stragglers"]
     found = [s for s in stragglers if (s["group"], s["group_rank"]) == (1, 1)]
     must(found, f"stragglers {stragglers}")
-    must(place.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest is another")
+    must(place.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest differs")
     return Row("the table of ranks marks it as a straggler, "
                f"{found[0]['ratio']:.1f} times the median; the result stands, code 0", "time")
 
@@ -256,8 +256,8 @@ def told_to_stop(place, _reference):
     seconds = time.monotonic() - told
     step = int(re.search(r"^STOPPED step=(\d+)", start.output, re.M)[1])
     must_end(place.mpirun(2, ["resume", str(place.folder / "result")]), 0)
-    must(place.digests() == place.digests("whole"), "the digest is another")
-    must(place.result()["quality"] == place.result("whole")["quality"], "the quality is another")
+    must(place.digests() == place.digests("whole"), "the digest differs")
+    must(place.result()["quality"] == place.result("whole")["quality"], "the quality differs")
     return Row(f"code 8 after step {step} of 960 on both ranks; `resume` ends with the digest and the "
                "quality of a run that was not stopped", "nothing", seconds)
 
@@ -274,7 +274,7 @@ def checkpoint_kills(_place, _reference):
 @case(13, "two groups in place of four, and two threads a rank in place of one")
 def other_layout(place, reference):
     must_end(place.run(4, ["bagging.M=2", "device.threads=2"]), 0)
-    must(place.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest is another")
+    must(place.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest differs")
     cases, _ = gtest("end_to_end_test", "DeterministicRun.*:CompleteRun.IsTheSameAgain*")
     return Row("the same digests, group by group; and of readers, threads and groups by "
                f"`DeterministicRun.*`, `CompleteRun.IsTheSameAgain*` ({cases} cases). On a GPU: not run",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of a program that injects faults, their output and files, and the processes they leave."""
+"""Starts the program with injected faults and collects output, files and remaining processes."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 900  # with one start, on a machine that is busy
 
-# A segmentation that takes eight steps of four samples in each group, in seconds.
+# A segmentation of eight steps of four samples in each group, which takes seconds.
 CONFIG = """run: {name: faults, seed: 3, roofline: off, deterministic: true, loss_steps: 1}
 workload:
   {kind: climate_segmentation, model: segmentation_net, classes: 4, image_size: 64, image_width: 96,
@@ -26,11 +26,11 @@ device: {kind: cpu, threads: 1}
 
 
 class Failed(Exception):
-    """What came out is not what must."""
+    """The outcome is not the expected one."""
 
 
 class NotRun(Exception):
-    """A test that cannot be run here, and why."""
+    """A test that cannot run here, with the reason."""
 
 
 def must(condition, what):
@@ -39,7 +39,7 @@ def must(condition, what):
 
 
 class Start:
-    """One start of mpirun, or of the program alone: its lines, each with its time."""
+    """A start of mpirun or of the program alone: its output lines with their times."""
 
     def __init__(self, words, folder, environment=None):
         self.begin = time.monotonic()
@@ -60,14 +60,14 @@ class Start:
         return "\n".join(text for _, text in self.lines)
 
     def seconds_of(self, pattern):
-        """When a line came that matches, or None."""
+        """The time of the first matching line, or None."""
         for seconds, text in list(self.lines):
             if re.search(pattern, text):
                 return seconds
         return None
 
     def wait(self, patience=PATIENCE_SECONDS):
-        """The exit code, 128 + n after signal n, once it has ended and all of it is read."""
+        """The exit code, 128 + n for signal n, after its end and all output."""
         try:
             code = self.process.wait(patience)
         except subprocess.TimeoutExpired as late:
@@ -84,7 +84,7 @@ class Start:
 
 
 class Place:
-    """A folder of one test, and the program in it. All processes have its name in their words."""
+    """The folder of a test with its processes, whose arguments contain the folder's name."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -107,7 +107,7 @@ class Place:
         return self.mpirun(ranks, words, **how)
 
     def call(self, *words, environment=None):
-        """(exit code, output) of the program alone."""
+        """(exit code, output) of a single process."""
         start = Start([str(self.program), *words], self.folder, environment)
         return start.wait(), start.output
 
@@ -120,7 +120,7 @@ class Place:
         return json.loads(path.read_text())
 
     def digests(self, output="result"):
-        """By group, of those that finished."""
+        """The digests by group, for finished groups."""
         found = {}
         for path in sorted((self.folder / output / "groups").glob("*/record.json")):
             record = json.loads(path.read_text())
@@ -129,7 +129,7 @@ class Place:
         return found
 
     def processes(self):
-        """Numbers of the processes that have this folder in their words or work in it."""
+        """Numbers of the processes with this folder in their arguments or as working directory."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -156,14 +156,14 @@ class Place:
         return None
 
     def left_over(self):
-        """Processes that outlive their mpirun by more than a moment."""
+        """Processes that still run a moment after the end of mpirun."""
         until = time.monotonic() + 10
         while self.processes() and time.monotonic() < until:
             time.sleep(0.2)
         return self.processes()
 
     def clean_up(self):
-        """Ends what is left; returns how many processes that were."""
+        """Ends the remaining processes and returns their number."""
         left = self.processes()
         for number in left:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of results: what is stored, what was changed in it, what a start leaves."""
+"""The tests of results: storage, tampering, and files of a failed start."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ def case(number, injected):
 
 
 def full_disk(place):
-    """A run whose result lies on a disk of 200 kB."""
+    """A run with its result on a disk of 200 kB."""
     if os.geteuid() != 0:
         raise NotRun("only root can mount a small disk")
     small = place.folder / "small"
@@ -42,7 +42,7 @@ def full_disk(place):
 
 
 def killed_in_its_files(place):
-    """Kills at calls to the file system below the result directory; returns how many died."""
+    """Kills at file system calls below the result directory; returns the number of killed processes."""
     library = pathlib.Path(os.environ.get("HPCAI500_TEST_PROGRAMS", ROOT / "build/release"))
     library = library / "tests/libfailing_disk.so"
     if not library.exists():

@@ -16,7 +16,7 @@ HEADER = ("| # | what was injected | what came out | seconds to detect | what wa
 
 
 def run_case(place, run, reference):
-    """(state, what came out, seconds to detect, what was lost)."""
+    """(state, outcome, seconds to detect, loss)."""
     try:
         row = run(place, reference)
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. Several hosts on one machine: network namespaces with a name, an address, shared memory
-# and a local disk of their own, joined by links of limited rate through a switch. Everything lives
-# in namespaces that end with the script, whatever ends it; only a kill (-9) of the script leaves its
-# scratch folder, and groups of shares.sh. In this order:
+# Sourced. Several hosts on one machine: network namespaces with their own name, address, shared memory
+# and local disk, connected by links of limited rate through a switch. The namespaces always end with
+# the script; only a kill (-9) of the script leaves its scratch folder and groups of shares.sh. Use in
+# this order:
 #     enter_private_world "$@"           # runs the script again, inside; needs root
 #     start_hosts COUNT RATE             # host0, host1, ...; RATE as tc has it, such as 100mbit
 #     run_on_hosts RANKS COMMAND...      # mpirun with so many ranks on each host
@@ -34,8 +34,8 @@ check_world_is_possible() {
         world_fails 3 "this system has no bridges, veth links or token buckets (tbf) for network namespaces"
 }
 
-# The first time: runs this script again as the first process of namespaces of its own, whose end
-# ends all others there, and exits as it does. Inside: returns.
+# The first call runs this script again as the first process of new namespaces, which end with it, and
+# exits with its code. Inside of them it returns.
 enter_private_world() {
     if (($$ == 1)) && [[ -d ${HPCAI500_WORLD:-} ]]; then
         world=$HPCAI500_WORLD
@@ -58,7 +58,7 @@ enter_private_world() {
     exit "$code"
 }
 
-# A second Ctrl-C does not leave half of it.
+# A second Ctrl-C must not interrupt the cleanup.
 end_world() {
     local first="" tries
     trap '' INT TERM HUP
@@ -66,7 +66,7 @@ end_world() {
         first=$(cat "/proc/$inside/task/$inside/children" 2>/dev/null) || true
         kill -KILL "$inside" 2>/dev/null || true
         wait "$inside" 2>/dev/null || true
-        # The first process of the namespaces is killed, too, and is there until all others have gone.
+        # Also kills the first process of the namespaces, which exists until all others have ended.
         for ((tries = 0; tries < 100; ++tries)); do
             [[ -n $first && -e /proc/${first% } ]] || break
             sleep 0.05

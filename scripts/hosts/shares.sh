@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. Holds each rank to the same share of a core, by a control group of its own; version 1 or
-# 2, whichever has the processors. The ranks have a greater weight than other programs, which does
-# not keep these from disturbing: measure on idle cores. Needs root.
+# Sourced. Limits each rank to the same share of a core, by its own control group (version 1 or 2,
+# whichever controls the processors). The ranks have a greater weight than other programs, which may
+# still disturb: measure on idle cores. Needs root.
 
 # The folder in which groups that limit processors can be made; empty if there is none.
 share_root() {
@@ -13,14 +13,14 @@ share_root() {
     fi
 }
 
-# Makes a group for each of so many ranks; shares_folder holds them. Not to be called where a failure
-# does not end the script: ranks would run without limits.
+# Makes a group for each rank below shares_folder. A failure must end the script, or ranks would run
+# without limits.
 make_shares() { # name, ranks, share of a core
     local root folder rank period=10000 quota
     root=$(share_root)
     [[ -n $root ]] || { echo "shares.sh: no control groups that limit processors" >&2 && return 1; }
     quota=$(awk -v share="$3" -v period=$period 'BEGIN { printf "%d", share * period }')
-    ((quota >= 1000)) || { echo "shares.sh: the least share of a core is 0.1, not $3" >&2 && return 1; }
+    ((quota >= 1000)) || { echo "shares.sh: the minimum share of a core is 0.1, not $3" >&2 && return 1; }
     folder=$root/$1
     mkdir -p "$folder"
     [[ ! -e $folder/cgroup.subtree_control ]] || echo +cpu >"$folder/cgroup.subtree_control"
@@ -38,7 +38,7 @@ make_shares() { # name, ranks, share of a core
             echo "$quota" >"$folder/rank$rank/cpu.cfs_quota_us"
         fi
     done
-    # shellcheck disable=SC2034  # for who calls
+    # shellcheck disable=SC2034  # for the caller
     shares_folder=$folder
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced after hosts.sh, in whose world it lives and ends: a Slurm on the hosts of start_hosts.
+# Sourced after hosts.sh: a Slurm on the hosts of start_hosts, which ends with them.
 # After start_slurm, SLURM_CONF is set, and sbatch, srun, scontrol work on each of them (on_host).
 
 missing_of_slurm() {
@@ -11,7 +11,7 @@ missing_of_slurm() {
     echo "${missing[*]}"
 }
 
-# Debian starts the daemons of a new package unless this file forbids it; it goes, whatever ends this.
+# This file, which is always removed, keeps Debian from starting the daemons of a new package.
 install_slurm() (
     policy=/usr/sbin/policy-rc.d new=()
     [[ -n $(missing_of_slurm) ]] && command -v apt-get >/dev/null || exit 0
@@ -28,11 +28,11 @@ install_slurm() (
     apt-get update -q >/dev/null || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
         slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || exit 0
-    # Nor at the next start of the machine.
+    # Also not at the next boot.
     systemctl disable "${new[@]}" >/dev/null 2>&1 || true
 )
 
-# Starts Munge with a key that is made for this test.
+# Starts Munge with a new key for this test.
 start_munge() {
     install -d -o munge -g munge -m 755 /run/munge
     install -d -o munge -g munge -m 700 /run/munge/private
@@ -90,7 +90,7 @@ END
 
 idle_hosts() { on_host "${hosts[0]}" sinfo --noheader --states=idle --format=%D 2>/dev/null; }
 
-# False where not all hosts are at its service after a while.
+# Returns false if not all hosts become available.
 start_slurm() {
     local folder=$world/slurm host tries
     export PATH=$PATH:/usr/sbin SLURM_CONF=$folder/slurm.conf

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by slurm_test.sh, whose variables it reads: the cases, and what judges them. Whatever they
-# wait for, they wait for the thing itself, and long: others may use the machine.
+# Sourced by slurm_test.sh, whose variables it reads: the cases and their checks. They wait for
+# conditions instead of fixed times, and long, because other programs may use the machine.
 
 cases=0 failures=0 patience=1500 training=() whole=/nowhere
 smoke=(--config "$root/configs/smoke.yaml" --set device.kind=cpu)
@@ -37,7 +37,7 @@ wait_for() { # message for a timeout, command...
 
 note() { echo "$1" >>"$name.log"; } # a line of the case's log
 
-# The job's exit code; where it does not end, that of timeout.
+# Prints the job's exit code, or that of timeout.
 code_at_end_of() { # job
     wait_for "there is no end" job_has_ended "$1" || { on_host "${hosts[0]}" scancel "$1" && echo 124 && return; }
     exit_code_of "$1"
@@ -69,7 +69,7 @@ run_case() { # case, expected code, pattern, options of sbatch...
 
 both_run() { job_runs "$1" && job_runs "$2"; }
 
-# Cores of each rank, so that others may have the rest: two jobs at a time.
+# Binds each rank to cores, so that two jobs share the nodes.
 shared_case() { # launcher
     local name=shared_$1 began=$SECONDS first second cores others code line="no result"
     selected "$name" || return 0
@@ -84,7 +84,7 @@ shared_case() { # launcher
     judge "$code" 0 "a result; two jobs at a time, on cores 0-1 and 2-3 of the same hosts"
 }
 
-# The folder has what the scripts name, but small.
+# The folder has small versions of the files in the scripts.
 shipped_case() { # case, further options of `hpcai500 sbatch`; without them the stored script
     local name=$1 began=$SECONDS script=$root/scripts/slurm/cpu_only.sbatch
     selected "$name" || return 0
@@ -125,7 +125,7 @@ array_case() { # launcher
     judge "$code" 0 "M=1 P=1 hosts=1;M=1 P=2 hosts=1;M=2 P=1 hosts=1;M=2 P=2 hosts=2;"
 }
 
-# In place of the program: `run` and `resume` wait for a signal to stop, `status` reports that they did.
+# A script in place of the program: `run` and `resume` wait for a signal; `status` reports the stop.
 write_stand_in() {
     cat >stand_in.sh <<'END'
 #!/bin/bash
@@ -136,7 +136,7 @@ esac
 rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}
 mkdir -p "$results/groups/0"
 [[ $1 != status ]] || exit 8
-trap 'echo "$command told" >>"$results/told.$rank"; touch "$results/groups/0/progress.json"; exit 0' USR1
+trap 'echo "$command signalled" >>"$results/signalled.$rank"; touch "$results/groups/0/progress.json"; exit 0' USR1
 command=$1
 echo "$command" >>"$results/began.$rank"
 touch "$results/config.yaml"
@@ -153,8 +153,8 @@ has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, by
 tell() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
 
 # Prints how many ranks of each command were signalled.
-told() { # results
-    cat "$1"/told.* 2>/dev/null | sort | uniq -c | awk '{ printf "%s %s %s; ", $1, $2, $3 }'
+signalled() { # results
+    cat "$1"/signalled.* 2>/dev/null | sort | uniq -c | awk '{ printf "%s %s %s; ", $1, $2, $3 }'
 }
 
 restart_case() { # launcher
@@ -170,11 +170,11 @@ restart_case() { # launcher
     wait_for "it does not begin again" has_begun "$results" $((2 * ranks)) || true
     tell "$job"
     code=$(code_at_end_of "$job")
-    note "$(told "$results")"
-    judge "$code" 8 "$ranks resume told; $ranks run told; "
+    note "$(signalled "$results")"
+    judge "$code" 8 "$ranks resume signalled; $ranks run signalled; "
 }
 
-# Two tasks at once, on a host each.
+# Two tasks at once, each on one host.
 one_task_case() {
     local name=one_task began=$SECONDS job first second
     selected "$name" || return 0
@@ -189,9 +189,9 @@ one_task_case() {
     wait_for "task 1 does not begin" has_begun "$second" 2 || true
     tell "${job}_1"
     wait_for "task 1 is not requeued" has_left "${job}_1" || true
-    note "task 0: $(job_field "${job}_0" JobState) $(told "$first"); task 1: $(told "$second")"
+    note "task 0: $(job_field "${job}_0" JobState) $(signalled "$first"); task 1: $(signalled "$second")"
     on_host "${hosts[0]}" scancel "$job"
-    judge 0 0 "task 0: RUNNING ; task 1: 2 run told; "
+    judge 0 0 "task 0: RUNNING ; task 1: 2 run signalled; "
 }
 
 # "stopped at steps ...; the digests ..." of a training in parts and of one without a stop.
@@ -256,7 +256,7 @@ stopped_case() { # launcher
     judge_parts "$job" "$results" 2
 }
 
-# A job of the partition that goes first takes all hosts.
+# A job of the partition with priority takes all hosts.
 take_hosts_of() { # job
     local other
     other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
@@ -290,7 +290,7 @@ send_no_user_signal() {
     on_host "${hosts[0]}" scontrol reconfigure
 }
 
-# A rank begins its second where all ranks of its group have written their first.
+# A rank starts its second checkpoint after all ranks of its group have written their first.
 has_checkpoints() { # results
     local group
     for group in 0 1; do
@@ -312,7 +312,7 @@ evicted_case() { # launcher
     judge_parts "$job" "$results" 1
 }
 
-# The program, but the rank HPCAI500_VICTIM of a `run` is killed after a step of group 1.
+# The program, except that rank HPCAI500_VICTIM of a `run` is killed after a step of group 1.
 write_mortal() {
     cat >mortal.sh <<'END'
 #!/bin/bash
@@ -348,7 +348,7 @@ dead_case() { # launcher
 
 has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
 
-# A rank is killed that shares its node with another. Under mpirun the other group is stopped, and the
+# Kills a rank that shares its node with another. Under mpirun the other group is stopped, and the
 # job continues with both; under srun Slurm's plugin for PMIx ends them all.
 lossy_case() { # launcher
     local name=lossy_$1 began job results
