@@ -14,17 +14,13 @@ std::string utc_iso8601(system_clock::time_point when) {
                        fmt::gmtime(system_clock::to_time_t(floor<seconds>(when))));
 }
 
-std::string utc_compact(system_clock::time_point when) {
-    return fmt::format("{:%Y%m%dT%H%M%S}Z",
-                       fmt::gmtime(system_clock::to_time_t(floor<seconds>(when))));
-}
-
 std::string utc_now() {
     return utc_iso8601(system_clock::now());
 }
 
 std::string utc_now_compact() {
-    return utc_compact(system_clock::now());
+    return fmt::format("{:%Y%m%dT%H%M%S}Z",
+                       fmt::gmtime(system_clock::to_time_t(system_clock::now())));
 }
 
 }  // namespace hpcai

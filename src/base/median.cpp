@@ -8,7 +8,7 @@
 namespace hpcai {
 
 double median(std::vector<double> values) {
-    ensure(!values.empty(), "the median of no values");
+    ensure(!values.empty(), "median of no values");
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     if (values.size() % 2 == 1) return *middle;

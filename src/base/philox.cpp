@@ -8,7 +8,7 @@
 namespace hpcai {
 
 void CounterStream::refill() {
-    ensure(blocks_ < (std::uint32_t{1} << kBlockBits), "a random stream ran out of numbers");
+    ensure(blocks_ < (std::uint32_t{1} << kBlockBits), "a random stream has no numbers left");
     auto counter = counter_;
     counter[0] |= blocks_++;
     block_ = philox4x32(counter, key_);

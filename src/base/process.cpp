@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -29,18 +30,18 @@ Stat parse(const std::string& line) {
     char state = '?';
     fields >> state;
     std::string skipped;
-    constexpr int kFieldsBetween = 18;  // from the fourth to the 21st
+    constexpr int kFieldsBetween = 18;  // fields 4 to 21
     for (int field = 0; field < kFieldsBetween; ++field) fields >> skipped;
     Stat stat;
     if (!(fields >> stat.start_ticks)) return {};
     const bool has_ended = state == 'Z' || state == 'X';
-    const bool is_stopped = state == 'T';  // 't': somebody looks at it with a debugger
+    const bool is_stopped = state == 'T';  // not 't', which a debugger causes
     stat.life = has_ended ? Life::ended : is_stopped ? Life::stopped : Life::running;
     return stat;
 }
 
-/// A table of files that is full says nothing of a process.
-Stat stat_of(std::int64_t number) {
+/// If the file table is full, the state of the process is unknown.
+Stat proc_stat(std::int64_t number) {
     const int file = open(fmt::format("/proc/{}/stat", number).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return {errno == ENOENT || errno == ESRCH ? Life::ended : Life::unknown, 0};
     std::array<char, 4096> text{};
@@ -58,7 +59,7 @@ std::uint64_t space_of_this_process() {
 
 Life life_of(const ProcessId& process) {
     if (process.space == 0 || process.space != space_of_this_process()) return Life::unknown;
-    const Stat stat = stat_of(process.number);
+    const Stat stat = proc_stat(process.number);
     const bool is_another = stat.life != Life::unknown && stat.life != Life::ended &&
                             stat.start_ticks != process.start_ticks;
     return is_another ? Life::ended : stat.life;
@@ -68,7 +69,7 @@ Life life_of(const ProcessId& process) {
 
 ProcessId this_process() {
     const std::int64_t number = getpid();
-    return {number, stat_of(number).start_ticks, space_of_this_process()};
+    return {number, proc_stat(number).start_ticks, space_of_this_process()};
 }
 
 bool is_running(const ProcessId& process) {
@@ -82,6 +83,20 @@ bool has_ended(const ProcessId& process) {
 
 bool is_stopped(const ProcessId& process) {
     return life_of(process) == Life::stopped;
+}
+
+std::optional<double> peak_resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string key; status >> key;) {
+        double kibibytes = 0;
+        if (key == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+        std::getline(status, key);
+    }
+    return std::nullopt;
+}
+
+void reset_peak_resident_bytes() {
+    std::ofstream("/proc/self/clear_refs") << "5";  // proc(5); a kernel may refuse
 }
 
 }  // namespace hpcai

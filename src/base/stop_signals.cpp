@@ -8,11 +8,11 @@
 namespace hpcai {
 namespace {
 
-// A handler has no parameter by which it could be told of another place.
+// Global, because a signal handler has no parameter for another place.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// SIGUSR1 stays: who sent that has not lost a rank.
+/// SIGUSR1 is not replaced by SIGTERM: its sender requests a stop and has lost no rank.
 extern "C" void remember_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
     int none = 0;
@@ -31,7 +31,7 @@ void handle(int number, int more_flags) {
 
 StopSignals::StopSignals() {
     handle(SIGUSR1, 0);
-    // Who asks twice shall not wait.
+    // A second SIGTERM ends the process at once.
     handle(SIGTERM, static_cast<int>(SA_RESETHAND));
 }
 

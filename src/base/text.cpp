@@ -1,9 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
 
 namespace hpcai {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+/// U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
+bool changes_direction(std::string_view letter) {
+    const bool marks =
+        letter.starts_with("\xE2\x80") && (letter[2] == '\x8E' || letter[2] == '\x8F' ||
+                                           (letter[2] >= '\xAA' && letter[2] <= '\xAE'));
+    const bool isolates =
+        letter.starts_with("\xE2\x81") && letter[2] >= '\xA6' && letter[2] <= '\xA9';
+    return marks || isolates;
+}
+
+std::string_view html_of(std::string_view letter) {
+    static constexpr std::array<std::pair<char, std::string_view>, 5> kEscapes{
+        {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+    if (letter == "\n" || letter == "\t") return letter;
+    if (is_control(letter) || changes_direction(letter)) return kReplacement;
+    const auto* row =
+        std::ranges::find(kEscapes, letter[0], &std::pair<char, std::string_view>::first);
+    return row == kEscapes.end() ? letter : row->second;
+}
+
+}  // namespace
 
 std::string printable(std::string_view text) {
     std::string safe;
@@ -21,6 +50,50 @@ std::string printable(std::string_view text) {
         }
     }
     return safe;
+}
+
+std::string shell_word(std::string_view argument) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-";
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) {
+        return std::string(argument);
+    }
+    std::string word = "'";
+    for (const char letter : argument) word += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return word + "'";
+}
+
+std::string html_text(std::string_view text) {
+    std::string html;
+    while (!text.empty()) {
+        const std::size_t bytes = utf8_character_bytes(text);
+        html += bytes == 0 ? kReplacement : html_of(text.substr(0, bytes));
+        text.remove_prefix(std::max<std::size_t>(bytes, 1));
+    }
+    return html;
+}
+
+std::size_t utf8_character_bytes(std::string_view text) {
+    const auto byte = [&](std::size_t index) -> unsigned {
+        return index < text.size() ? static_cast<unsigned char>(text[index]) : 0;
+    };
+    const unsigned first = byte(0);
+    if (first < 0x80) return text.empty() ? 0 : 1;
+    const std::size_t bytes = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (bytes == 0 || first > 0xF4) return 0;
+    for (std::size_t index = 1; index < bytes; ++index) {
+        if ((byte(index) & 0xC0) != 0x80) return 0;
+    }
+    const unsigned second = byte(1);
+    const bool is_overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    const bool is_surrogate = first == 0xED && second > 0x9F;
+    const bool is_too_large = first == 0xF4 && second > 0x8F;
+    return is_overlong || is_surrogate || is_too_large ? 0 : bytes;
+}
+
+bool is_control(std::string_view character) {
+    const auto first = static_cast<unsigned char>(character[0]);
+    return first < 0x20 || first == 0x7F || (first == 0xC2 && character[1] < '\xA0');
 }
 
 }  // namespace hpcai

@@ -78,9 +78,9 @@ std::string format_count(std::int64_t count) {
 }
 
 std::string counted(std::int64_t count, std::string_view noun) {
-    const bool hisses = (noun.ends_with("ch") && !noun.ends_with("epoch")) || noun.ends_with("s") ||
-                        noun.ends_with("x");
-    const char* const ending = count == 1 ? "" : hisses ? "es" : "s";
+    const bool takes_es = (noun.ends_with("ch") && !noun.ends_with("epoch")) ||
+                          noun.ends_with("s") || noun.ends_with("x");
+    const char* const ending = count == 1 ? "" : takes_es ? "es" : "s";
     return fmt::format("{} {}{}", format_count(count), noun, ending);
 }
 

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/process_memory.hpp>
+#include <hpcai/base/process.hpp>
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
@@ -76,7 +76,7 @@ void print_start(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    forget_peak_resident_bytes();  // of the ceiling's matrices, and of other repetitions
+    reset_peak_resident_bytes();  // of the ceiling's matrices, and of other repetitions
     const bool logs = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> note;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ostream>
 
-#include <hpcai/base/shell.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/cli/program.hpp>
 #include <hpcai/training/faults.hpp>
 

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>

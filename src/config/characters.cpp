@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/utf8.hpp>
+#include <hpcai/base/text.hpp>
 
 #include "document.hpp"
 

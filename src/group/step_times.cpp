@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include <hpcai/base/process_memory.hpp>
+#include <hpcai/base/process.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/report/csv.hpp>

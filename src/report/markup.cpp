@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/html_text.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 
 namespace hpcai::report {

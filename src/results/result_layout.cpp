@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/training/checkpoint.hpp>

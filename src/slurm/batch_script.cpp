@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/base/shell.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/slurm/batch_script.hpp>
 

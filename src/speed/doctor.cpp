@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include <hpcai/base/shell.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/base/shell.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/evaluation/statistics.hpp>

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <hpcai/base/html_text.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/verification/ranking.hpp>
 

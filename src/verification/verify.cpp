@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <hpcai/base/shell.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/launch_record.hpp>

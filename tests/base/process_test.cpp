@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <csignal>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -59,6 +60,18 @@ TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirE
     waitpid(child, nullptr, 0);
     EXPECT_TRUE(has_ended(id));
     for (const int end_of_pipe : pipe_ends) close(end_of_pipe);
+}
+
+TEST(ProcessMemory, RemembersWhatWasTakenAndGivenBack) {
+    constexpr std::size_t kBytes = std::size_t{192} << 20;
+    const auto before = peak_resident_bytes();
+    ASSERT_TRUE(before);
+    EXPECT_GT(*before, 1 << 20) << "bytes, not kibibytes";
+    std::vector<char>(kBytes, 1);  // written, so that it is resident
+    const auto after = peak_resident_bytes();
+    ASSERT_TRUE(after);
+    EXPECT_GT(*after, static_cast<double>(kBytes));
+    EXPECT_GE(*after, *before);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ public:
     /// Seconds since construction or the last restart.
     double seconds() const { return Seconds(Clock::now() - start_).count(); }
 
-    /// Starts anew from zero; returns the seconds measured until now.
+    /// Restarts at zero and returns the seconds measured so far.
     double restart() {
         const Clock::time_point now = Clock::now();
         const double elapsed = Seconds(now - start_).count();
@@ -27,14 +27,13 @@ private:
     Clock::time_point start_ = Clock::now();
 };
 
-/// A point of wall-clock time, in UTC with whole seconds, e.g. "2022-11-05T14:03:09Z" (ISO 8601).
+/// Wall-clock time in UTC with whole seconds, e.g. "2022-11-05T14:03:09Z" (ISO 8601).
 std::string utc_iso8601(std::chrono::system_clock::time_point when);
 
-/// The same as part of a file name, e.g. "20221105T140309Z"; sorts by time.
-std::string utc_compact(std::chrono::system_clock::time_point when);
-
-/// The present moment in the two forms.
+/// The current time in that form.
 std::string utc_now();
+
+/// The current time as part of a file name, e.g. "20221105T140309Z"; sorts by time.
 std::string utc_now_compact();
 
 }  // namespace hpcai

@@ -24,8 +24,8 @@ enum class ExitCode : int {
     mismatch = 10,
 };
 
-/// A failure with the exit code it leads to. The message is complete: it names the key or the
-/// file, what came and what is legal.
+/// A failure with the exit code of the process. The message is complete: it names the key or file,
+/// the value and the legal values.
 class Error : public std::runtime_error {
 public:
     Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -35,7 +35,7 @@ private:
     ExitCode code_;
 };
 
-/// What require() and ensure() throw: one call in place of the formatting, at hundreds of places.
+/// Formatting of require() and ensure(), out of line because they have hundreds of callers.
 [[noreturn]] void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments);
 [[noreturn]] void throw_internal_error(fmt::string_view format, fmt::format_args arguments);
 

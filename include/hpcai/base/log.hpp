@@ -12,8 +12,7 @@ namespace hpcai {
 
 enum class Severity { info, warning, error };
 
-/// Where a part of the program tells what happens. Passed as a parameter; there is no global one.
-/// Messages may come from any thread.
+/// Receives log messages, from any thread. Loggers are parameters; there is no global one.
 class Logger {
 public:
     virtual ~Logger() = default;
@@ -36,10 +35,10 @@ public:
     }
 };
 
-/// A logger whose lines read "2022-11-05T14:03:09.123Z info [group 0 rank 1] message", flushed one
-/// by one. `label` names who speaks. An empty `file_path` means standard error (standard output
-/// belongs to results); otherwise lines are appended to that file, whose folder is made if absent.
-/// Throws Error(usage) naming the file when it cannot be opened.
+/// A logger with lines such as "2022-11-05T14:03:09.123Z info [group 0 rank 1] message", each
+/// flushed; `label` is in the brackets. An empty `file_path` means standard error, because standard
+/// output is for results. Otherwise lines are appended to that file, whose folder is created if
+/// absent. Throws Error(usage) naming the file if it cannot be opened.
 std::unique_ptr<Logger> make_logger(const std::string& label, const std::string& file_path);
 
 }  // namespace hpcai

@@ -5,8 +5,8 @@
 
 namespace hpcai {
 
-/// The middle one of `values` in ascending order; the mean of the two in the middle where their
-/// number is even. There is at least one, and none is NaN.
+/// The median of `values`: the mean of the two middle ones if their number is even. There must be
+/// at least one value, and none may be NaN.
 double median(std::vector<double> values);
 
 }  // namespace hpcai

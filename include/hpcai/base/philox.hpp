@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-/// Counter-based random numbers: every number is a function of what it is for, so it is the same
-/// for every rank count, thread count and order of work. No state is shared between two streams.
+/// Counter-based random numbers: every number is a function of its purpose and indices, so it is
+/// the same for every rank count, thread count and order of work. Streams share no state.
 namespace hpcai {
 
 /// One block of Philox4x32 with 10 rounds: 128 random bits, a bijection of `counter` for each key.
@@ -27,26 +27,26 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
     return counter;
 }
 
-/// Who draws. Streams of different purposes never overlap. The numbers are part of the definition
-/// of every result: never renumber, only append.
+/// The purpose of a stream. Streams of different purposes never overlap. The numbers are part of
+/// the definition of every result: never renumber, only append.
 enum class RandomPurpose : std::uint8_t {
     bootstrap = 1,       // which samples a model trains on
     shuffle = 2,         // order of a model's samples in an epoch
     augmentation = 3,    // crop, flip of one training sample
     initialization = 4,  // initial weights
-    synthetic_data = 5,  // device or host filled with random tensors
+    synthetic_data = 5,  // random tensors on device or host
     photographs = 6,     // the photograph generator
     confidence = 7,      // resampling for confidence intervals
     test = 8,            // tests and self-checks
     climate = 9,         // the climate generator
-    regions = 10,        // anchors and regions of one training sample that the losses look at
+    regions = 10,        // anchors and regions sampled for the losses of one training sample
     rounding = 11,       // of gradients to int8
 };
 
-/// The endless-looking sequence of random numbers named by (seed, purpose, a, b, c). Two streams
-/// with a different name share no block, by construction: purpose, a, b, c and the block's index
-/// are distinct fields of the Philox counter, and the seed is its key.
-/// A stream holds 2^26 numbers of 32 bits; drawing more throws Error(internal).
+/// The sequence of random numbers identified by (seed, purpose, a, b, c). Different streams share
+/// no block: purpose, a, b, c and the block's index are distinct fields of the Philox counter, and
+/// the seed is its key. A stream holds 2^26 numbers of 32 bits; drawing more throws
+/// Error(internal).
 class CounterStream {
 public:
     CounterStream(std::uint64_t seed, RandomPurpose purpose, std::uint32_t a = 0,
@@ -60,7 +60,7 @@ public:
         return block_[used_++];
     }
 
-    /// 64 uniform bits, the first word drawn being the low one.
+    /// 64 uniform bits; the first word drawn is the low one.
     std::uint64_t next_u64() {
         const std::uint64_t low = next_u32();
         return low | (std::uint64_t{next_u32()} << 32);

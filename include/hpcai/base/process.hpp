@@ -6,24 +6,31 @@
 
 namespace hpcai {
 
-/// A process of this host. Numbers are used again, but not with the same begin.
+/// A process of this host. A number may be reused, but not with the same start time.
 struct ProcessId {
     std::int64_t number = 0;
     std::int64_t start_ticks = 0;  // since the host's start, proc(5)
-    std::uint64_t space = 0;       // in which the number means something: containers have their own
+    std::uint64_t space = 0;       // PID namespace of the number; containers have their own
     bool operator==(const ProcessId&) const = default;
 };
 
 ProcessId this_process();
 
-/// Whether such a process of this one's space is known to be there and not to have ended.
+/// Returns true if the process is known to run. It must have the caller's PID namespace.
 bool is_running(const ProcessId& process);
 
-/// Whether it is known to have ended. Where nothing can be known, as of another container, neither
-/// this nor is_running.
+/// Returns true if the process is known to have ended. For a process of another PID namespace, such
+/// as another container's, both this and is_running() return false.
 bool has_ended(const ProcessId& process);
 
-/// Whether it runs but has been stopped, as by SIGSTOP.
+/// Returns true if the process runs but is stopped, for example by SIGSTOP.
 bool is_stopped(const ProcessId& process);
+
+/// Returns the peak resident host memory of this process in bytes (VmHWM of /proc/self/status);
+/// nothing if the system does not report it. Shared pages count in each process.
+std::optional<double> peak_resident_bytes();
+
+/// Resets the peak to the current resident memory, if the system allows it.
+void reset_peak_resident_bytes();
 
 }  // namespace hpcai

@@ -8,15 +8,15 @@
 
 namespace hpcai {
 
-/// How far a training is.
+/// Progress of a training.
 struct Progress {
     std::int64_t step = 0;  // steps done
     std::int64_t steps = 0;
-    int epoch = 0;  // the one under way, from 1; 0: not shown
+    int epoch = 0;  // the current one, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean over the steps last read; NaN: none was
-    double images_per_second = 0;  // all ranks shown
-    double seconds_left = 0;       // negative: not known yet
+    double loss = 0;               // mean over the steps last read; NaN: none read yet
+    double images_per_second = 0;  // of all ranks shown
+    double seconds_left = 0;       // negative: unknown
 };
 
 /// One line without its end: "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s
@@ -24,14 +24,14 @@ struct Progress {
 std::string render(const Progress& progress);
 
 struct ProgressSettings {
-    bool live = false;                   // a terminal: one line, rewritten in place
+    bool live = false;                   // on a terminal: one line, rewritten in place
     double live_interval_seconds = 0.2;  // between two rewrites
     double plain_interval_seconds = 30;  // between two lines of a batch log
     std::size_t terminal_columns = 80;   // a live line is cut to fit
 };
 
-/// Shows progress on `out`, never as a flood: the first and the last step, and between them at most
-/// once per interval. The caller brings the time, from any clock that never steps back.
+/// Prints progress to `out`: the first and the last step, and between them at most one line per
+/// interval. The caller passes the time of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.
@@ -39,8 +39,7 @@ public:
 
     void update(const Progress& progress, double now_seconds);
 
-    /// Ends a live line, so that other output starts on a line of its own. Nothing when none is
-    /// shown.
+    /// Ends a live line, if one is shown, so that other output starts on a new line.
     void finish();
 
 private:

@@ -6,8 +6,8 @@
 
 namespace hpcai {
 
-/// dividend / divisor, rounded up. The dividend is not negative, the divisor is positive. Kernels
-/// have a ceil_div of their own in kernels/elements.cuh.
+/// dividend / divisor, rounded up. The dividend must not be negative, the divisor must be positive.
+/// Kernels have their own ceil_div in kernels/elements.cuh.
 template <std::integral Integer>
 constexpr Integer ceil_div(Integer dividend, std::type_identity_t<Integer> divisor) {
     return dividend / divisor + (dividend % divisor == 0 ? 0 : 1);

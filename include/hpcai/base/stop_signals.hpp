@@ -3,8 +3,8 @@
 
 namespace hpcai {
 
-/// While one is there, SIGUSR1 and the first SIGTERM do not end the process but are remembered;
-/// behind it they end it again. One at a time.
+/// During its lifetime SIGUSR1 and the first SIGTERM do not end the process but are stored.
+/// Afterwards they end it again. Only one object may exist at a time.
 class StopSignals {
 public:
     StopSignals();
@@ -12,7 +12,8 @@ public:
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 
-    /// SIGUSR1 where that has come since the program began, else SIGTERM where that has, else 0.
+    /// Returns SIGUSR1 if it was received since the start of the program, else SIGTERM if that was
+    /// received, else 0.
     static int received() noexcept;
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// Numbers as people read them. A number that is not finite prints as "n/a".
+/// Human-readable numbers. A number that is not finite prints as "n/a".
 namespace hpcai {
 
 /// Binary prefixes, three significant digits: "512 B", "1.50 KiB", "97.5 MiB".
@@ -14,7 +14,7 @@ std::string format_bytes(std::uint64_t bytes);
 /// Decimal prefixes, three significant digits, from n (1e-9) to E (1e18): "1.23 TFLOPS".
 std::string format_si(double value, std::string_view unit);
 
-/// FLOPS for people: "1.23 TFLOPS".
+/// "1.23 TFLOPS".
 std::string format_flops_human(double flops);
 
 /// "45.0 us", "4.56 ms", "12.3 s", "3 min 05 s", "2 h 07 min", "3 d 04 h".
@@ -23,10 +23,10 @@ std::string format_seconds(double seconds);
 /// `fraction` 0.1234 is "12.3 %".
 std::string format_percent(double fraction);
 
-/// Thousands apart, as in "1 281 167".
+/// Thousands separated, as in "1 281 167".
 std::string format_count(std::int64_t count);
 
-/// "1 rank", "2 ranks", "1 024 batches": `noun` is singular and its plural regular.
+/// "1 rank", "2 ranks", "1 024 batches": `noun` is singular with a regular plural.
 std::string counted(std::int64_t count, std::string_view noun);
 
 }  // namespace hpcai

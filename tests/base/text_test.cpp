@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <hpcai/base/utf8.hpp>
+#include <hpcai/base/text.hpp>
 
+namespace hpcai {
 namespace {
 
-using hpcai::utf8_character_bytes;
+TEST(ShellWord, LeavesWhatNeedsNoQuotes) {
+    EXPECT_EQ(shell_word("configs/a.yaml"), "configs/a.yaml");
+    EXPECT_EQ(shell_word("bagging.M=2"), "bagging.M=2");
+}
+
+TEST(ShellWord, QuotesWhatAShellWouldTakeForItsOwn) {
+    EXPECT_EQ(shell_word(""), "''");
+    EXPECT_EQ(shell_word("a b"), "'a b'");
+    EXPECT_EQ(shell_word("$(reboot)"), "'$(reboot)'");
+    EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+    EXPECT_EQ(shell_word("a\nb"), "'a\nb'");
+}
 
 TEST(Utf8, CharactersHaveOneToFourBytes) {
     EXPECT_EQ(utf8_character_bytes("ab"), 1U);
@@ -28,4 +40,14 @@ TEST(Utf8, OtherBytesBeginNoCharacter) {
     EXPECT_EQ(utf8_character_bytes("\xF5\x80\x80\x80"), 0U);
 }
 
+TEST(ParseNumber, ReadsTheWholeTextOrNothing) {
+    EXPECT_EQ(parse_number<int>("-17"), -17);
+    EXPECT_EQ(parse_number<double>("2.5e3"), 2500);
+    for (const char* text : {"", "1 ", " 1", "0x1", "1e99999", "+1"}) {
+        EXPECT_EQ(parse_number<double>(text), std::nullopt) << text;
+    }
+    EXPECT_EQ(parse_number<int>("99999999999"), std::nullopt);
+}
+
 }  // namespace
+}  // namespace hpcai
