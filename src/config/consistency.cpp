@@ -20,13 +20,164 @@ class Checker {
 public:
     Checker(const Config& config, const PlaceOf& place_of) : config_(config), place_of_(place_of) {}
 
+    void check_run() const {
+        constexpr std::uint64_t kLastSeed = 9007199254740991;
+        const auto further = static_cast<std::uint64_t>(config_.run.repeat) - 1;
+        check(config_.run.seed <= kLastSeed - further, "run.seed",
+              fmt::format("at most {}", kLastSeed - further) + as("run.repeat"));
+        check(!config_.run.trace || config_.run.measure_phases, "run.trace",
+              "false" + as("run.measure_phases"));
+    }
+
+    void check_workload() const {
+        const WorkloadConfig& workload = config_.workload;
+        const WorkloadRow& row = row_of(workload.kind);
+        const bool is_detection = row.task == Task::detection;
+        const std::string as_kind = as("workload.kind");
+        check_listed(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
+        check_listed(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
+                     "bagging.aggregation");
+        if (!is_detection) check_no_detector();
+        if (row.task == Task::classification) {
+            check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
+            check(image_width(config_) == workload.image_size, "workload.image_width",
+                  "auto or workload.image_size" + as_kind);
+            return;
+        }
+        check(!config_.bagging.out_of_bag, "bagging.out_of_bag", "false" + as_kind);
+        check(config_.training.label_smoothing == 0, "training.label_smoothing",
+              fmt::format("0, as workload.model is {}",
+                          is_detection ? "a detector" : "segmentation_net"));
+        if (is_detection) {
+            check_detector();
+        } else {
+            check_default("workload.backbone_width", as("workload.model"));
+        }
+    }
+
+    void check_data() const {
+        const DataConfig& data = config_.data;
+        const std::string as_kind = as("data.kind");
+        check_listed(row_of(config_.workload.kind).data, &Config::data, &DataConfig::kind,
+                     "data.kind");
+        if (task_of(config_.workload) != Task::classification) {
+            check_default("data.random_area_minimum",
+                          fmt::format(", as nothing is cropped where data.kind is {}",
+                                      value_text(config_, "data.kind")));
+        }
+        if (has_fields(data)) {
+            check_channels(16);
+            check(config_.workload.classes == 4, "workload.classes",
+                  "4, as the weather's boxes have 4 classes");
+            check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
+                  "15 or more" + as_kind);
+        } else {
+            check_pixels();
+        }
+        check_paths();
+        check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
+              "0" + as_kind);
+        if (is_synthetic()) {
+            check(data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
+                  fmt::format("at least training.batch_size, which is {}",
+                              config_.training.batch_size));
+        }
+        if (data.staging == Staging::none) return;
+        check(!is_synthetic(), "data.staging", "none" + as_kind);
+        check(!data.staging_directory.empty(), "data.staging_directory",
+              "a directory" + as("data.staging"));
+    }
+
+    void check_batch() const {
+        const TrainingConfig& training = config_.training;
+        check_parallel();
+        if (config_.bagging.degree && !has_pipeline(config_.parallel)) {
+            check(training.batch_size % *config_.bagging.degree == 0, "training.batch_size",
+                  fmt::format("a multiple of bagging.P_degree, which is {}",
+                              *config_.bagging.degree));
+        }
+        check(
+            !training.batch_norm_samples || training.batch_size % *training.batch_norm_samples == 0,
+            "training.batch_norm_samples",
+            fmt::format("a divisor of training.batch_size, which is {}", training.batch_size));
+    }
+
+    void check_schedule() const {
+        check(
+            std::ranges::adjacent_find(config_.training.schedule_epochs, std::greater_equal<>()) ==
+                config_.training.schedule_epochs.end(),
+            "training.schedule_epochs", "increasing epochs");
+        check(config_.training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
+              fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
+    }
+
+    void check_optimizer() const {
+        const TrainingConfig& training = config_.training;
+        const Optimizer optimizer = training.optimizer;
+        const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
+        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
+                               optimizer == Optimizer::adamw;
+        check_use(has_momentum, {"momentum", "nesterov", "momentum_correction"});
+        check_use(has_betas, {"beta1", "beta2"});
+        check_use(optimizer != Optimizer::sgd, {"epsilon"});
+        check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
+        check(optimizer == Optimizer::lars || !training.epsilon ||
+                  static_cast<float>(*training.epsilon) > 0,
+              "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));
+        check(!training.nesterov || training.momentum > 0, "training.momentum",
+              "a number above 0" + as("training.nesterov"));
+    }
+
+    void check_communication() const {
+        const CommunicationConfig& communication = config_.communication;
+        const std::string automatic = "auto" + as("communication.algorithm");
+        check(
+            communication.algorithm == AllReduceAlgorithm::torus_2d || !communication.torus_columns,
+            "communication.torus_columns", automatic);
+        check(communication.algorithm == AllReduceAlgorithm::hierarchical ||
+                  !communication.ranks_per_node,
+              "communication.ranks_per_node", automatic);
+    }
+
+    /// Checks what depends on the kind of device alone.
+    void check_device() const {
+        if (config_.device.kind == DeviceKind::automatic) return;
+        const bool is_cpu = config_.device.kind == DeviceKind::cpu;
+        const std::string as_kind = as("device.kind");
+        const Precision precision = config_.training.precision;
+        const bool needs_gpu = precision == Precision::tf32 || precision == Precision::fp16 ||
+                               precision == Precision::mixed;
+        check(!is_cpu || !needs_gpu, "training.precision",
+              "auto, fp32, bf16 or int8" + as_kind + " (GPUs have tf32, fp16 and mixed)");
+        check(is_cpu || precision != Precision::int8, "training.precision",
+              "auto, fp32, tf32, fp16, mixed or bf16" + as_kind + " (CPUs have int8)");
+        check(!is_cpu || config_.communication.backend != CommunicationBackend::nccl,
+              "communication.backend", "auto or mpi" + as_kind);
+        check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
+              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in its memory)");
+    }
+
+private:
     void check(bool consistent, const std::string& full_name, const std::string& expected) const {
         if (consistent) return;
-        const std::string value = value_text(config_, full_name);
-        const bool is_default = value == value_text(Config{}, full_name);
         throw Error(ExitCode::usage,
                     fmt::format("{}: {}: expected {}, got {}{}", place_of_(full_name), full_name,
-                                expected, in_quotes(value), is_default ? ", the default" : ""));
+                                expected, in_quotes(value_text(config_, full_name)),
+                                has_default(full_name) ? ", the default" : ""));
+    }
+
+    bool has_default(const std::string& full_name) const {
+        return value_text(config_, full_name) == value_text(Config{}, full_name);
+    }
+
+    /// Checks that a key without effect has its default.
+    void check_default(const std::string& full_name, const std::string& reason) const {
+        check(has_default(full_name), full_name, value_text(Config{}, full_name) + reason);
+    }
+
+    /// The reason in a message: ", as device.kind is cpu".
+    std::string as(const std::string& full_name) const {
+        return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
     }
 
     /// Checks that a choice is one of those that go with workload.kind.
@@ -40,74 +191,41 @@ public:
             names.push_back(value_text(with, full_name));
         }
         check(std::ranges::find(legal, config_.*section.*member) != legal.end(), full_name,
-              fmt::format("{}, as workload.kind is {}", fmt::join(names, " or "),
-                          value_text(config_, "workload.kind")));
-    }
-
-    void check_workload() const {
-        const WorkloadConfig& workload = config_.workload;
-        const WorkloadRow& row = row_of(workload.kind);
-        const Task task = row.task;
-        const std::string as_kind =
-            fmt::format(", as workload.kind is {}", value_text(config_, "workload.kind"));
-        check_listed(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
-        check_listed(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
-                     "bagging.aggregation");
-        if (task != Task::detection) check_no_detector();
-        if (task == Task::classification) {
-            check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
-            check(image_width(config_) == workload.image_size, "workload.image_width",
-                  "auto or workload.image_size" + as_kind);
-            return;
-        }
-        check(task == Task::detection || workload.backbone_width == WorkloadConfig{}.backbone_width,
-              "workload.backbone_width",
-              fmt::format("{}, as workload.model is segmentation_net",
-                          WorkloadConfig{}.backbone_width));
-        check(!config_.bagging.out_of_bag, "bagging.out_of_bag", "false" + as_kind);
-        check(config_.training.label_smoothing == 0, "training.label_smoothing",
-              fmt::format("0, as workload.model is {}",
-                          task == Task::detection ? "a detector" : "segmentation_net"));
-        if (task == Task::detection) check_detector();
+              fmt::format("{}", fmt::join(names, " or ")) + as("workload.kind"));
     }
 
     void check_no_detector() const {
         for (const Key& key : keys()) {
-            if (key.section != "detector") continue;
-            const std::string usual = value_text(Config{}, key.full_name());
-            check(value_text(config_, key.full_name()) == usual, key.full_name(),
-                  fmt::format("{}, as workload.model is {}", usual,
-                              value_text(config_, "workload.model")));
+            if (key.section == "detector") check_default(key.full_name(), as("workload.model"));
         }
     }
 
     void check_detector() const {
         const DetectorConfig& detector = config_.detector;
-        const bool all_trained =
-            detector.normalization == Normalization::frozen_batch || detector.trained_stages == 5;
-        check(all_trained, "detector.trained_stages",
+        const bool is_frozen = detector.normalization == Normalization::frozen_batch;
+        const std::string as_normalization = as("detector.normalization");
+        check(is_frozen || detector.trained_stages == 5, "detector.trained_stages",
               "5, as detector.normalization is not frozen_batch");
         check(detector.anchor_sizes.size() == 5, "detector.anchor_sizes",
               "5 values, one for each level of the pyramid");
         check_anchors();
-        check(detector.normalization != Normalization::frozen_batch ||
-                  !config_.training.initial_weights.empty(),
-              "training.initial_weights", "a file, as detector.normalization is frozen_batch");
+        check(!is_frozen || !config_.training.initial_weights.empty(), "training.initial_weights",
+              "a file" + as_normalization);
         check(detector.normalization != Normalization::group ||
                   config_.workload.backbone_width % 32 == 0,
-              "workload.backbone_width", "a multiple of 32, as detector.normalization is group");
+              "workload.backbone_width", "a multiple of 32" + as_normalization);
         check(
             detector.normalization == Normalization::batch || !config_.training.batch_norm_samples,
             "training.batch_norm_samples", "auto, as detector.normalization is not batch");
     }
 
     void check_anchors() const {
-        constexpr double kMost = 16777216;  // whose numbers fp32 holds
+        constexpr double kMaxAnchors = 16777216;  // fp32 holds all integers up to here
         const DetectorConfig& detector = config_.detector;
         const std::size_t ratios = detector.anchor_ratios.size();
         check(ratios > 0, "detector.anchor_ratios", "one value or more");
         const double cells = image_width(config_) / 4.0 * config_.workload.image_size / 4.0 * 1.5;
-        check(static_cast<double>(ratios) * cells < kMost, "detector.anchor_ratios",
+        check(static_cast<double>(ratios) * cells < kMaxAnchors, "detector.anchor_ratios",
               "fewer values: an image has no more than 16,777,216 anchors");
         for (const double size : detector.anchor_sizes) {
             for (const double ratio : detector.anchor_ratios) {
@@ -117,40 +235,6 @@ public:
                       "detector.anchor_ratios");
             }
         }
-    }
-
-    void check_data() const {
-        const DataConfig& data = config_.data;
-        check_listed(row_of(config_.workload.kind).data, &Config::data, &DataConfig::kind,
-                     "data.kind");
-        const bool has_boxes = task_of(config_.workload) != Task::classification;
-        check(!has_boxes || data.random_area_minimum == DataConfig{}.random_area_minimum,
-              "data.random_area_minimum",
-              fmt::format("{}, as nothing is cropped where data.kind is {}",
-                          DataConfig{}.random_area_minimum, value_text(config_, "data.kind")));
-        if (has_fields(data)) {
-            check_channels(16);
-            check(config_.workload.classes == 4, "workload.classes",
-                  "4, as the weather's boxes have 4 classes");
-            check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
-                  "15 or more, as data.kind is climate_synthetic");
-        } else {
-            check_pixels();
-        }
-        check_paths();
-        check_made_samples();
-        check_staging();
-    }
-
-    void check_staging() const {
-        const DataConfig& data = config_.data;
-        if (data.staging == Staging::none) return;
-        check(data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic,
-              "data.staging",
-              fmt::format("none, as data.kind is {}", value_text(config_, "data.kind")));
-        check(
-            !data.staging_directory.empty(), "data.staging_directory",
-            fmt::format("a directory, as data.staging is {}", value_text(config_, "data.staging")));
     }
 
     void check_pixels() const {
@@ -164,15 +248,19 @@ public:
 
     void check_channels(int channels) const {
         check(config_.workload.channels == channels, "workload.channels",
-              fmt::format("{}, as data.kind is {}", channels, value_text(config_, "data.kind")));
+              fmt::format("{}", channels) + as("data.kind"));
+    }
+
+    bool is_synthetic() const {
+        return config_.data.kind == DataKind::synthetic ||
+               config_.data.kind == DataKind::climate_synthetic;
     }
 
     void check_paths() const {
         const DataConfig& data = config_.data;
         const auto needs = [&](const std::string& path, const std::string& name,
                                const std::string& what) {
-            check(!path.empty(), name,
-                  fmt::format("{}, as data.kind is {}", what, value_text(config_, "data.kind")));
+            check(!path.empty(), name, what + as("data.kind"));
         };
         switch (data.kind) {
             case DataKind::synthetic:
@@ -199,143 +287,39 @@ public:
         check_channels(3);
     }
 
-    void check_made_samples() const {
-        const DataConfig& data = config_.data;
-        check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
-              fmt::format("0, as data.kind is {}", value_text(config_, "data.kind")));
-        if (data.kind != DataKind::synthetic && data.kind != DataKind::climate_synthetic) return;
-        check(
-            data.synthetic_samples >= config_.training.batch_size, "data.synthetic_samples",
-            fmt::format("at least training.batch_size, which is {}", config_.training.batch_size));
-    }
-
-    void check_batch() const {
-        const TrainingConfig& training = config_.training;
-        const ParallelConfig& parallel = config_.parallel;
-        check_parallel();
-        if (config_.bagging.degree && !has_pipeline(parallel)) {
-            check(training.batch_size % *config_.bagging.degree == 0, "training.batch_size",
-                  fmt::format("a multiple of bagging.P_degree, which is {}",
-                              *config_.bagging.degree));
-        }
-        if (training.batch_norm_samples) {
-            check(
-                training.batch_size % *training.batch_norm_samples == 0,
-                "training.batch_norm_samples",
-                fmt::format("a divisor of training.batch_size, which is {}", training.batch_size));
-        }
-    }
-
-    /// What P_degree has to do with it, the layout knows.
+    /// Checks what does not depend on P_degree, which the layout checks.
     void check_parallel() const {
         const ParallelConfig& parallel = config_.parallel;
-        const std::string as_mode =
-            fmt::format(", as parallel.mode is {}", value_text(config_, "parallel.mode"));
+        const std::string as_mode = as("parallel.mode"), as_model = as("workload.model");
         if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::model) {
             check(parallel.pipeline_degree.value_or(1) == 1, "parallel.pipeline_degree",
                   "auto or 1" + as_mode);
-            check(parallel.schedule == ParallelConfig{}.schedule, "parallel.schedule",
-                  value_text(Config{}, "parallel.schedule") + as_mode);
+            check_default("parallel.schedule", as_mode);
         }
         if (parallel.mode == ParallelMode::data || parallel.mode == ParallelMode::pipeline) {
             check(parallel.model_degree.value_or(1) == 1, "parallel.model_degree",
                   "auto or 1" + as_mode);
         }
         check(config_.device.kind != DeviceKind::cuda || parallel.model_degree.value_or(1) == 1,
-              "parallel.model_degree", "1, as device.kind is cuda, which has no parts yet");
+              "parallel.model_degree",
+              "1" + as("device.kind") + ", which has no model parallelism yet");
         if (!has_pipeline(parallel)) return;
-        const bool is_cut = task_of(config_.workload) == Task::classification;
-        check(is_cut || parallel.mode == ParallelMode::data, "parallel.mode",
-              fmt::format("data, as workload.model is {}, which has neither stages nor parts yet",
-                          value_text(config_, "workload.model")));
-        check(is_cut, "parallel.micro_batches",
-              fmt::format("1, as workload.model is {}", value_text(config_, "workload.model")));
+        const bool is_classification = task_of(config_.workload) == Task::classification;
+        check(is_classification || parallel.mode == ParallelMode::data, "parallel.mode",
+              "data" + as_model + ", which has neither pipeline nor model parallelism yet");
+        check(is_classification, "parallel.micro_batches", "1" + as_model);
         check(config_.data.resident_mib == 0, "data.resident_mib",
-              "0, as a batch is taken in micro-batches, stages or parts");
+              "0, as it supports no micro-batches, pipeline or model parallelism");
     }
 
-    void check_schedule() const {
-        const TrainingConfig& training = config_.training;
-        const std::vector<int>& epochs = training.schedule_epochs;
-        const bool increasing = std::adjacent_find(epochs.begin(), epochs.end(),
-                                                   std::greater_equal<>()) == epochs.end();
-        check(increasing, "training.schedule_epochs", "increasing epochs");
-        check(training.warmup_epochs < config_.workload.epochs, "training.warmup_epochs",
-              fmt::format("less than workload.epochs, which is {}", config_.workload.epochs));
-    }
-
-    void check_optimizer() const {
-        const TrainingConfig& training = config_.training;
-        const Optimizer optimizer = training.optimizer;
-        const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
-        const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
-                               optimizer == Optimizer::adamw;
-        check_use(has_momentum, {"momentum", "nesterov", "momentum_correction"});
-        check_use(has_betas, {"beta1", "beta2"});
-        check_use(optimizer != Optimizer::sgd, {"epsilon"});
-        check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
-        check(optimizer == Optimizer::lars || !training.epsilon ||
-                  static_cast<float>(*training.epsilon) > 0,
-              "training.epsilon",
-              fmt::format("a number of at least 1.5e-45, as training.optimizer is {}",
-                          value_text(config_, "training.optimizer")));
-        check(!training.nesterov || training.momentum > 0, "training.momentum",
-              "a number above 0, as training.nesterov is true");
-    }
-
-    void check_run() const {
-        constexpr std::uint64_t kLastSeed = 9007199254740991;
-        const auto further = static_cast<std::uint64_t>(config_.run.repeat) - 1;
-        check(config_.run.seed <= kLastSeed - further, "run.seed",
-              fmt::format("at most {}, as run.repeat is {}", kLastSeed - further,
-                          config_.run.repeat));
-        check(!config_.run.trace || config_.run.measure_phases, "run.trace",
-              "false, as run.measure_phases is false");
-    }
-
-    void check_communication() const {
-        const CommunicationConfig& communication = config_.communication;
-        const std::string as_algorithm =
-            "auto, as communication.algorithm is " + value_text(config_, "communication.algorithm");
-        check(
-            communication.algorithm == AllReduceAlgorithm::torus_2d || !communication.torus_columns,
-            "communication.torus_columns", as_algorithm);
-        check(communication.algorithm == AllReduceAlgorithm::hierarchical ||
-                  !communication.ranks_per_node,
-              "communication.ranks_per_node", as_algorithm);
-    }
-
-    /// What the kind of device decides, whichever of its kind it is.
-    void check_device() const {
-        if (config_.device.kind == DeviceKind::automatic) return;
-        const bool is_cpu = config_.device.kind == DeviceKind::cpu;
-        const std::string as_kind =
-            fmt::format(", as device.kind is {}", value_text(config_, "device.kind"));
-        const Precision precision = config_.training.precision;
-        const bool is_of_gpus = precision == Precision::tf32 || precision == Precision::fp16 ||
-                                precision == Precision::mixed;
-        check(!is_cpu || !is_of_gpus, "training.precision",
-              "auto, fp32, bf16 or int8" + as_kind + " (GPUs have tf32, fp16 and mixed)");
-        check(is_cpu || precision != Precision::int8, "training.precision",
-              "auto, fp32, tf32, fp16, mixed or bf16" + as_kind + " (CPUs have int8)");
-        check(!is_cpu || config_.communication.backend != CommunicationBackend::nccl,
-              "communication.backend", "auto or mpi" + as_kind);
-        check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
-              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in its memory)");
-    }
-
-    /// Keys that the optimizer has no use for stay what they are.
+    /// Checks that keys of `training` that the optimizer does not use have their defaults.
     void check_use(bool has_use, std::initializer_list<const char*> names) const {
+        if (has_use) return;
         for (const char* name : names) {
-            const std::string full_name = std::string("training.") + name;
-            const std::string usual = value_text(Config{}, full_name);
-            check(has_use || value_text(config_, full_name) == usual, full_name,
-                  fmt::format("{}, as training.optimizer is {}", usual,
-                              value_text(config_, "training.optimizer")));
+            check_default(std::string("training.") + name, as("training.optimizer"));
         }
     }
 
-private:
     const Config& config_;
     const PlaceOf& place_of_;
 };

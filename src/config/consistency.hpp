@@ -8,12 +8,12 @@
 
 namespace hpcai::config {
 
-/// Where a key's value was given: "file:line:column", "--set a.b=v", or the file alone for a
-/// value that nobody gave.
+/// Returns the place where a key's value was set: "file:line:column", "--set a.b=v", or the file
+/// alone for a default.
 using PlaceOf = std::function<std::string(const std::string& full_name)>;
 
-/// Throws Error(usage) for the first pair of legal values that contradict each other. What depends
-/// on the launch (eq. 5) is checked by plan.
+/// Throws Error(usage) for the first legal values that contradict each other. Module plan checks
+/// what depends on the launch (eq. 5).
 void check_consistency(const Config& config, const PlaceOf& place_of);
 
 }  // namespace hpcai::config

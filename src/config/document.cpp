@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// yaml-cpp takes directives that it does not know and ignores them.
+/// Throws for directives, because yaml-cpp ignores unknown ones.
 void check_directives(std::string_view yaml, const Origin& origin) {
     for (Place place; !yaml.empty(); ++place.line) {
         require(!yaml.starts_with('%'), ExitCode::usage,
@@ -31,8 +31,8 @@ Place place_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
-/// Builds the tree from the parser's events. Working on events, not on yaml-cpp's nodes, shows
-/// duplicates and anchors, which nodes hide, and never meets a cycle.
+/// Builds the tree from the parser's events, which show duplicates and anchors and have no cycles,
+/// unlike yaml-cpp's nodes.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     /// `yaml` must outlive the builder.
@@ -84,7 +84,7 @@ public:
 private:
     struct Frame {
         Node node;
-        std::optional<Node> name;  // mapping: the key that waits for its value
+        std::optional<Node> name;  // mapping: the key whose value is next
     };
 
     std::string where(Place place, const std::string& name = "") const {
@@ -112,7 +112,7 @@ private:
         }
     }
 
-    /// yaml-cpp takes a text whose closing quote is missing, and the rest of the file with it.
+    /// yaml-cpp accepts a text without its closing quote, which would contain the rest of the file.
     void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
@@ -187,7 +187,7 @@ private:
                     "{}expected each key once, got it again; the first is on line {}", at,
                     entry.place.line);
         }
-        // Real files have a few dozen keys; a bound keeps the search above from becoming slow.
+        // The limit bounds the time of the search above; real files have a few dozen keys.
         require(stack_.back().node.entries.size() < 256, ExitCode::usage,
                 "{}expected at most 256 keys, got more", at);
         stack_.back().name = std::move(name);
@@ -201,7 +201,54 @@ private:
     bool started_ = false;
 };
 
+bool is_line_end(std::string_view text) {
+    return text.starts_with('\n') || text.starts_with("\r\n");
+}
+
 }  // namespace
+
+std::string Origin::at(Place place) const {
+    return has_lines_ ? fmt::format("{}:{}:{}", name_, place.line, place.column) : name_;
+}
+
+void check_characters(std::string_view text, const Origin& origin) {
+    for (Place place; !text.empty();) {
+        const std::size_t bytes = utf8_character_bytes(text);
+        require(bytes > 0, ExitCode::usage, "{}: expected UTF-8 text, got the byte 0x{:02x}",
+                origin.at(place), static_cast<unsigned char>(text[0]));
+        require(text[0] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
+                origin.at(place));
+        require(!is_control(text.substr(0, bytes)) || is_line_end(text), ExitCode::usage,
+                "{}: expected text, got the control character {}", origin.at(place),
+                in_quotes(text.substr(0, bytes)));
+        place.column += static_cast<int>(bytes);
+        if (text[0] == '\n') place = {place.line + 1, 1};
+        text.remove_prefix(bytes);
+    }
+}
+
+std::string shown(std::string_view text) {
+    constexpr std::size_t kMaxBytes = 64;
+    std::string result;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t bytes = utf8_character_bytes(text.substr(i));
+        const std::string_view next = text.substr(i, std::max<std::size_t>(bytes, 1));
+        i += next.size();
+        if (i > kMaxBytes) return result + "...";
+        if (bytes > 0 && !is_control(next)) {
+            result += next;
+            continue;
+        }
+        for (const char byte : next) {
+            result += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+        }
+    }
+    return result;
+}
+
+std::string in_quotes(std::string_view text) {
+    return fmt::format("'{}'", shown(text));
+}
 
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path) {
     check_characters(yaml, origin);

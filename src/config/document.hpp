@@ -7,7 +7,7 @@
 
 namespace hpcai::config {
 
-/// Both count from 1; columns are bytes.
+/// A position in a file; both numbers count from 1, columns in bytes.
 struct Place {
     int line = 1;
     int column = 1;
@@ -22,9 +22,9 @@ struct Node {
     NodeKind kind = NodeKind::null;
     Place place = {};
     std::string text = {};         // scalar
-    bool quoted = false;           // scalar: in quotes, or a block of text
+    bool quoted = false;           // scalar: in quotes or a text block
     std::vector<Node> items = {};  // list
-    std::vector<Entry> entries;    // mapping: names differ
+    std::vector<Entry> entries;    // mapping: with different names
 };
 
 struct Entry {
@@ -35,12 +35,12 @@ struct Entry {
 
 inline constexpr int kMaximumDepth = 3;  // document, section, value
 
-/// Where messages say that a value stands.
+/// The source of a value for messages.
 class Origin {
 public:
     /// A file: "name:line:column".
     static Origin file(std::string name) { return Origin(std::move(name), true); }
-    /// Anything else ("--set a.b=v"), which has no lines.
+    /// Any other source ("--set a.b=v"), which has no lines.
     static Origin other(std::string name) { return Origin(std::move(name), false); }
 
     std::string at(Place place) const;
@@ -52,18 +52,17 @@ private:
     bool has_lines_;
 };
 
-/// Parses exactly one YAML document; an empty one is a null node. `path` is the key that it is the
-/// value of, for messages, or empty. Throws Error(usage), with origin's place, for bytes outside
-/// UTF-8, control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate
-/// keys, keys that are not scalars, texts over several lines, a second document, deep nesting and
-/// everything that YAML itself forbids.
+/// Parses exactly one YAML document; an empty one is a null node. `path` is the key of the value,
+/// for messages, or empty. Throws Error(usage), with origin's place, for invalid UTF-8, control
+/// characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys, keys that are
+/// not scalars, texts over several lines, a second document, deep nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 
-/// Throws Error(usage), with origin's place, unless `text` is UTF-8 without control characters
-/// except line ends.
+/// Throws Error(usage), with origin's place, unless `text` is UTF-8 with no control characters but
+/// line ends.
 void check_characters(std::string_view text, const Origin& origin);
 
-/// `text` for a message: shortened to 64 bytes, control characters and bytes outside UTF-8 as \xNN.
+/// `text` for a message: shortened to 64 bytes, control characters and invalid UTF-8 as \xNN.
 std::string shown(std::string_view text);
 
 /// The same in single quotes.

@@ -6,7 +6,7 @@
 namespace hpcai::config {
 namespace {
 
-constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1, which doubles hold exactly
+constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1, exact as a double
 constexpr double kWeek = 7 * 86400;            // seconds
 constexpr double kMonth = 31 * 86400;          // seconds
 
@@ -23,38 +23,36 @@ std::vector<Key> run_keys() {
     constexpr SectionKeys<&Config::run> key;
     return {
         as_file_name(
-            key("name", &C::name, "Name of the run, part of the result directory's default name.")),
+            key("name", &C::name, "Name of the run, used in the default result directory.")),
         key("seed", &C::seed, between(0, kMaxSeed),
-            "Seed of everything drawn: bootstraps, initial weights, order and augmentation."),
-        key("output", &C::output,
-            "Result directory; empty means one in results/, called by run.name and the UTC time."),
+            "Seed of all random draws: bootstraps, initial weights, sample order and "
+            "augmentation."),
+        key("output", &C::output, "Result directory; empty uses results/<run.name>-<UTC time>."),
         key("deterministic", &C::deterministic,
-            "Makes results the same bits in every run and for every number of threads, at some "
-            "cost of speed; result.json says under which conditions."),
+            "Makes results bit-identical between runs and for any number of threads, at some cost "
+            "of speed; result.json states the conditions."),
         key("audit_steps", &C::audit_steps, between(0, kMaxInt, "steps"),
-            "Steps between two audits, in which the ranks of one base model compare a hash of "
-            "their parameters and optimizer state; 0 leaves the one at the end of training."),
+            "Steps between audits, in which the ranks of a base model compare a hash of parameters "
+            "and optimizer state; 0 audits only at the end."),
         key("loss_steps", &C::loss_steps, between(0, kMaxInt, "steps"),
-            "Steps between two readings of the loss, of failures and of numbers that are not "
-            "finite, for which the host waits; 0 is 1 on a CPU, with micro-batches and in a "
-            "pipeline, and 20 on a GPU that repeats recorded steps."),
+            "Steps between reads of the loss, for which the host waits; failures and non-finite "
+            "values are detected then. 0 uses 20 on a GPU that replays recorded steps, else 1 "
+            "(CPU, micro-batches, pipeline)."),
         key("measure_phases", &C::measure_phases,
-            "Whether each rank measures where the time of each step goes: groups/<m>/steps.csv, "
-            "ranks.csv and time_breakdown in result.json."),
+            "Measures the phases of each step on each rank: groups/<m>/steps.csv, ranks.csv and "
+            "time_breakdown in result.json."),
         key("trace", &C::trace,
-            "Writes groups/<m>/trace.json, which Perfetto and Chrome show: phases, kernels and "
-            "sums of some steps of each rank. Needs measure_phases."),
+            "Writes groups/<m>/trace.json for Perfetto and Chrome: phases, kernels and all-reduces "
+            "of some steps of each rank. Needs measure_phases."),
         key("trace_steps", &C::trace_steps, between(1, 1000, "steps"),
-            "Steps that run.trace has, from the fourth of the training on."),
+            "Steps in run.trace, from the fourth training step."),
         key("level", &C::level,
             {{hardware, "hardware"}, {system, "system"}, {free, "free"}, {custom, "custom"}},
-            "Benchmark level whose rules the run keeps; custom runs keep none and are not "
-            "rankable."),
+            "Benchmark level whose rules the run must keep; custom has no rules and no ranking."),
         key("roofline", &C::roofline,
-            "Ceiling that the run's speed is compared with: measure takes about two seconds before "
-            "training, and on a GPU until the plans that it needs have been timed, outside of "
-            "every clock that scores; off has none; else a file that `hpcai500 roofline --output` "
-            "wrote."),
+            "Peak rates to compare the run with: measure (about two seconds before training, "
+            "longer on a GPU that tunes plans; not part of any score), off, or a file of `hpcai500 "
+            "roofline --output`."),
     };
 }
 
@@ -64,39 +62,32 @@ std::vector<Key> run_lifecycle_keys() {
     constexpr SectionKeys<&Config::run> key;
     return {
         key("evaluate_epochs", &C::evaluate_epochs, between(0, 65535, "epochs"),
-            "Epochs between two evaluations of each model on the test samples in the course of its "
-            "training, on a clock that stands still; 0 is none but the one at the end. Costs "
-            "memory beside the training's."),
+            "Epochs between evaluations on the test samples during training, which need memory but "
+            "are no training time; 0 evaluates only at the end."),
         key("repeat", &C::repeat, between(1, 100, "runs"),
-            "Complete runs in one invocation, with the seeds seed, seed + 1, ...: each in "
-            "repetition_1, repetition_2, ... of the result directory, with medians and spread in "
-            "repetitions.json."),
+            "Complete runs in one invocation, with seeds seed, seed + 1, ..., in repetition_1, ... "
+            "of the result directory; repetitions.json has medians and spread."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
-            "Steps between two checkpoints of each group, from which `hpcai500 resume` goes on; 0 "
-            "writes one only where the run is asked to stop. The last two are kept until the group "
-            "is done."),
+            "Steps between checkpoints of each group for `hpcai500 resume`; 0 writes one only when "
+            "the run is asked to stop. The last two are kept until the group finishes."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonth, "seconds"),
-            "Time from the start of the program until it has stopped at a checkpoint, as it does "
-            "on SIGUSR1; 0 is none."),
+            "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
+            "is no limit."),
         key("meters", &C::meters, {{automatic, "auto"}, {none, "none"}},
-            "Whether the energy of GPUs (NVML) and processors (RAPL) and the bytes of network "
-            "interfaces are read while the run trains, where nodes show them: once a second, on "
-            "each node by the first rank of each group there; and whether each rank asks the "
-            "driver of its GPU how that is."),
+            "Reads the energy of GPUs (NVML) and processors (RAPL), network traffic and GPU health "
+            "once a second during training, where available."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeek, "seconds"),
-            "The longest that a rank may take until the results of training steps are first read "
-            "(loss_steps), in which libraries tune themselves and communicators connect, and, "
-            "where step_timeout_seconds is 0, at least for those read next. Then its watchdog ends "
-            "the group."),
+            "Longest time until a rank first reads results of training steps (loss_steps), which "
+            "includes library tuning and connection setup. Also a minimum for the second read if "
+            "step_timeout_seconds is 0. Then the rank's watchdog ends the group."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeek, "seconds"),
-            "The longest that a rank may be without a training step whose results were read, "
-            "audits included; checkpoints may take first_step_timeout_seconds more, evaluations as "
-            "long as they take. Then its watchdog ends the group. 0 learns it: ten times the "
-            "longest so far, at least 300 s."),
+            "Longest time between reads of step results on a rank, audits included; then its "
+            "watchdog ends the group. Checkpoints may add first_step_timeout_seconds; evaluations "
+            "are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
         key("group_patience_seconds", &C::group_patience_seconds, between(1, kWeek, "seconds"),
-            "How long groups that have finished wait at least for one that says nothing; then they "
-            "vote without it. Where half of their own training took longer, they wait that long."),
+            "Minimum time that finished groups wait for a silent group before they evaluate the "
+            "ensemble without it; half of their own training time if that is longer."),
     };
 }
 
@@ -105,25 +96,26 @@ std::vector<Key> submission_keys() {
     constexpr SectionKeys<&Config::submission> key;
     return {
         key("system_name", &C::system_name, "Name of the system."),
-        key("organization", &C::organization, "Who runs the system and hands the result in."),
-        key("contact", &C::contact, "Whom to ask about the result; part of the published files."),
+        key("organization", &C::organization,
+            "Operator of the system and submitter of the result."),
+        key("contact", &C::contact, "Contact for questions about the result; published."),
         key("hardware", &C::hardware,
             "Layer 1: nodes, processors, accelerators, memory, network, storage."),
         key("operating_system", &C::operating_system,
             "Layer 2: system, kernel, drivers, containers."),
         key("communication_libraries", &C::communication_libraries,
-            "Layer 3: MPI, NCCL and what they run over."),
+            "Layer 3: MPI, NCCL and their transports."),
         key("acceleration_libraries", &C::acceleration_libraries,
-            "Layer 4: libraries of kernels, such as cuDNN or oneDNN."),
+            "Layer 4: kernel libraries, such as cuDNN or oneDNN."),
         key("framework", &C::framework,
-            "Layer 5: what trains the models; this program, or what was changed in it."),
+            "Layer 5: training framework; this program and any changes to it."),
         key("parallel_mode", &C::parallel_mode,
-            "Layer 6: how ranks share the training, and why so."),
-        key("algorithm", &C::algorithm, "Layer 7: the model and what was changed in it."),
+            "Layer 6: parallelization of the training, with reasons."),
+        key("algorithm", &C::algorithm, "Layer 7: the model and any changes to it."),
         key("hyper_parameters", &C::hyper_parameters,
-            "Layer 8: learning-rate policy, batch size and the rest."),
+            "Layer 8: learning-rate policy, batch size and others."),
         key("problem", &C::problem,
-            "Layer 9, which no level changes: data set, target quality, epochs."),
+            "Layer 9, fixed at every level: data set, target quality, epochs."),
     };
 }
 
@@ -132,30 +124,67 @@ std::vector<Key> workload_keys() {
     constexpr SectionKeys<&Config::workload> key;
     return {
         key("kind", &C::kind, names_of(kWorkloads),
-            "Task of the benchmark: image_classification or extreme_weather; object_detection "
-            "trains the latter's detector on other pictures, climate_segmentation gives the class "
-            "of storm of each 8 x 8 pixels of the latter's fields."),
+            "Task: image_classification and extreme_weather are the benchmark's; object_detection "
+            "uses the same detector on other pictures; climate_segmentation classifies each 8 x 8 "
+            "pixels of weather fields."),
         key("model", &C::model, names_of(kModels),
-            "Network: v1 has the stride of a down-sampling block on its first 1x1 convolution, "
-            "v1.5 on its 3x3; the detector is Faster R-CNN on v1.5 with a feature pyramid; "
-            "segmentation_net is a small fully convolutional one."),
+            "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
+            "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "
+            "fully convolutional network."),
         key("classes", &C::classes, between(1, 1000000),
-            "Classes of the data set; those of boxes do not count the background."),
+            "Classes of the data set, without the background class of detectors."),
         key("image_size", &C::image_size, between(32, 4096, "pixels"),
-            "Height of the network's input, and its width unless image_width is given."),
+            "Height of the network's input, and its width unless image_width is set."),
         key("image_width", &C::image_width, between(32, 4096, "pixels"),
-            "Width of a detector's or a segmentation's input; auto is image_size."),
+            "Input width for detection or segmentation; auto is image_size."),
         key("channels", &C::channels, between(1, 1024), "Channels of the network's input."),
         key("backbone_width", &C::backbone_width, between(8, 512, "channels"),
-            "Channels of the first stage of a classifier or of a detector's backbone; 64 is "
+            "Channels of the first stage of a classifier or a detector's backbone; 64 is "
             "ResNet-50."),
         key("target_quality", &C::target_quality, above_up_to(0, 1, "fraction"),
-            "Top-1 accuracy, AP50 of a detector, or mean intersection over union of a "
-            "segmentation, that the penalty coefficient of VFLOPS compares with."),
+            "Quality that the VFLOPS penalty compares with: Top-1 accuracy, AP50 (detection) or "
+            "mean IoU (segmentation)."),
         key("penalty_exponent", &C::penalty_exponent, between(0, 100),
-            "Exponent n of the penalty coefficient (achieved / target quality)^n."),
+            "Exponent n of the penalty (achieved / target quality)^n."),
         key("epochs", &C::epochs, between(1, 65535, "epochs"),
-            "Passes of each base model over its own bootstrap."),
+            "Passes of each base model over its bootstrap."),
+    };
+}
+
+std::vector<Key> detector_keys() {
+    using C = DetectorConfig;
+    using enum Normalization;
+    constexpr SectionKeys<&Config::detector> key;
+    return {
+        key("normalization", &C::normalization,
+            {{batch, "batch"}, {frozen_batch, "frozen_batch"}, {group, "group"}},
+            "Backbone normalization: over the batch, with fixed statistics from "
+            "training.initial_weights, or over 32 groups of channels of each image."),
+        key("trained_stages", &C::trained_stages, between(0, 5),
+            "Backbone stages to train, counted from the last; 5 is all, including the first "
+            "convolution."),
+        key("pyramid_channels", &C::pyramid_channels, between(8, 2048, "channels"),
+            "Channels of the feature pyramid and the proposal network."),
+        key("head_features", &C::head_features, between(8, 16384),
+            "Features of the two hidden layers that classify regions."),
+        key("anchor_sizes", &C::anchor_sizes, between(1, 8192, "pixels"),
+            "Square root of the anchor area for the levels of strides 4, 8, 16, 32 and 64."),
+        key("anchor_ratios", &C::anchor_ratios, between(0.05, 20),
+            "Height / width of the anchors."),
+        key("anchor_samples", &C::anchor_samples, between(2, 4096),
+            "Anchors of an image sampled for the losses of the proposal network."),
+        key("region_samples", &C::region_samples, between(4, 4096),
+            "Regions of an image sampled for the losses of the second stage, at most a quarter "
+            "foreground."),
+        key("training_proposals", &C::training_proposals, between(1, 4096),
+            "Proposals in training, of a level before suppression and of an image after it."),
+        key("inference_proposals", &C::inference_proposals, between(1, 4096),
+            "The same in evaluation."),
+        key("score_threshold", &C::score_threshold, from_below(0, 1, "fraction"),
+            "Detections with a score above this are kept, at most 100 of an image."),
+        key("fusion_overlap", &C::fusion_overlap, from_below(0, 1, "fraction"),
+            "IoU above which boxes of base models are merged; 0 uses 0.55 for wbf and 0.5 for "
+            "nms."),
     };
 }
 
@@ -166,28 +195,26 @@ std::vector<Key> bagging_keys() {
     constexpr SectionKeys<&Config::bagging> key;
     return {
         key("M", &C::groups, between(1, kMaxInt, "models"),
-            "Base models trained at the same time; auto takes the ranks of the launch divided by "
-            "P_degree."),
+            "Base models trained concurrently; auto is ranks / P_degree."),
         key("P_degree", &C::degree, between(1, kMaxInt, "ranks"),
-            "Ranks that train one base model; auto takes the ranks of the launch divided by M, or "
-            "one node's ranks if M is auto too."),
+            "Ranks that train one base model; auto is ranks / M, or the ranks of one node if M is "
+            "also auto."),
         key("sampler", &C::sampler,
             {{bootstrap, "bootstrap"},
              {poisson, "poisson"},
              {subsample, "subsample"},
              {none, "none"}},
-            "How each base model draws its data: N of N with replacement, Poisson(1) times each "
-            "sample, a fraction without replacement, or all samples."),
+            "How each base model draws its N samples: N with replacement, each Poisson(1) times, a "
+            "fraction without replacement, or all."),
         key("subsample_fraction", &C::subsample_fraction, above_up_to(0, 1, "fraction"),
-            "Share of the samples that the subsample sampler draws."),
+            "Fraction of the samples that sampler subsample draws."),
         key("aggregation", &C::aggregation,
             {{soft_vote, "soft_vote"}, {majority, "majority"}, {wbf, "wbf"}, {nms, "nms"}},
-            "How the base models' predictions are combined: of classifiers, of images or of cells, "
-            "the mean of the softmax outputs or the majority of the Top-1 classes, of detectors "
-            "weighted boxes fusion or non-maximum suppression."),
+            "Combination of the base models' predictions. Classification and segmentation: mean "
+            "softmax output or majority of Top-1 classes. Detection: weighted boxes fusion or "
+            "non-maximum suppression."),
         key("out_of_bag", &C::out_of_bag,
-            "Whether each base model is also evaluated on the training samples that its bootstrap "
-            "left out."),
+            "Also evaluates each base model on the training samples that its bootstrap left out."),
     };
 }
 
@@ -199,29 +226,26 @@ std::vector<Key> parallel_keys() {
     return {
         key("mode", &C::mode,
             {{data, "data"}, {pipeline, "pipeline"}, {model, "model"}, {mixed, "mixed"}},
-            "How the ranks of one base model split a step: by the batch's samples (data), by the "
-            "model's layers in stages (pipeline), by the channels of each layer (model), or by all "
-            "three (mixed); pipeline and model may be shared by ranks that split the samples. "
-            "Faster R-CNN and segmentation_net have mode data only; on GPUs layers have no parts."),
+            "How the ranks of a base model divide a step: by samples (data), layers (pipeline), "
+            "channels of each layer (model), or all three (mixed). data_degree combines pipeline "
+            "or model with data. Detection and segmentation support data only; GPUs support no "
+            "model parallelism."),
         key("data_degree", &C::data_degree, between(1, kMaxInt, "ranks"),
-            "Ranks that share the samples of a batch, with each part of each stage; auto is what "
-            "the other degrees leave of P_degree."),
+            "Ranks among which the samples of a batch are divided; auto is P_degree divided by the "
+            "other degrees."),
         key("pipeline_degree", &C::pipeline_degree, between(1, kMaxInt, "stages"),
-            "Stages of a pipeline; auto is P_degree / data_degree, or P_degree where that is auto, "
-            "too; in mode mixed what the other degrees leave of P_degree."),
+            "Pipeline stages; auto is P_degree divided by the other given degrees."),
         key("model_degree", &C::model_degree, between(1, kMaxInt, "ranks"),
-            "Parts among which the channels of each layer are shared out, in modes model and "
-            "mixed; auto as for pipeline_degree. The parts exchange activations at nearly every "
-            "layer. At most as many as the narrowest layer has channels: workload.backbone_width, "
-            "or workload.classes where these are fewer. On CPUs only."),
+            "Shards of each layer's channels in modes model and mixed; auto as for "
+            "pipeline_degree. At most the smaller of workload.backbone_width and workload.classes. "
+            "Shards exchange activations at nearly every layer. CPU only."),
         key("micro_batches", &C::micro_batches, between(1, 1048576),
-            "Pieces in which a rank takes its share of a batch, one after the other, adding up "
-            "their gradients; each has BatchNorm statistics of its own."),
+            "Micro-batches of each rank's samples of a batch, processed in turn with gradient "
+            "accumulation; each has its own BatchNorm statistics."),
         key("schedule", &C::schedule, {{one_forward_one_backward, "1f1b"}, {gpipe, "gpipe"}},
-            "Order of micro-batches at a stage: gpipe takes all forward and then all backward; "
-            "1f1b goes backward as early as it can, which holds the activations of at most "
-            "pipeline_degree of them. Results are the same; with one stage or one micro-batch, the "
-            "order too."),
+            "Order of micro-batches in a stage: gpipe runs all forward, then all backward; 1f1b "
+            "runs backward early and holds activations of at most pipeline_degree micro-batches. "
+            "Results are the same."),
     };
 }
 

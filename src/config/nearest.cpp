@@ -14,7 +14,8 @@ char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// What other programs call a value; their letters would lead astray, as from gpu to cpu.
+/// A name that other programs use for a value. Its spelling may be nearer to a wrong value, as gpu
+/// is to cpu.
 struct OtherName {
     std::string_view other, name;
 };

@@ -12,7 +12,6 @@
 
 #include "consistency.hpp"
 #include "document.hpp"
-#include "names.hpp"
 #include "values.hpp"
 
 namespace hpcai::config {
@@ -25,7 +24,7 @@ void check_size(std::size_t bytes, const std::string& file_name) {
             "{}: expected a configuration of at most 1 MiB, got more", file_name);
 }
 
-/// A Config that remembers where each of its values was given.
+/// Builds a Config and stores the place of each value.
 class ConfigReader {
 public:
     explicit ConfigReader(std::string file_name) : file_name_(std::move(file_name)) {}
@@ -79,7 +78,7 @@ private:
         }
     }
 
-    /// Texts are taken as they are: a path needs no YAML quoting on a command line.
+    /// A text needs no YAML quotes on a command line.
     static Node override_value(const Key& key, const std::string& text, const Origin& origin) {
         if (key.type != KeyType::text) return parse_document(text, origin, key.full_name());
         return {.kind = NodeKind::scalar, .place = {}, .text = text, .quoted = true};
@@ -114,7 +113,7 @@ std::string read_file(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     require(stream.good(), ExitCode::usage, "{}: expected a readable file, got '{}'", path,
             std::strerror(errno));
-    // One byte more than allowed shows that a file is too large, even one without an end.
+    // Reads one byte more than allowed, which detects a file that is too large or endless.
     std::string bytes(kMaximumBytes + 1, '\0');
     stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     require(!stream.bad(), ExitCode::usage, "{}: expected a readable file, got a read error", path);

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include <hpcai/config/key.hpp>
+#include <hpcai/config/keys.hpp>
 
 /// The rows of the key table: each binds a name to a member of one section's struct.
 namespace hpcai::config {
@@ -80,7 +80,7 @@ void assign(T& member, const Value& value) {
     }
 }
 
-/// Makes the keys of one section, a member of Config. The keys do not have its name yet.
+/// Makes the keys of one section, a member of Config. keys() adds the section's name.
 template <auto kSection>
 class SectionKeys {
     using Struct = std::remove_reference_t<decltype(std::declval<Config&>().*kSection)>;
@@ -107,7 +107,7 @@ public:
         return key;
     }
 
-    /// A key whose values are all enumerators of Enum, under their names in YAML.
+    /// A key whose values are the enumerators of Enum; `choices` has their names in YAML.
     template <typename Enum>
     Key operator()(std::string name, Enum Struct::*member,
                    const std::vector<std::pair<Enum, std::string>>& choices,

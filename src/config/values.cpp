@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "values.hpp"
 
-#include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <optional>
+#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/nearest.hpp>
 
 namespace hpcai::config {
@@ -19,37 +19,25 @@ namespace {
 constexpr std::size_t kMaximumTextBytes = 4096;
 constexpr std::size_t kMaximumListLength = 1024;
 
-bool is_digit(char letter) {
-    return letter >= '0' && letter <= '9';
-}
-
-/// YAML 1.1 reads 010 as octal and 1.2 as ten: neither is accepted.
+/// YAML 1.1 reads 010 as octal and YAML 1.2 as ten: it is rejected.
 bool looks_octal(std::string_view text) {
     if (text.starts_with('-')) text.remove_prefix(1);
-    return text.size() > 1 && text[0] == '0' && is_digit(text[1]);
-}
-
-template <typename T>
-std::optional<T> whole(std::string_view text) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return value;
+    return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
 }
 
 std::optional<std::int64_t> integer_of(const Node& node) {
     if (node.kind != NodeKind::scalar || node.quoted || looks_octal(node.text)) return std::nullopt;
-    return whole<std::int64_t>(node.text);
+    return parse_number<std::int64_t>(node.text);
 }
 
 std::optional<double> number_of(const Node& node) {
     if (node.kind != NodeKind::scalar || node.quoted || looks_octal(node.text)) return std::nullopt;
-    // from_chars also reads "inf" and "nan", which begin with a letter.
+    // parse_number accepts "inf" and "nan", which begin with a letter.
     const auto first = node.text.find_first_not_of('-');
     if (first == std::string::npos || std::isalpha(static_cast<unsigned char>(node.text[first]))) {
         return std::nullopt;
     }
-    return whole<double>(node.text);
+    return parse_number<double>(node.text);
 }
 
 std::string described(const Node& node) {
@@ -64,18 +52,6 @@ std::string described(const Node& node) {
             break;
     }
     return in_quotes(node.text);
-}
-
-/// The texts of kFileNamePattern.
-bool is_file_name(std::string_view text) {
-    const auto is_letter = [](char byte) {
-        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || is_digit(byte);
-    };
-    const auto is_legal = [&](char byte) {
-        return is_letter(byte) || byte == '.' || byte == '_' || byte == '-';
-    };
-    return !text.empty() && text.size() <= 64 && is_letter(text.front()) &&
-           std::all_of(text.begin(), text.end(), is_legal);
 }
 
 class ValueReader {
@@ -125,13 +101,14 @@ private:
 
     std::string text(const Node& node) const {
         check(node.kind == NodeKind::scalar, node);
-        // Escapes in double quotes can make any character.
+        // Escapes in double quotes can yield any character.
         check_characters(node.text,
                          Origin::other(origin_.at(node.place) + ": " + key_.full_name()));
         check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
         check(node.text.size() <= kMaximumTextBytes, node,
               fmt::format(" (longer than {} bytes)", kMaximumTextBytes));
-        check(!key_.is_file_name || is_file_name(node.text), node);
+        check(!key_.is_file_name || std::regex_match(node.text, std::regex(kFileNamePattern)),
+              node);
         return node.text;
     }
 
@@ -171,17 +148,14 @@ private:
     const Origin& origin_;
 };
 
+/// The range of a number; the bounds of all numbers are finite.
 std::string bounds_text(const Bounds& bounds) {
-    std::vector<std::string> parts;
-    if (std::isfinite(bounds.minimum)) {
-        parts.push_back(fmt::format("{} {}", bounds.minimum_is_legal ? "at least" : "above",
-                                    number_text(bounds.minimum)));
+    const std::string minimum = number_text(bounds.minimum), maximum = number_text(bounds.maximum);
+    if (bounds.minimum_is_legal && bounds.maximum_is_legal) {
+        return fmt::format(" from {} to {}", minimum, maximum);
     }
-    if (std::isfinite(bounds.maximum)) {
-        parts.push_back(fmt::format("{} {}", bounds.maximum_is_legal ? "at most" : "below",
-                                    number_text(bounds.maximum)));
-    }
-    return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
+    return fmt::format(" {} {} and {} {}", bounds.minimum_is_legal ? "at least" : "above", minimum,
+                       bounds.maximum_is_legal ? "at most" : "below", maximum);
 }
 
 std::string escaped(const std::string& text) {

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <hpcai/config/keys.hpp>
 
 #include "document.hpp"
 
 namespace hpcai::config {
 
-/// The legal value of `key` that `node` holds. Throws Error(usage) as
-/// "place: section.key: expected ..., got '...'".
+/// Returns the legal value of `key` in `node`. Throws Error(usage): "place: section.key: expected
+/// ..., got '...'".
 Value read_value(const Key& key, const Node& node, const Origin& origin);
 
-/// The texts that a key with is_file_name accepts, as a regular expression of JSON schema.
+/// The legal texts of a key with is_file_name, a regular expression for C++ and JSON schema.
 inline constexpr const char* kFileNamePattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
-/// Shortest decimal form that reads back as the same number, also in YAML 1.1 ("1.0e-05").
+/// The shortest decimal form that parses to the same number, also in YAML 1.1 ("1.0e-05").
 std::string number_text(double value);
+
+/// Return the section or key of this name. Throw Error(usage), "where: name: expected ..., got
+/// 'name'", with the legal names or the nearest one, if there is none.
+const Section& section_named(const std::string& name, const std::string& where);
+const Key& key_named(const std::string& section, const std::string& name, const std::string& where);
 
 }  // namespace hpcai::config

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
@@ -24,7 +26,7 @@ void check(const BatchJob& job) {
     }
 }
 
-/// Slurm reads quotes in its directives, and would take a name apart at a space or a comment.
+/// Slurm interprets quotes in its directives and ends a name at a space or comment.
 std::string job_name(const BatchJob& job) {
     std::string name = job.name;
     for (char& letter : name) {
@@ -43,35 +45,36 @@ std::string directives(const BatchJob& job) {
     if (job.gpus_per_node > 0) {
         text += fmt::format(
             "#SBATCH --gpus-per-node={}\n"
-            "# Every rank sees all GPUs of its node, or it could not reach its peers' memory.\n"
+            "# Each rank sees all GPUs of its node so that it can access its peers' memory.\n"
             "#SBATCH --gpu-bind=none\n",
             job.gpus_per_node);
     }
     if (job.cpus_per_rank > 0) {
         text += fmt::format("#SBATCH --cpus-per-task={}\n", job.cpus_per_rank);
     } else {
-        text += "# What is measured is measured alone.\n#SBATCH --exclusive\n";
+        text += "# A benchmark needs whole nodes.\n#SBATCH --exclusive\n";
     }
     if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
     if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
     text += fmt::format(
-        "# To this script alone, so many seconds before the time ends; it tells the ranks.\n"
+        "# Signals this script alone, so many seconds before the time limit.\n"
         "#SBATCH --signal=B:USR1@{}\n",
         kNoticeSeconds);
     text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
     return text +
-           "# Behind a restart the log goes on.\n"
+           "# A restarted job appends to its log.\n"
            "#SBATCH --open-mode=append\n";
 }
 
-/// mpirun with --enable-recovery says nothing, and stays, where there is no such program.
-constexpr const char* kProgram =
-    "set -u\n"
-    "hpcai500=${HPCAI500:-hpcai500}\n"
-    "if ! command -v \"$hpcai500\" >/dev/null; then\n"
-    "    echo \"$hpcai500: there is no such program; load its module or set HPCAI500\" >&2\n"
-    "    exit 2\n"
-    "fi\n\n";
+/// Checks for the program, because mpirun with --enable-recovery hangs silently without it.
+constexpr const char* kProgram = R"(set -u
+hpcai500=${HPCAI500:-hpcai500}
+if ! command -v "$hpcai500" >/dev/null; then
+    echo "$hpcai500: there is no such program; load its module or set HPCAI500" >&2
+    exit 2
+fi
+
+)";
 
 std::string settings_words(const std::vector<std::string>& settings) {
     std::string words;
@@ -87,14 +90,16 @@ std::string array_cases(const BatchJob& job) {
                             settings_words(job.array[task].settings).substr(1));
     }
     return text +
-           "    *) echo \"no task $SLURM_ARRAY_TASK_ID in this script\" >&2 && exit 2 ;;\n"
-           "esac\n\n";
+           R"(    *) echo "no task $SLURM_ARRAY_TASK_ID in this script" >&2 && exit 2 ;;
+esac
+
+)";
 }
 
 std::string choice(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
-        "# The job keeps its number when it is restarted, and so finds what it has left behind.\n"
+        "# A restarted job keeps its number and so finds its result directory.\n"
         "results={}-$SLURM_JOB_ID\n",
         shell_word(job.results + "/" + job_name(job)));
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
@@ -104,22 +109,21 @@ std::string choice(const BatchJob& job) {
     return text;
 }
 
-/// What scontrol and scancel take for this job alone: the number of a task of an array may be that
-/// of the whole array.
+/// The name of this job alone for scontrol and scancel: the job number of an array task may denote
+/// the whole array.
 std::string_view this_job(const BatchJob& job) {
     return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
 }
 
-/// `place`, the options that say where ranks go and to which cores they keep. This node stands for
-/// the others; where several ranks share a NUMA node they are neighbours in rank, as the GPUs are
-/// that they take.
+/// Sets `place`, the launcher's options for placement and binding. All nodes must be like this one.
+/// Ranks that share a NUMA node are neighbours, like the GPUs that they use.
 std::string places(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
     const int most = job.ranks_per_node;
     const std::string anywhere = is_mpirun
                                      ? fmt::format("--map-by ppr:{}:node --bind-to none", most)
                                      : fmt::format("--ntasks-per-node={}", most);
-    // Slurm gives each rank its cores, and knows which are this job's.
+    // Slurm binds each rank to its cores of this job.
     if (job.cpus_per_rank > 0) {
         return fmt::format("place=({}{})\n", anywhere,
                            is_mpirun ? "" : fmt::format(" --cpus-per-task={}", job.cpus_per_rank));
@@ -128,7 +132,7 @@ std::string places(const BatchJob& job) {
         fmt::format("place=({}{})\n", anywhere, is_mpirun ? "" : " --cpu-bind=none");
     if (most == 1) return unbound;
     std::string text =
-        "# Each rank keeps to one NUMA node, where these divide the ranks evenly.\n"
+        "# Binds each rank to one NUMA node, if these divide the ranks evenly.\n"
         "numa=($(lscpu --parse=NODE | grep -v '^#' | sort -nu))\n";
     text += job.array.empty() ? fmt::format("here={}\n", most)
                               : fmt::format("here=$((ranks < {0} ? ranks : {0}))\n", most);
@@ -150,17 +154,17 @@ std::string launch(const BatchJob& job) {
         job.array.empty() ? std::to_string(job.nodes * job.ranks_per_node) : "\"$ranks\"";
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
-            "# The other groups outlive a dead rank (Open MPI 4; 5 has --with-ft ulfm). The "
-            "price:\n"
-            "# mpirun returns 0 whatever happens. Without the second option it would never return\n"
-            "# where ranks on two nodes end with another code.\n"
+            "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
+            "# always returns 0. Without the second option it would hang after ranks on two nodes\n"
+            "# exit with another code.\n"
             "mpirun -np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n",
             ranks);
     }
     return fmt::format(
-        "# The other groups outlive a dead rank that was alone on its node; the ranks read this\n"
-        "# variable, too.\n"
+        "# Other groups survive a failed rank that was alone on its node; the ranks also read "
+        "this\n"
+        "# variable.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
         "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n",
         ranks,
@@ -169,57 +173,55 @@ std::string launch(const BatchJob& job) {
                                         job.ranks_per_node));
 }
 
-/// Bash ends a wait for a signal that it traps, and the launcher goes on.
-std::string start_and_wait(const BatchJob& job) {
-    std::string text = places(job) +
-                       "\n# What shows that a run has come somewhere.\n"
-                       "traces() {\n"
-                       "    find \"$results\" \\( -name summary.txt -o -name progress.json \\) \\\n"
-                       "        -printf '%p %i %T@ ' 2>/dev/null\n"
-                       "}\n"
-                       "traces=$(traces)\n"
-                       "summary=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n";
-    text += launch(job);
-    text += "    \"$hpcai500\" \"${command[@]}\" &\nlauncher=$!\n";
-    text +=
-        "# The launcher hands USR1 on to every rank, which stops at a checkpoint.\n"
-        "told=0\n"
-        "trap 'told=1; kill -USR1 \"$launcher\"' USR1\n";
-    text +=
-        "# Where a rank was killed the launcher may stay when all others have gone: a minute "
-        "behind\n"
-        "# the end of the run, which writes its summary last, it is ended, and 10 s behind a "
-        "stop.\n"
-        "has_stopped() {\n"
-        "    ((told)) && [[ $(traces) != \"$traces\" ]] || return 1\n"
-        "    \"$hpcai500\" status \"$results\" >/dev/null 2>&1\n"
-        "    case $? in 5 | 8) return 0 ;; *) return 1 ;; esac\n"
-        "}\n"
-        "looks=6 looks_at_stop=1 next=0\n"
-        "while kill -0 \"$launcher\" 2>/dev/null; do\n"
-        "    sleep 10 &\n"
-        "    wait -n\n"
-        "    ((SECONDS >= next)) || continue  # a signal, or the sleep before it\n"
-        "    next=$((SECONDS + 10))\n"
-        "    now=$(stat -c %i.%Y \"$results/summary.txt\" 2>/dev/null)\n"
-        "    if [[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0)); then kill "
-        "\"$launcher\"; fi\n"
-        "    if has_stopped && ((looks_at_stop-- <= 0)); then kill \"$launcher\"; fi\n"
-        "done\n"
-        "wait \"$launcher\"\n"
-        "launched=$?\n"
-        "trap '' USR1\n\n";
-    return text;
+/// Finds out whether this start of the run has written results.
+constexpr const char* kTraces = R"(
+# Changes when a run writes results.
+traces() {
+    find "$results" \( -name summary.txt -o -name progress.json \) \
+        -printf '%p %i %T@ ' 2>/dev/null
 }
+traces=$(traces)
+summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
+)";
+
+/// Bash ends a `wait` on a signal that it traps, while the launcher continues.
+constexpr const char* kWait = R"(    "$hpcai500" "${command[@]}" &
+launcher=$!
+# The launcher forwards USR1 to every rank, which stops at a checkpoint.
+told=0
+trap 'told=1; kill -USR1 "$launcher"' USR1
+# If a rank was killed, the launcher may hang after all others have exited. It is ended a minute
+# after the end of the run, which writes its summary last, and 10 s after a stop.
+has_stopped() {
+    ((told)) && [[ $(traces) != "$traces" ]] || return 1
+    "$hpcai500" status "$results" >/dev/null 2>&1
+    case $? in 5 | 8) return 0 ;; *) return 1 ;; esac
+}
+looks=6 looks_at_stop=1 next=0
+while kill -0 "$launcher" 2>/dev/null; do
+    sleep 10 &
+    wait -n
+    ((SECONDS >= next)) || continue  # a signal, or the sleep before it
+    next=$((SECONDS + 10))
+    now=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
+    if [[ -n $now && $now != "$summary" ]] && ((looks-- <= 0)); then kill "$launcher"; fi
+    if has_stopped && ((looks_at_stop-- <= 0)); then kill "$launcher"; fi
+done
+wait "$launcher"
+launched=$?
+trap '' USR1
+
+)";
 
 std::string ending(const BatchJob& job) {
-    std::string text =
-        "\"$hpcai500\" status \"$results\"\ncode=$?\n"
-        "# 8: stopped at a checkpoint; not by this start where it has come nowhere.\n"
-        "if [[ $(traces) == \"$traces\" ]] && ((launched != 0 || code == 8)); then\n"
-        "    echo \"this start has come nowhere; what status says is of an earlier one\" >&2\n"
-        "    code=$((launched != 0 ? launched : 1))\n"
-        "fi\n";
+    std::string text = R"("$hpcai500" status "$results"
+code=$?
+# 8: stopped at a checkpoint, but not by this start if it has written nothing.
+if [[ $(traces) == "$traces" ]] && ((launched != 0 || code == 8)); then
+    echo "this start has written no results; the status is that of an earlier one" >&2
+    code=$((launched != 0 ? launched : 1))
+fi
+)";
     if (job.requeues > 0) {
         text += fmt::format(
             "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
@@ -232,10 +234,27 @@ std::string ending(const BatchJob& job) {
 
 }  // namespace
 
+std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
+    constexpr std::int64_t kMaxSeconds = std::int64_t{3650} * 86400;
+    const std::regex form(R"((?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?)");
+    std::match_results<std::string_view::const_iterator> match;
+    if (!std::regex_match(text.begin(), text.end(), match, form)) return std::nullopt;
+    const auto number = [&](std::size_t group) -> std::int64_t {
+        return match[group].matched ? std::stoll(match[group].str()) : 0;
+    };
+    // The first of one or two numbers without days is minutes; otherwise it is hours.
+    const bool has_hours = match[1].matched || match[4].matched;
+    const std::int64_t seconds =
+        has_hours ? number(2) * 3600 + number(3) * 60 + number(4) : number(2) * 60 + number(3);
+    const std::int64_t all = number(1) * 86400 + seconds;
+    return all <= kMaxSeconds ? std::optional(all) : std::nullopt;
+}
+
 std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
-           kProgram + array_cases(job) + choice(job) + start_and_wait(job) + ending(job);
+           kProgram + array_cases(job) + choice(job) + places(job) + kTraces + launch(job) + kWait +
+           ending(job);
 }
 
 }  // namespace hpcai::slurm

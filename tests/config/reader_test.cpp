@@ -76,7 +76,7 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
     EXPECT_EQ(
         message_of("parallel: {mode: model, model_degree: 4}\ndevice: {kind: cuda}"),
         "f.yaml:1:39: parallel.model_degree: expected 1, as device.kind is cuda, which has no "
-        "parts yet, got '4'");
+        "model parallelism yet, got '4'");
     EXPECT_EQ(message_of("parallel: {micro_batches: 2, schedule: gpipe}"),
               "f.yaml:1:40: parallel.schedule: expected 1f1b, as parallel.mode is data, got "
               "'gpipe'");
@@ -91,21 +91,20 @@ TEST(Reader, RefusesPipelinesOfWhatHasNone) {
         "bagging: {aggregation: wbf, out_of_bag: false}\n"
         "data: {kind: voc, path: a, random_area_minimum: 0.08}\n";
     EXPECT_THAT(message_of(detector + "parallel: {mode: pipeline}"),
-                HasSubstr("parallel.mode: expected data, as workload.model is "
-                          "faster_rcnn_r50_fpn, which has neither stages nor parts yet"));
+                HasSubstr("faster_rcnn_r50_fpn, which has neither pipeline nor model parallelism"));
     EXPECT_THAT(message_of(detector + "parallel: {micro_batches: 2}"),
                 HasSubstr("parallel.micro_batches: expected 1, as workload.model is"));
     EXPECT_THAT(message_of("parallel: {micro_batches: 2}\ndata: {kind: image_folder, path: a, "
                            "validation_path: b, resident_mib: 9}"),
-                HasSubstr("data.resident_mib: expected 0, as a batch is taken in micro-batches"));
+                HasSubstr("data.resident_mib: expected 0, as it supports no micro-batches"));
 }
 
 TEST(Reader, RefusesValuesOfAnotherType) {
     EXPECT_EQ(message_of("training:\n  batch_size: 3.7\n"),
-              "f.yaml:2:15: training.batch_size: expected an integer at least 1 and at most "
+              "f.yaml:2:15: training.batch_size: expected an integer from 1 to "
               "1048576, got '3.7'");
     EXPECT_EQ(message_of("training:\n  batch_size: 010\n"),
-              "f.yaml:2:15: training.batch_size: expected an integer at least 1 and at most "
+              "f.yaml:2:15: training.batch_size: expected an integer from 1 to "
               "1048576, got '010' (a number has no leading zeros)");
     for (const char* text : {"0x10", "0o10", "1_000", "1e3", "+4", "\"4\"", "~", "", "many", "[4]",
                              "{a: 4}", "auto", "true", "99999999999999999999", "-007"}) {
@@ -273,7 +272,7 @@ TEST(Reader, TakesNumbersAndBooleansThatMayBeAuto) {
     EXPECT_THAT(message_of("training: {momentum_correction: 1}\n"),
                 HasSubstr("expected auto, true or false, got '1'"));
     EXPECT_THAT(message_of("training: {epsilon: none}\n"),
-                HasSubstr("expected auto or a number at least 0 and at most 1, got 'none'"));
+                HasSubstr("expected auto or a number from 0 to 1, got 'none'"));
 }
 
 /// The reader's message about a detector with these settings.
@@ -332,7 +331,7 @@ TEST(Reader, RefusesDetectorsThatCannotWork) {
     EXPECT_THAT(detector_message(voc, "", "trained_stages: 3"),
                 HasSubstr("detector.trained_stages: expected 5"));
     EXPECT_THAT(detector_message(voc, "", "region_samples: 3"),
-                HasSubstr("detector.region_samples: expected an integer at least 4"));
+                HasSubstr("detector.region_samples: expected an integer from 4"));
     EXPECT_THAT(detector_message(voc, "backbone_width: 48", "normalization: group"),
                 HasSubstr("workload.backbone_width: expected a multiple of 32"));
     EXPECT_THAT(
@@ -355,8 +354,8 @@ TEST(Reader, AppliesOverridesWithTheSameChecks) {
     EXPECT_EQ(config.run.output, "a: b # c");
     EXPECT_EQ(config.data.path, "x=y");
     EXPECT_EQ(override_message("training.batch_size=x"),
-              "--set training.batch_size=x: training.batch_size: expected an integer at least 1 "
-              "and at most 1048576, got 'x'");
+              "--set training.batch_size=x: training.batch_size: expected an integer from 1 "
+              "to 1048576, got 'x'");
     EXPECT_THAT(override_message("training.bach_size=3"), EndsWith("did you mean 'batch_size'?"));
     EXPECT_THAT(override_message("trainin.batch_size=3"), EndsWith("did you mean 'training'?"));
     EXPECT_THAT(override_message("workload.epochs=2"), HasSubstr("training.warmup_epochs"));

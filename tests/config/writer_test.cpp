@@ -154,7 +154,7 @@ TEST(Explain, ShowsOneKeyOneSectionOrAll) {
     EXPECT_EQ(explain("training.batch_size"),
               "training.batch_size\n"
               "    Samples in one step of one base model, over all its ranks.\n"
-              "    default: 256   legal: an integer at least 1 and at most 1048576   unit: "
+              "    default: 256   legal: an integer from 1 to 1048576   unit: "
               "samples\n");
     EXPECT_EQ(explain("training").find("bagging.M"), std::string::npos);
     for (const Key& key : keys()) EXPECT_THAT(explain(""), HasSubstr(key.full_name() + "\n"));

@@ -6,27 +6,28 @@
 
 namespace hpcai::config {
 
-/// A way between two ranks: so many bytes take latency + bytes / bandwidth.
+/// A link between two ranks: a message takes latency + bytes / bandwidth.
 struct Link {
     double latency_seconds = 0;
     double bytes_per_second = 0;
 };
 
-/// What a machine's ranks send over, as its owner describes it.
+/// The network of a machine, as its owner describes it.
 struct Interconnect {
-    Link within_node;                    // of one rank
-    Link between_nodes;                  // of all ranks of a node together
-    std::optional<double> hidden_share;  // of the sums' time, behind the backward pass
+    Link within_node;    // of one rank
+    Link between_nodes;  // of all ranks of a node together
+    std::optional<double>
+        hidden_share;  // of the all-reduce time, overlapped with the backward pass
 };
 
-/// Reads the YAML text of a description; `file_name` stands in messages:
+/// Reads the YAML text of a description; `file_name` is for messages:
 ///
 ///   within_node:   {latency_us: 5, gb_per_second: 20}
 ///   between_nodes: {latency_us: 2, gb_per_second: 12.5}
-///   overlap:       {hidden_share: 0.8}                     # may be left out
+///   overlap:       {hidden_share: 0.8}                     # optional
 ///
-/// with GB of 10^9 bytes. Throws Error(usage) with file, line and column for everything that
-/// config::parse refuses, keys that are missing and numbers that are out of range.
+/// A GB is 10^9 bytes. Throws Error(usage) with file, line and column for everything that
+/// config::parse rejects, missing keys and numbers out of range.
 Interconnect read_interconnect(const std::string& yaml, const std::string& file_name);
 
 }  // namespace hpcai::config

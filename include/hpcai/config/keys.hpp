@@ -1,32 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include <hpcai/config/key.hpp>
+#include <hpcai/config/config.hpp>
 
-/// The one table of configuration keys. The reader, the writer, `config explain`, the JSON schema
-/// and docs/CONFIG.md are all derived from it.
+/// The table of configuration keys. The reader, the writer, `config explain`, the JSON schema and
+/// docs/CONFIG.md are derived from it.
 namespace hpcai::config {
 
-/// Sections, and keys grouped by section, in the order in which they are printed.
+enum class KeyType { text, boolean, integer, number, choice, integer_list, number_list, text_list };
+
+/// A value of any key. Automatic is written `auto`; a choice is stored as its name.
+using Automatic = std::monostate;
+using Value = std::variant<Automatic, bool, std::int64_t, double, std::string, std::vector<int>,
+                           std::vector<double>, std::vector<std::string>>;
+
+/// Legal range of a number, or of each element of a list.
+struct Bounds {
+    double minimum = -std::numeric_limits<double>::infinity();
+    double maximum = std::numeric_limits<double>::infinity();
+    bool minimum_is_legal = true;
+    bool maximum_is_legal = true;
+
+    bool contain(double value) const noexcept;
+};
+
+struct Key {
+    std::string section;
+    std::string name;
+    KeyType type = KeyType::text;
+    std::string meaning;  // one sentence
+    std::string unit;     // empty: none
+    Bounds bounds;
+    bool may_be_auto = false;
+    std::vector<std::string> choices;
+    bool is_file_name = false;  // text: part of a file's name
+    std::function<Value(const Config&)> get;
+    std::function<void(Config&, const Value&)> set;  // the value must be legal for this key
+
+    std::string full_name() const { return section + "." + name; }
+};
+
+struct Section {
+    std::string name;
+    std::string meaning;  // one sentence
+};
+
+/// Sections, and keys grouped by section, in the order of printing.
 const std::vector<Section>& sections();
 const std::vector<Key>& keys();
 
-/// Null where there is none of this name.
+/// Returns null if there is none of this name.
 const Section* find_section(std::string_view name);
 const Key* find_key(std::string_view section, std::string_view name);
 
-/// What a key accepts, as the object of "expected ...": "an integer, at least 1", "one of a, b".
+/// The legal values as the object of "expected ...": "an integer from 1 to 9", "one of a, b".
 std::string legal_values(const Key& key);
 
-/// `value` as it is written in YAML; texts are in double quotes.
+/// `value` in YAML; texts are in double quotes.
 std::string yaml_value(const Key& key, const Value& value);
 
-/// The value in `config` of `full_name` ("training.precision") without quotes: a choice's name, a
-/// number's shortest decimal form. Throws Error(internal) for a key that is not in the table.
+/// The value of the key `full_name` ("training.precision") in `config` without quotes: a choice's
+/// name, a number's shortest decimal form. Throws Error(internal) for an unknown key.
 std::string value_text(const Config& config, std::string_view full_name);
 
 }  // namespace hpcai::config

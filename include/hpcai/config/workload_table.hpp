@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-/// The kinds of workloads and the models, a row each: names, and what goes together. Configuration
-/// and workloads read these tables.
+/// Tables of workloads and models with their names and legal combinations, for the configuration
+/// and the workloads.
 namespace hpcai::config {
 
-/// What a model says of a sample: its class, the boxes in it, or the class of each of its cells.
+/// What a model predicts for a sample: its class, its boxes, or the class of each of its cells.
 enum class Task { classification, detection, segmentation };
 enum class WorkloadKind {
     image_classification,
@@ -37,7 +37,7 @@ inline constexpr std::array kModels{
     ModelRow{Model::segmentation_net, "segmentation_net"},
 };
 
-/// What goes with a kind of workload; the configuration rejects anything else.
+/// The legal choices for a kind of workload.
 struct WorkloadRow {
     WorkloadKind value;
     std::string_view name;

@@ -7,18 +7,18 @@
 
 namespace hpcai::config {
 
-/// Every key with its value, as YAML that parses back to the same Config.
+/// Every key with its value, as YAML that parses to the same Config.
 std::string to_yaml(const Config& config);
 
 /// The same as a JSON object of sections; `auto` is the string "auto".
 std::string to_json(const Config& config);
 
-/// Meaning, type, unit, default and legal values of one key ("training.batch_size"), of the keys
-/// of one section ("training"), or of all keys (""). Throws Error(usage), naming the nearest legal
-/// name, for anything else.
+/// Meaning, unit, default and legal values of one key ("training.batch_size"), of the keys of a
+/// section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name for
+/// any other `name`.
 std::string explain(const std::string& name);
 
-/// All keys as Markdown: the text of docs/CONFIG.md.
+/// The text of docs/CONFIG.md: all keys as Markdown.
 std::string markdown();
 
 /// JSON schema, draft 2020-12, of a configuration file.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "section_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/config/keys.hpp>
+#include <hpcai/config/nearest.hpp>
+
+#include "document.hpp"
+#include "values.hpp"
+
+namespace hpcai::config {
+namespace {
+
+/// A section and the functions that make its keys, in the order in which they are printed.
+struct SectionRows {
+    Section section;
+    std::vector<std::vector<Key> (*)()> makers;
+};
+
+std::vector<SectionRows> table_of_sections() {
+    return {
+        {{"run", "Name, output, measurement and life cycle of the run."},
+         {run_keys, run_lifecycle_keys}},
+        {{"submission",
+          "The submitter and the nine layers of the system; a ranking needs all keys except "
+          "contact."},
+         {submission_keys}},
+        {{"workload", "Task, model, input format, target quality and length of the training."},
+         {workload_keys}},
+        {{"detector", "Sizes of the detector, if workload.model is one."}, {detector_keys}},
+        {{"bagging", "Number of base models, their training samples and their combination."},
+         {bagging_keys}},
+        {{"parallel", "Parallelization of one base model's training."}, {parallel_keys}},
+        {{"data", "Source and preparation of the samples."},
+         {data_source_keys, data_preparation_keys, data_feeding_keys}},
+        {{"training", "Batch, optimizer, learning rate, regularization and precision."},
+         {batch_and_rate_keys, optimizer_keys, engine_keys}},
+        {{"communication", "Exchange of gradients between the ranks of one base model."},
+         {communication_keys}},
+        {{"device", "Computing device of each rank."}, {device_keys}},
+    };
+}
+
+std::vector<std::string> names_in(const std::string& section) {
+    std::vector<std::string> names;
+    for (const Key& key : keys()) {
+        if (key.section == section) names.push_back(key.name);
+    }
+    return names;
+}
+
+/// Suggests the key of this name in another section, else the nearest name of the same section.
+std::string hint_for(const std::string& section, const std::string& name) {
+    for (const Key& key : keys()) {
+        if (key.name == name) return fmt::format("; did you mean '{}'?", key.full_name());
+    }
+    return did_you_mean(name, names_in(section));
+}
+
+/// All legal names, unless there is a suggestion.
+std::string list_of(const std::vector<std::string>& names, const std::string& hint) {
+    return hint.empty() ? fmt::format(" ({})", fmt::join(names, ", ")) : "";
+}
+
+}  // namespace
+
+bool Bounds::contain(double value) const noexcept {
+    const bool high_enough = minimum_is_legal ? value >= minimum : value > minimum;
+    const bool low_enough = maximum_is_legal ? value <= maximum : value < maximum;
+    return high_enough && low_enough;
+}
+
+const std::vector<Section>& sections() {
+    static const std::vector<Section> table = [] {
+        std::vector<Section> all;
+        for (const SectionRows& rows : table_of_sections()) all.push_back(rows.section);
+        return all;
+    }();
+    return table;
+}
+
+const std::vector<Key>& keys() {
+    static const std::vector<Key> table = [] {
+        std::vector<Key> all;
+        for (const auto& [section, makers] : table_of_sections()) {
+            for (const auto make : makers) {
+                for (Key& key : make()) {
+                    key.section = section.name;
+                    all.push_back(std::move(key));
+                }
+            }
+        }
+        return all;
+    }();
+    return table;
+}
+
+const Section* find_section(std::string_view name) {
+    for (const Section& section : sections()) {
+        if (section.name == name) return &section;
+    }
+    return nullptr;
+}
+
+const Key* find_key(std::string_view section, std::string_view name) {
+    for (const Key& key : keys()) {
+        if (key.section == section && key.name == name) return &key;
+    }
+    return nullptr;
+}
+
+std::string value_text(const Config& config, std::string_view full_name) {
+    const auto dot = full_name.find('.');
+    const Key* key = dot == std::string_view::npos
+                         ? nullptr
+                         : find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
+    ensure(key != nullptr, "no configuration key is called '{}'", full_name);
+    const Value value = key->get(config);
+    return key->type == KeyType::text ? std::get<std::string>(value) : yaml_value(*key, value);
+}
+
+const Section& section_named(const std::string& name, const std::string& where) {
+    if (const Section* section = find_section(name)) return *section;
+    std::vector<std::string> names;
+    for (const Section& section : sections()) names.push_back(section.name);
+    std::string hint = did_you_mean(name, names);
+    if (hint.empty()) hint = hint_for("", name);
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {}: expected a section{}, got {}{}", where, shown(name),
+                            list_of(names, hint), in_quotes(name), hint));
+}
+
+const Key& key_named(const std::string& section, const std::string& name,
+                     const std::string& where) {
+    section_named(section, where);
+    if (const Key* key = find_key(section, name)) return *key;
+    const std::string hint = hint_for(section, name);
+    throw Error(
+        ExitCode::usage,
+        fmt::format("{}: {}.{}: expected a key of {}{}, got {}{}", where, section, shown(name),
+                    section, list_of(names_in(section), hint), in_quotes(name), hint));
+}
+
+}  // namespace hpcai::config
