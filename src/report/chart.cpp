@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kStyles = 8;  // of lines, in the style sheet
 constexpr double kPlotWidth = 1000, kPlotHeight = 400;
-constexpr double kGreatest = 1e300;  // of what is drawn: differences must be finite
+constexpr double kGreatest = 1e300;  // of drawn values, so that differences are finite
 
-/// The part of the plane that is drawn.
+/// The visible part of the plane.
 struct Frame {
     std::vector<double> x_ticks, y_ticks;
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
@@ -29,7 +29,7 @@ struct Frame {
     }
 };
 
-/// The extremes of what is finite.
+/// The range of the finite values.
 struct Range {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
@@ -57,7 +57,7 @@ Frame frame_of(Range x, Range y, bool from_zero) {
     return frame;
 }
 
-/// Where a tick's label stands: those at the ends must not leave the figure.
+/// The class of a tick's label, which aligns labels at the ends within the figure.
 std::string label_class(double share) {
     return share < 0.02 ? "first" : share > 0.95 ? "last" : "";
 }
@@ -70,7 +70,7 @@ Markup grid(const Frame& frame) {
     return Markup{fmt::format(R"(<path class="grid" d="{}"/>)", path)};
 }
 
-/// The figure around what is `drawn`.
+/// The figure with `drawn` inside the axes.
 Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& drawn,
               const Markup& legend) {
     Markup y_labels, x_labels;
@@ -168,7 +168,7 @@ std::vector<double> ticks(double low, double high, int count) {
     for (double index = first; index <= last && found.size() < 100; ++index) {
         found.push_back(index * step);
     }
-    // Ends that differ in their last digits only have no round numbers between them.
+    // There are no round numbers between ends that differ only in their last digits.
     const double around = std::max(1.0, std::abs(low));
     return found.size() > 1 && found.back() > found.front()
                ? found

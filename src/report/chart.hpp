@@ -7,7 +7,7 @@
 
 #include "markup.hpp"
 
-/// Plots as HTML with inline SVG: lines scale with the page, letters keep their size.
+/// Plots as HTML with inline SVG: lines scale with the page, text keeps its size.
 namespace hpcai::report {
 
 struct Point {
@@ -15,13 +15,13 @@ struct Point {
     double y = 0;
 };
 
-/// Points that are not finite break the line.
+/// A line; points that are not finite interrupt it.
 struct Series {
     std::string name;
     std::vector<Point> points;
 };
 
-/// An area between two curves over the same x.
+/// The area between two curves over the same x.
 struct Band {
     std::string name;
     std::vector<double> x, low, high;
@@ -29,28 +29,28 @@ struct Band {
 
 using Format = std::function<std::string(double)>;
 
-/// An integer with its thousands apart, and four digits.
+/// An integer with separated thousands, and a number with four digits.
 std::string count_label(double value);
 std::string short_label(double value);
 
-/// What is written around a plot.
+/// Texts and number formats of a plot.
 struct PlotTexts {
     std::string title;
-    std::string description;  // for those who do not see it
+    std::string description;  // for screen readers
     std::string x_name;
     Format x_format = count_label, y_format = short_label;
 };
 
 struct LinePlot : PlotTexts {
-    bool from_zero = true;  // whether the y axis begins there
+    bool from_zero = true;  // the y axis includes 0
     std::vector<Band> bands = {};
     std::vector<Series> series = {};
 };
 
-/// A figure with a legend; nothing where there is no point to show.
+/// A figure with a legend; empty if there is no point to show.
 Markup line_plot(const LinePlot& plot);
 
-/// Areas one upon the other, `layers[k]` having the height of layer k at each of `x`.
+/// Stacked areas; `layers[k]` has the height of layer k at each `x`.
 struct StackPlot : PlotTexts {
     std::vector<std::string> names;
     std::vector<double> x;
@@ -59,13 +59,13 @@ struct StackPlot : PlotTexts {
 
 Markup stack_plot(const StackPlot& plot);
 
-/// One horizontal bar of `shares`, of which all add up to 1, for a cell of a table.
+/// A horizontal bar of `shares`, whose sum is 1, for a table cell.
 Markup share_bar(const std::vector<double>& shares, const std::string& description);
 
-/// What the colours of a stack plot and of share bars mean; an empty name is left out.
+/// The legend of a stack plot and of share bars; empty names are omitted.
 Markup stack_legend(const std::vector<std::string>& names);
 
-/// A value on a common scale, for a cell of a table.
+/// A value on a common scale, for a table cell.
 struct Mark {
     std::vector<double> dots;
     std::vector<double> interval = {};  // empty, or low and high
@@ -76,7 +76,7 @@ struct Mark {
 
 Markup mark(const Mark& mark);
 
-/// Round numbers from at most `low` to at least `high`, about `count` steps apart.
+/// About `count` round numbers from at most `low` to at least `high`.
 std::vector<double> ticks(double low, double high, int count);
 
 }  // namespace hpcai::report

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <type_traits>
@@ -16,9 +15,10 @@ namespace hpcai::report {
 namespace {
 
 template <typename T, typename Record>
-concept Any = std::same_as<std::remove_const_t<T>, Record>;  // const to write, mutable to read
+concept Any =
+    std::same_as<std::remove_const_t<T>, Record>;  // const for writing, mutable for reading
 
-/// Calls `columns` with the name of each column and the record's value there, as the next two do.
+/// describe() calls `columns` with the name of each column and the record's value.
 void describe(auto& columns, Any<PhaseSeconds> auto& phases) {
     columns("input_wait_seconds", phases.input_wait);
     columns("forward_seconds", phases.forward);
@@ -51,7 +51,7 @@ void describe(auto& columns, Any<RankRecord> auto& rank) {
     columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 
-/// Numbers that every program knows; others may be absent.
+/// Columns without empty cells.
 bool is_required(std::string_view column) {
     return column == "end_seconds" || column == "learning_rate";
 }
@@ -62,7 +62,7 @@ std::string csv_cell(std::integral auto value) {
 std::string csv_cell(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
-/// No cell is in quotes: what would end it becomes an underscore.
+/// Cells have no quotes; characters that would end a cell become underscores.
 std::string csv_cell(std::string text) {
     std::ranges::replace_if(
         text,
@@ -79,17 +79,20 @@ public:
 
     void operator()(const char* column, std::integral auto& value) {
         const std::string_view cell = take(column);
-        if (!parse(cell, value) || value < 0) fail(column, cell, "a whole number, 0 or more");
+        const auto number = parse_number<std::remove_cvref_t<decltype(value)>>(cell);
+        if (!number || *number < 0) fail(column, cell, "a whole number, 0 or more");
+        value = *number;
     }
 
     void operator()(const char* column, double& value) {
         const std::string_view cell = take(column);
         const bool may_be_absent = !is_required(column);
-        if (cell.empty() && may_be_absent) {
-            value = PhaseSeconds::kUnknown;
-        } else if (!parse(cell, value) || !std::isfinite(value)) {
+        const auto number =
+            cell.empty() && may_be_absent ? PhaseSeconds::kUnknown : parse_number<double>(cell);
+        if (!number || (!cell.empty() && !std::isfinite(*number))) {
             fail(column, cell, may_be_absent ? "a number or nothing" : "a number");
         }
+        value = *number;
     }
 
     void operator()(const char* column, std::string& value) {
@@ -108,11 +111,6 @@ public:
     }
 
 private:
-    static bool parse(std::string_view cell, auto& value) {
-        const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-        return error == std::errc() && end == cell.data() + cell.size();
-    }
-
     std::string_view take(const char* column) {
         require(has_more_, ExitCode::data, "{}:{}: there is no {}", file_, number_, column);
         const std::size_t comma = rest_.find(',');
@@ -128,7 +126,7 @@ private:
     bool has_more_ = true;
 };
 
-/// What a step must be after the `previous` one, which is null before the first.
+/// Checks a record against the `previous` one, which is null for the first.
 void check(const CsvLine& line, const StepRecord& step, const StepRecord* previous) {
     const std::int64_t expected = previous == nullptr ? 0 : previous->step + 1;
     if (step.step != expected) line.fail("step", csv_cell(step.step), csv_cell(expected));

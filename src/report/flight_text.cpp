@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t kNamed = 4;
 
-/// How far a rank has come.
+/// Progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.sums_begun);
 }
 
-/// The last thing that has not ended.
+/// The last event that has not ended.
 std::string place_of(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),
@@ -30,7 +30,7 @@ std::string place_of(const FlightRecord& record) {
 
 std::string describe_one(const FlightRecord& record) {
     return fmt::format(
-        "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s behind its last step",
+        "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s after its last step",
         record.group_rank, record.world_rank, printable(record.host), record.process,
         place_of(record), record.silent_seconds);
 }
@@ -47,9 +47,9 @@ std::string describe_laggards(std::span<const FlightRecord> records) {
         if (++count <= kNamed) named.push_back(describe_one(record));
     }
     std::string text = fmt::format("{}", fmt::join(named, "; "));
-    if (count > kNamed) text += fmt::format("; {} more are as far", count - kNamed);
+    if (count > kNamed) text += fmt::format("; {} more have the same progress", count - kNamed);
     if (count < records.size())
-        text += fmt::format("; {} others are farther", records.size() - count);
+        text += fmt::format("; {} others are ahead", records.size() - count);
     return text;
 }
 

@@ -34,7 +34,7 @@ std::size_t tint_of(int group) {
     return static_cast<unsigned>(group) % kTints;
 }
 
-/// "0-3, 8": world ranks in increasing order.
+/// Increasing world ranks as "0-3, 8".
 std::string ranges_of(const std::vector<int>& ranks) {
     std::string result;
     for (std::size_t first = 0; first < ranks.size();) {
@@ -47,7 +47,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return result;
 }
 
-/// "node1, node2 and 5 more", or "4 x cpu": names with how often they come.
+/// "node1, node2 and 5 more", or with counts "4 x cpu".
 std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
@@ -76,7 +76,7 @@ Markup table_of_places(const TopologyRecord& topology) {
         ++group.devices[place.device];
     }
     Table places;
-    places.caption = "Where each group ran";
+    places.caption = "Placement of the groups";
     places.columns = {left("group"), left("world ranks"), left("hosts"), left("devices")};
     places.unfolded = kUnfoldedGroups;
     for (const auto& [group, place] : groups) {
@@ -88,7 +88,7 @@ Markup table_of_places(const TopologyRecord& topology) {
 
 using Nodes = std::map<int, std::vector<const PlaceRecord*>>;  // by node, then local rank
 
-/// A line for each node, a numbered cell for each rank.
+/// A line for each node with a numbered cell for each rank.
 Markup cells(const std::set<int>& failed, const Nodes& nodes) {
     Markup rows;
     for (const auto& [node, places] : nodes) {
@@ -114,11 +114,11 @@ Markup cells(const std::set<int>& failed, const Nodes& nodes) {
     return element(
         "figure",
         {element("figcaption", {text("Groups on the nodes")}),
-         note("Each cell is a rank: the large number is its group, the small one its world rank."),
+         note("Each cell is a rank; the large number is its group, the small one its world rank."),
          element(R"(div class="map")", {rows})});
 }
 
-/// A column for each node, a row for each of its ranks; neighbours of one group are one shape.
+/// A column for each node with a row for each of its ranks; neighbours of one group form one shape.
 Markup raster_band(const std::set<int>& failed,
                    std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
     std::array<std::string, kTints + 1> paths;
@@ -165,14 +165,13 @@ Markup raster(const std::set<int>& failed, const Nodes& by_node) {
         const std::size_t count = std::min(kNodesInARow, nodes.size() - first);
         bands += raster_band(failed, std::span(nodes).subspan(first, count), first);
     }
-    return element(
-        "figure",
-        {element("figcaption", {text("Groups on the nodes")}),
-         note(fmt::format("A column for each node, {} in a row; a cell "
-                          "for each rank. Neighbours in one colour are of one group; failed groups "
-                          "are black, on a dark page white.",
-                          kNodesInARow)),
-         element(R"(div class="raster")", {bands})});
+    return element("figure",
+                   {element("figcaption", {text("Groups on the nodes")}),
+                    note(fmt::format(
+                        "Each column is a node, {} in a row; each cell is a rank. Neighbours of "
+                        "one colour are one group. Failed groups are black, on a dark page white.",
+                        kNodesInARow)),
+                    element(R"(div class="raster")", {bands})});
 }
 
 Markup rank_map(const RunRecord& record) {
@@ -182,7 +181,7 @@ Markup rank_map(const RunRecord& record) {
     for (auto& [node, places] : nodes) {
         std::ranges::stable_sort(places, {}, &PlaceRecord::local_rank);
     }
-    if (nodes.empty()) return note("The record does not say where the ranks ran.");
+    if (nodes.empty()) return note("The record has no placement of the ranks.");
     const bool has_room = topology.map.size() <= kRanksWithNumbers;
     const std::set<int> failed = failed_groups(record);
     return (has_room ? cells(failed, nodes) : raster(failed, nodes)) + table_of_places(topology);
@@ -220,7 +219,7 @@ std::vector<Markup> cells_of_ensemble(const RunRecord& record) {
 
 Markup table_of_groups(const RunRecord& record) {
     Table groups;
-    groups.caption = "Base models, one a group";
+    groups.caption = "Base models, one per group";
     groups.columns = {left("group"), "ranks", "samples", "steps",  "seconds",
                       "images/s",    "FLOPS", "loss",    "quality"};
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
@@ -228,12 +227,12 @@ Markup table_of_groups(const RunRecord& record) {
     }
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
-           note(fmt::format(
-               "samples: trained on, over all epochs; FLOPS: operations a second of training, "
-               "counted by {}; loss: mean over the last epoch; quality: {} on the test data with "
-               "the "
-               "weights of the last epoch.",
-               record.flops.convention, metric_name(record.quality.metric)));
+           note(fmt::format("samples: trained on, over all epochs; FLOPS: operations per second of "
+                            "training by {}; "
+                            "loss: mean over the last epoch; quality: {} on the test data with the "
+                            "weights of the "
+                            "last epoch.",
+                            record.flops.convention, metric_name(record.quality.metric)));
 }
 
 Markup failures(const RunRecord& record) {
@@ -247,11 +246,10 @@ Markup failures(const RunRecord& record) {
     return element("h3", {text(title)}) + reasons(lines, kListedFailures, "more");
 }
 
-/// Whether the ranks of each group trained one model.
+/// The audits of each group, which check that its ranks trained one model.
 Markup audits(const RunRecord& record) {
     Table audits;
-    audits.caption =
-        "Replicas: comparisons of what the ranks of a group hold, and the model it left";
+    audits.caption = "Audits: comparisons of the replicas of each group, and its final model";
     audits.columns = {left("group"), "passed", left("differed"), left("SHA-256 of the model")};
     audits.unfolded = 4;
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
@@ -274,16 +272,16 @@ Markup audits(const RunRecord& record) {
     return table(audits);
 }
 
-/// What the drivers of GPUs told while they trained.
+/// The health of the GPUs during training.
 Markup health_of_gpus(const RunRecord& record) {
     Table gpus;
-    gpus.caption = "GPUs while they trained, by their driver";
+    gpus.caption = "GPU health during training, from the driver";
     gpus.columns = {"rank",
                     left("host"),
                     left("slowed by"),
-                    "of the looks",
+                    "of the samples",
                     "corrected memory errors",
-                    left("uncorrected ones and Xids")};
+                    left("uncorrected errors and Xids")};
     gpus.unfolded = 4;
     for (const GroupRecord& group : record.work.groups) {
         for (const DeviceHealthRecord& one : group.device_health) {

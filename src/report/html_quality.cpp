@@ -7,8 +7,8 @@
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
+#include <hpcai/report/html.hpp>
 
-#include "html_metric.hpp"
 #include "sections.hpp"
 #include "step_bins.hpp"
 
@@ -17,6 +17,83 @@ namespace {
 
 constexpr std::size_t kLossBins = 250;
 constexpr std::size_t kMemberRows = 16;
+constexpr std::size_t kUnfoldedRows = 30;
+
+/// The quality of another way to combine or evaluate the base models, by the same metric.
+struct OtherQuality {
+    std::string name;
+    Quantity quality;
+};
+
+std::vector<OtherQuality> others(const TopAccuracyRecord& metric) {
+    return {{"majority vote", metric.ensemble_majority}, {"out of bag", metric.out_of_bag}};
+}
+
+std::vector<OtherQuality> others(const AveragePrecisionRecord&) {
+    return {};
+}
+
+std::vector<OtherQuality> others(const MeanIouRecord& metric) {
+    return {{"majority vote", metric.ensemble_majority}};
+}
+
+std::vector<Fact> facts_of(const TopAccuracyRecord& metric) {
+    return {{"out of bag", quantity(metric.out_of_bag, "{:.4f}"),
+             fmt::format("on {} training samples", format_count(metric.out_of_bag_samples))},
+            {"Top-5", quantity(metric.ensemble_top_5, "{:.4f}")}};
+}
+
+std::vector<Fact> facts_of(const AveragePrecisionRecord& metric) {
+    return {{"VOC AP50", quantity(metric.ensemble_voc_ap50, "{:.4f}")},
+            {"AP10", quantity(metric.ensemble_ap10, "{:.4f}")}};
+}
+
+std::vector<Fact> facts_of(const MeanIouRecord& metric) {
+    return {{"pixel accuracy", quantity(metric.ensemble_pixel_accuracy, "{:.4f}")}};
+}
+
+Markup classes_of(const TopAccuracyRecord&, const Quantity&) {
+    return {};
+}
+
+Markup classes_of(const AveragePrecisionRecord& metric, const Quantity& mean) {
+    if (metric.categories.empty()) return {};
+    Table rows;
+    rows.caption = "Detections of the ensemble by category";
+    rows.columns = {left("category"), "boxes", "detections", "hits", "AP50", "VOC AP50", "AP10"};
+    rows.unfolded = kUnfoldedRows;
+    for (const CategoryRecord& one : metric.categories) {
+        rows.rows.push_back(row(one.name, format_count(one.boxes), format_count(one.detections),
+                                format_count(one.hits), quality_text(one.ap50),
+                                quality_text(one.voc_ap50), quality_text(one.ap10)));
+    }
+    rows.totals.push_back(row("mean", "", "", "", quality_text(mean),
+                              quality_text(metric.ensemble_voc_ap50),
+                              quality_text(metric.ensemble_ap10)));
+    return section("categories", "Categories", table(rows));
+}
+
+Markup classes_of(const MeanIouRecord& metric, const Quantity& mean) {
+    if (metric.segments.empty()) return {};
+    Table rows;
+    rows.caption = "Predictions of the ensemble by class of cells";
+    rows.columns = {left("class"), "cells", "predicted", "hits", "IoU"};
+    rows.unfolded = kUnfoldedRows;
+    for (const SegmentRecord& one : metric.segments) {
+        rows.rows.push_back(row(one.name, format_count(one.cells), format_count(one.predicted),
+                                format_count(one.hits), quality_text(one.iou)));
+    }
+    rows.totals.push_back(row("mean", "", "", "", quality_text(mean)));
+    return section("segments", "Classes", table(rows));
+}
+
+std::vector<OtherQuality> other_qualities(const MetricRecord& metric) {
+    return std::visit([](const auto& numbers) { return others(numbers); }, metric);
+}
+
+std::vector<Fact> metric_facts(const MetricRecord& metric) {
+    return std::visit([](const auto& numbers) { return facts_of(numbers); }, metric);
+}
 
 Markup loss_curves(const PageContent& content) {
     std::vector<Series> series;
@@ -39,7 +116,7 @@ Markup loss_curves(const PageContent& content) {
     return line_plot(plot);
 }
 
-/// What the models were worth in the course of their training.
+/// The quality of the models during training.
 Markup quality_curves(const RunRecord& record) {
     std::vector<Series> series;
     int last = 0;
@@ -62,10 +139,10 @@ Markup quality_curves(const RunRecord& record) {
     plot.series.push_back({"target", {{0, target}, {static_cast<double>(last), target}}});
     return line_plot(plot) +
            facts({{"time to quality", quantity(record.time.time_to_quality_seconds, "{:.2f}", "s"),
-                   "of training, until every model had the target"}});
+                   "of training, until every model reached the target"}});
 }
 
-/// The common scale of all qualities, with some room at its ends.
+/// The common scale of all qualities, with a margin at both ends.
 class Scale {
 public:
     explicit Scale(const QualityRecord& quality) : target_(quality.target) {
@@ -89,10 +166,8 @@ public:
         return mark(one);
     }
     std::string text() const {
-        return fmt::format(
-            "The scale goes from {:.4f} to {:.4f}; the upright line is the target, "
-            "{}.",
-            low_, high_, number({target_, ""}, "{:.4f}"));
+        return fmt::format("The scale is {:.4f} to {:.4f}; the vertical line is the target, {}.",
+                           low_, high_, number({target_, ""}, "{:.4f}"));
     }
 
 private:
@@ -193,14 +268,19 @@ Markup quality_section(const PageContent& content) {
     if (curves.html.empty()) {
         curves =
             note(has_steps(content.steps)
-                     ? "There is no learning curve: the groups\xE2\x80\x99 steps have no loss."
-                     : "There is no learning curve: the groups left no records of their steps.");
+                     ? "There is no learning curve because the records of the steps have no loss."
+                     : "There is no learning curve because there are no records of the steps.");
     }
     curves += quality_curves(content.record);
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
     return section("learning", "Learning", curves + remarks) +
            section("ensemble", "Ensemble", gain(content.record) + numbers(content.record));
+}
+
+Markup classes_section(const QualityRecord& quality) {
+    return std::visit([&](const auto& numbers) { return classes_of(numbers, quality.ensemble); },
+                      quality.metric);
 }
 
 }  // namespace hpcai::report

@@ -8,17 +8,18 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/report/html.hpp>
 
 #include "sections.hpp"
 
 namespace hpcai::report {
 namespace {
 
-/// What every meter of every node has measured, or why it has not.
+/// The energy by each meter of each node, or the reason why there is none.
 Markup meters(const EnergyRecord& energy) {
     if (energy.meters.empty()) return {};
     Table rows;
-    rows.caption = "Meters, one by one";
+    rows.caption = "Energy by meter";
     rows.columns = {left("host"), left("meter"), "joules"};
     for (const MeterRecord& one : energy.meters) {
         rows.rows.push_back(row(one.host, one.name, quantity(one.joules, "{:.4g}")));
@@ -26,24 +27,24 @@ Markup meters(const EnergyRecord& energy) {
     return table(rows);
 }
 
-/// For a meter beside the machine.
+/// The time span for the readings of an external meter.
 Markup core_phase(const EnergyRecord& energy) {
     if (energy.core_begin_utc.empty()) return {};
     return facts({{"core phase", text(energy.core_begin_utc + " to " + energy.core_end_utc),
-                   "for the readings of a meter beside the machine: hpcai500 energy"}});
+                   "for the readings of an external meter: hpcai500 energy"}});
 }
 
 Markup interfaces(const CommunicationRecord& record) {
     if (record.interfaces.empty()) return {};
     Table rows;
-    rows.caption = "Bytes that interfaces counted while training, of all programs on the nodes";
+    rows.caption = "Bytes counted by interfaces during training, of all programs on the nodes";
     rows.columns = {left("host"), left("interface"), "sent", "received"};
     for (const InterfaceRecord& one : record.interfaces) {
         rows.rows.push_back(row(one.host, one.name, bytes_quantity(one.sent_bytes),
                                 bytes_quantity(one.received_bytes)));
     }
     return facts({{"sent by interfaces", bytes_quantity(record.counted_sent_bytes),
-                   "of all nodes, headers and other programs in"}}) +
+                   "of all nodes, with headers and other programs"}}) +
            table(rows);
 }
 
@@ -51,45 +52,44 @@ Markup sums(const CommunicationRecord& record) {
     return facts(
         {{"gradient sums",
           text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
-         {"payload of a step", text(bytes_text(record.gradient_bytes)),
+         {"payload per step", text(bytes_text(record.gradient_bytes)),
           fmt::format("of one rank, in {} buckets", record.buckets)},
-         {"sent in a step", bytes_quantity(record.sent_bytes_per_step),
+         {"sent per step", bytes_quantity(record.sent_bytes_per_step),
           "by the rank that sends most"},
          {"of these between nodes", bytes_quantity(record.between_nodes_bytes_per_step)},
-         {"out of a node", bytes_quantity(record.out_of_node_bytes_per_step),
+         {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
           "by all ranks of a group on it"},
-         {"not hidden", quantity(record.exposed_seconds, "{:.2f}", "s"),
-          "over the training, the largest of all groups"},
-         {"not hidden, in a step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
-         {"bandwidth of sums", bytes_quantity(record.bandwidth_bytes_per_second), "a second"}});
+         {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"),
+          "over the training, maximum of all groups"},
+         {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
+         {"bandwidth of sums", bytes_quantity(record.bandwidth_bytes_per_second), "per second"}});
 }
 
 Markup statistics(const CommunicationRecord& record) {
     if (record.statistics_ranks <= 1) return {};
-    return facts({{"BatchNorm statistics",
-                   text(fmt::format("of {} ranks together", record.statistics_ranks))},
-                  {"sums of a step", text(format_count(record.statistics_sums_per_step)),
-                   fmt::format("{} of one rank", bytes_text(record.statistics_bytes_per_step))},
-                  {"time in them", quantity(record.statistics_seconds, "{:.2f}", "s")}});
+    return facts(
+        {{"BatchNorm statistics", text(fmt::format("over {} ranks", record.statistics_ranks))},
+         {"sums per step", text(format_count(record.statistics_sums_per_step)),
+          fmt::format("{} of one rank", bytes_text(record.statistics_bytes_per_step))},
+         {"time of these sums", quantity(record.statistics_seconds, "{:.2f}", "s")}});
 }
 
 Markup stages(const ParallelRecord& record) {
     if (record.pipeline_degree <= 1 && record.model_degree <= 1) return {};
-    return facts(
-        {{"split of a step",
-          text(fmt::format("{}: {} replicas, {} stages, {} parts", record.mode, record.data_degree,
-                           record.pipeline_degree, record.model_degree))},
-         {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
-         {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "of a step, by formula"},
-         {"between stages, a step", text(bytes_text(record.message_bytes_per_step))},
-         {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
-         {"between parts, a step", text(bytes_text(record.part_bytes_per_step))},
-         {"wait for parts", quantity(record.part_wait_seconds, "{:.2f}", "s")}});
+    return facts({{"parallelism", text(fmt::format("{}: {} replicas, {} stages, {} shards",
+                                                   record.mode, record.data_degree,
+                                                   record.pipeline_degree, record.model_degree))},
+                  {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
+                  {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "of a step, computed"},
+                  {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
+                  {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
+                  {"between shards, per step", text(bytes_text(record.part_bytes_per_step))},
+                  {"wait for shards", quantity(record.part_wait_seconds, "{:.2f}", "s")}});
 }
 
 Markup ledgers(const FlopsRecord& flops) {
     Table rows;
-    rows.caption = "FLOPs of one sample by way of counting";
+    rows.caption = "FLOPs of one sample by ledger";
     rows.columns = {left("ledger"), "forward", "training"};
     for (const LedgerRecord& ledger : flops.ledgers) {
         const bool is_official = ledger.convention == flops.convention;
@@ -130,20 +130,20 @@ Markup staging(const StagingRecord& record) {
          {"copied", text(bytes_text(record.copied_bytes))},
          {"reused", text(bytes_text(record.reused_bytes))},
          {"fullest node", text(bytes_text(record.fullest_node_bytes))},
-         {"left where they lie", text(format_count(record.left_files)), "files"}});
+         {"not staged", text(format_count(record.left_files)), "files"}});
 }
 
 Markup environment(const RunRecord& record) {
     std::vector<Fact> rows;
     for (const auto& [name, value] : record.environment) rows.push_back({name, text(value)});
     const DeterminismRecord& bits = record.determinism;
-    rows.push_back({"same bits again", text(bits.guarantee), bits.conditions});
+    rows.push_back({"determinism", text(bits.guarantee), bits.conditions});
     return section("environment", "Environment", facts(rows) + staging(record.staging));
 }
 
-/// Nothing where the configuration tells nothing.
+/// Empty if the configuration has no submission.
 Markup submission(const SubmissionRecord& record) {
-    const std::array<std::pair<const char*, const std::string*>, 12> said{
+    const std::array<std::pair<const char*, const std::string*>, 12> texts{
         {{"system", &record.system_name},
          {"organization", &record.organization},
          {"contact", &record.contact},
@@ -157,20 +157,20 @@ Markup submission(const SubmissionRecord& record) {
          {"8 hyper-parameters", &record.hyper_parameters},
          {"9 problem", &record.problem}}};
     std::vector<Fact> rows;
-    for (const auto& [name, value] : said) {
+    for (const auto& [name, value] : texts) {
         if (!value->empty()) rows.push_back({name, text(*value)});
     }
     if (rows.empty()) return {};
     const Markup lacking =
         record.missing.empty()
             ? Markup{}
-            : note(fmt::format("A ranking lacks {}.", fmt::join(record.missing, ", ")));
+            : note(fmt::format("A ranking also needs {}.", fmt::join(record.missing, ", ")));
     return section("submission", "Submission", facts(rows) + lacking);
 }
 
 Markup parameters(const RunRecord& record) {
     Table rows;
-    rows.caption = "Parameters in force";
+    rows.caption = "Parameters";
     rows.columns = {left("key"), left("value"), left("meaning")};
     rows.unfolded = record.parameters.size();
     for (const ParameterRecord& one : record.parameters) {
@@ -178,7 +178,7 @@ Markup parameters(const RunRecord& record) {
     }
     return section(
         "parameters", "Parameters",
-        folded(fmt::format("{} parameters in force", record.parameters.size()), table(rows)) +
+        folded(fmt::format("{} parameters", record.parameters.size()), table(rows)) +
             folded("The whole configuration (YAML)",
                    element(R"(pre tabindex="0")", {element("code", {text(record.config)})})));
 }

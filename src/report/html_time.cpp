@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
+#include <hpcai/report/html.hpp>
 
 #include "sections.hpp"
 #include "step_bins.hpp"
@@ -23,12 +24,12 @@ Markup phases_of_run(const TimeRecord& time) {
                             : std::nullopt,
                         "no epoch was finished"};
     const std::string count =
-        fmt::format("{} epochs, the longest of all groups each", time.epoch_seconds.size());
+        fmt::format("{} epochs, maximum of all groups each", time.epoch_seconds.size());
     return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
                   {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
                   {"training", quantity(time.training_seconds, "{:.2f}", "s"),
                    "of the slowest group, the denominator of eq. 6"},
-                  {"an epoch, mean", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""},
+                  {"mean epoch", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""},
                   {"vote", quantity(time.vote_seconds, "{:.2f}", "s")},
                   {"whole run", quantity(time.total_seconds, "{:.2f}", "s")}});
 }
@@ -37,7 +38,7 @@ std::string percent(double share) {
     return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "n/a";
 }
 
-/// From the record alone: what training waited for, and the rest.
+/// The waiting times of each group, from the record alone.
 Markup waits_of_groups(const RunRecord& record) {
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
     Table rows;
@@ -65,12 +66,12 @@ bool has_phases(const std::vector<StepRecord>& steps) {
     return std::ranges::any_of(phase_totals(steps), [](double one) { return std::isfinite(one); });
 }
 
-/// From the steps: where the time of the first rank of each group went.
+/// The phases of each group's first rank, from its steps.
 Markup phases_of_groups(const GroupSteps& steps) {
     Table rows;
     rows.caption =
-        "Phases of a step, mean over each group\xE2\x80\x99s steps on its first rank "
-        "(per cent of the step)";
+        "Phases of a step, mean over the steps of each group\xE2\x80\x99s first rank "
+        "(percent of the step)";
     rows.columns = {left("group"), left("shares")};
     for (const std::string& name : phase_names()) rows.columns.emplace_back(name);
     rows.columns.emplace_back("step, ms");
@@ -111,8 +112,7 @@ Markup phases_over_time(const GroupSteps& steps) {
     StackPlot plot;
     plot.title = fmt::format("Milliseconds of a step over the run, group {} (the slowest)", group);
     plot.description =
-        "Input wait, forward, backward, communication, optimizer and the rest, one "
-        "upon the other.";
+        "Stacked times of input wait, forward, backward, communication, optimizer and the rest.";
     plot.x_name = "step";
     plot.y_format = [](double y) { return fmt::format("{:.4g}", 1000 * y); };
     plot.names = phase_names();
@@ -139,7 +139,7 @@ Markup speed_plot(const PageContent& content) {
     }
     LinePlot plot;
     plot.title = "Achieved FLOPS of each group over time";
-    plot.description = fmt::format("Operations a second of {} groups, in {} parts of {}.",
+    plot.description = fmt::format("Operations per second of {} groups, in {} parts of {}.",
                                    series.size(), bins, format_seconds(seconds));
     plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
                               format_seconds(seconds / static_cast<double>(bins)));
@@ -155,13 +155,12 @@ Markup time_section(const PageContent& content) {
     Markup result = phases_of_run(content.record.time) + waits_of_groups(content.record);
     const Markup phases = phases_of_groups(content.steps);
     if (phases.html.empty()) {
-        result += note(has_steps(content.steps)
-                           ? "The groups\xE2\x80\x99 steps do not tell their phases."
-                           : "There are no phases of steps: the groups left no records of them.");
+        result += note(has_steps(content.steps) ? "The records of the steps have no phases."
+                                                : "There are no records of the steps.");
     } else {
         result += phases + phases_over_time(content.steps);
     }
-    return section("time", "Where the time went", result);
+    return section("time", "Time", result);
 }
 
 Markup utilization_section(const PageContent& content) {
@@ -171,27 +170,27 @@ Markup utilization_section(const PageContent& content) {
     const Markup plot =
         has_steps(content.steps)
             ? speed_plot(content)
-            : note("There is no curve over time: the groups left no records of their steps.");
+            : note("There is no plot over time because there are no records of the steps.");
     const std::string which =
         is_finite(ceiling.ceiling_flops)
             ? fmt::format(
                   "The ceiling is the fastest of large matrix products and the model\xE2\x80\x99s "
                   "own convolutions in {}: {}; {}.",
                   ceiling.precision, ceiling.ceiling, ceiling.source)
-            : fmt::format("There is no ceiling to compare with: {}.", ceiling.ceiling_flops.reason);
+            : fmt::format("There is no ceiling: {}.", ceiling.ceiling_flops.reason);
     return section(
         "utilization", "Utilization",
         plot +
             facts({{"FLOPS of all groups", quantity(record.scores.flops, "{:.3e}")},
-                   {"FLOPS of a rank", quantity(used.flops_per_rank, "{:.3e}")},
+                   {"FLOPS per rank", quantity(used.flops_per_rank, "{:.3e}")},
                    {"roofline: large matrix products", quantity(ceiling.gemm_flops, "{:.3e}")},
                    {"roofline: the model\xE2\x80\x99s convolutions",
                     quantity(ceiling.model_convolution_flops, "{:.3e}")},
-                   {"ceiling of a rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
+                   {"ceiling per rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
                    {"share of the ceiling", quantity(percent_of(used.fraction), "{:.1f}", "%")},
-                   {"samples a second",
+                   {"samples per second",
                     quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
-                   {"of a rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
+                   {"per rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
             note(which));
 }
 

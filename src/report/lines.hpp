@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -9,12 +11,13 @@
 
 #include <fmt/core.h>
 
+#include <hpcai/base/units.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// What texts and pages are made of.
+/// Formatting for texts and pages.
 namespace hpcai::report {
 
-/// `text` with spaces in place of control characters, so that none can fake a line.
+/// `text` with spaces in place of control characters, so that it cannot add a line.
 inline std::string one_line(std::string_view text) {
     std::string result(text);
     std::ranges::replace_if(
@@ -23,7 +26,7 @@ inline std::string one_line(std::string_view text) {
     return result;
 }
 
-/// A text that grows at its end, line by line, without blanks at their ends.
+/// A text that is written line by line; blanks at the end of a line are removed.
 class Page {
 public:
     template <typename... Arguments>
@@ -38,19 +41,29 @@ private:
     std::string text_;
 };
 
-/// True where there is a value and it is finite.
-bool is_finite(const Quantity& quantity);
+/// Returns true if there is a finite value.
+inline bool is_finite(const Quantity& quantity) {
+    return quantity.value && std::isfinite(*quantity.value);
+}
 
-/// The number, printed as `format` (of fmt) describes, or "n/a".
-std::string number(const Quantity& quantity, std::string_view format);
+/// The value in `format` (of fmt), or "n/a".
+inline std::string number(const Quantity& quantity, std::string_view format) {
+    return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
+}
 
-/// FLOPS with three digits after the point, in exponential notation.
-std::string flops_text(const Quantity& quantity);
+/// FLOPS in exponential notation with three decimals.
+inline std::string flops_text(const Quantity& quantity) {
+    return number(quantity, "{:.3e}");
+}
 
-/// Bytes for people; a negative count is none.
-std::string bytes_text(std::int64_t bytes);
+/// format_bytes(); a negative count is 0.
+inline std::string bytes_text(std::int64_t bytes) {
+    return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
+}
 
-/// A quality with four digits after the point.
-std::string quality_text(const Quantity& quantity);
+/// A quality with four decimals.
+inline std::string quality_text(const Quantity& quantity) {
+    return number(quantity, "{:.4f}");
+}
 
 }  // namespace hpcai::report

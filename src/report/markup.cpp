@@ -33,7 +33,7 @@ Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) 
     return body;
 }
 
-/// The table with some of its rows.
+/// A table element with some of the rows.
 Markup part(const Table& table, std::span<const std::vector<Markup>> rows, bool with_totals) {
     Markup head;
     for (const Column& column : table.columns) {
@@ -65,10 +65,10 @@ Markup element(std::string_view open, std::initializer_list<Markup> children) {
 }
 
 Markup table(const Table& table) {
-    // One or two rows are not worth a fold.
+    // One or two rows are not folded.
     const bool folds = table.rows.size() > table.unfolded + 2;
     const std::span<const std::vector<Markup>> rows(table.rows);
-    // Outside of what scrolls sideways.
+    // Outside of the scrolling part.
     const Markup caption =
         table.caption.empty() ? Markup{} : element(R"(p class="caption")", {text(table.caption)});
     if (!folds) return caption + part(table, rows, true);

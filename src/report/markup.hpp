@@ -12,7 +12,7 @@
 
 #include "lines.hpp"
 
-/// What a page is put together from. Text becomes Markup by text() alone, which escapes it.
+/// Elements of a page. Only text(), which escapes it, makes Markup of text.
 namespace hpcai::report {
 
 struct Markup {
@@ -25,16 +25,14 @@ struct Markup {
     friend Markup operator+(Markup left, const Markup& right) { return left += right; }
 };
 
-/// `text` as a browser shows it, safe inside an element and inside a quoted attribute: letters of
-/// HTML are escaped; control characters, what reverses the direction of writing, and bytes that are
-/// no UTF-8 become U+FFFD. Line breaks and tabs stay.
+/// html_text() as Markup.
 Markup text(std::string_view text);
 
-/// <`open`>children</...>, `open` being a name and attributes: `p class="note"`. Attributes' values
-/// must come from text() where they come from outside.
+/// <`open`>children</...>, where `open` is a name with attributes: `p class="note"`. External
+/// values of attributes must come from text().
 Markup element(std::string_view open, std::initializer_list<Markup> children);
 
-/// A column of a table. Numbers stand at its right; left() makes one of texts.
+/// A column of a table, aligned right for numbers; left() makes one for texts.
 struct Column {
     Column(const char* heading) : name(heading) {}
     explicit Column(std::string heading) : name(std::move(heading)) {}
@@ -69,13 +67,13 @@ struct Table {
     std::string caption;  // may be empty
     std::vector<Column> columns;
     std::vector<std::vector<Markup>> rows;
-    std::vector<std::vector<Markup>> totals = {};  // set off below the rows
-    std::size_t unfolded = 12;  // rows that are always seen; the others fold, if there are many
+    std::vector<std::vector<Markup>> totals = {};  // below the rows
+    std::size_t unfolded = 12;                     // rows always shown; many others are folded
 };
 
 Markup table(const Table& table);
 
-/// A name and what it is, row by row.
+/// A row of facts(): a name and its value.
 struct Fact {
     std::string name;
     Markup value;
@@ -84,22 +82,22 @@ struct Fact {
 
 Markup facts(const std::vector<Fact>& facts);
 
-/// A heading and what belongs to it.
+/// A heading with its content.
 Markup section(std::string_view id, std::string_view title, const Markup& content);
 Markup paragraph(std::string_view text);
 Markup note(std::string_view text);
 Markup folded(std::string_view summary, const Markup& content);
 
-/// A list of `lines`, of which those after the first `unfolded` fold under "5 <more>".
+/// A list of `lines`; those after the first `unfolded` are folded under "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
 
 /// A share in per cent.
 Quantity percent_of(const Quantity& share);
 
-/// number() followed by `unit`; where there is no number, by the reason.
+/// number() followed by `unit`, or "n/a" with the reason.
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit = "");
 
-/// Bytes for people; "n/a" with the reason where there are none.
+/// bytes_text(), or "n/a" with the reason.
 Markup bytes_quantity(const Quantity& quantity);
 
 }  // namespace hpcai::report

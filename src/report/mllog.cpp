@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <map>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/mllog.hpp>
 
@@ -16,39 +17,26 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Milliseconds since 1970 of "2022-11-05T14:03:09Z".
-std::int64_t milliseconds_of(std::string_view utc) {
-    constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
-    bool fits = utc.size() == kForm.size();
-    for (std::size_t index = 0; fits && index < utc.size(); ++index) {
-        const bool is_digit = utc[index] >= '0' && utc[index] <= '9';
-        fits = kForm[index] == '0' ? is_digit : utc[index] == kForm[index];
-    }
-    const auto part = [&](std::size_t first, std::size_t digits) {
-        int value = 0;
-        if (fits) std::from_chars(utc.data() + first, utc.data() + first + digits, value);
-        return value;
-    };
-    namespace chrono = std::chrono;
-    const chrono::year_month_day date{chrono::year(part(0, 4)),
-                                      chrono::month(static_cast<unsigned>(part(5, 2))),
-                                      chrono::day(static_cast<unsigned>(part(8, 2)))};
-    fits = fits && date.ok() && part(11, 2) < 24 && part(14, 2) < 60 && part(17, 2) < 61;
-    require(fits, ExitCode::data,
+std::int64_t milliseconds_of(const std::string& utc) {
+    std::tm parts{};
+    const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    const std::time_t seconds = end == nullptr ? 0 : timegm(&parts);
+    // strptime also accepts blanks and fewer digits.
+    const bool is_exact = utc_iso8601(std::chrono::system_clock::from_time_t(seconds)) == utc;
+    require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",
             printable(utc));
-    const chrono::sys_seconds time = chrono::sys_days(date) + chrono::hours(part(11, 2)) +
-                                     chrono::minutes(part(14, 2)) + chrono::seconds(part(17, 2));
-    return chrono::milliseconds(time.time_since_epoch()).count();
+    return 1000 * std::int64_t{seconds};
 }
 
-/// Lines of a log whose clock never goes back.
+/// A log with a monotonic clock.
 class Log {
 public:
     Log(std::int64_t start_milliseconds, int group) : now_(start_milliseconds), group_(group) {}
 
-    /// `seconds` later; not at all where nobody knows how much.
+    /// Advances the clock by `seconds`, if they are known.
     void advance(const Quantity& seconds) {
-        constexpr double kLongest = 1e10;  // three centuries
+        constexpr double kLongest = 1e10;  // seconds, three centuries
         const double value = seconds.value.value_or(0);
         if (value > 0 && value < kLongest) now_ += std::llround(1000 * value);
     }
@@ -102,7 +90,7 @@ std::string platform(const RunRecord& record, int group) {
 }
 
 void add_submission(const RunRecord& record, const GroupRecord& group, Log& log) {
-    const Quantity none{std::nullopt, "the configuration does not tell"};
+    const Quantity none{std::nullopt, "not in the configuration"};
     log.point("submission_benchmark", record.workload.model);
     log.point("submission_division", record.workload.level);
     const std::string& organization = record.submission.organization;
@@ -133,7 +121,7 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
     }
 }
 
-/// Between two epochs, while the clock of the training stood still.
+/// An evaluation between epochs, which takes no training time.
 void add_evaluation_of(const EpochQualityRecord& one, const RunRecord& record, Log& log) {
     const ordered_json epoch{{"epoch_num", one.epoch}};
     ordered_json metadata = epoch;
@@ -151,12 +139,13 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
         log.advance({group.epoch_seconds[epoch], ""});
         log.end("epoch_stop", number);
         known += group.epoch_seconds[epoch];
-        if (epoch + 1 == group.epoch_seconds.size()) break;  // that of the run comes at the end
+        if (epoch + 1 == group.epoch_seconds.size())
+            break;  // the last evaluation is that of the run
         for (const EpochQualityRecord& one : group.quality_by_epoch) {
             if (one.epoch == static_cast<int>(epoch) + 1) add_evaluation_of(one, record, log);
         }
     }
-    // Audits between epochs are part of the training, but of no epoch.
+    // The rest of the training time is audits between epochs.
     const double training = group.training_seconds.value.value_or(0);
     log.advance({training - known, ""});
 }

@@ -21,7 +21,7 @@ std::string progress_line(const ProgressRow& row) {
                        row.epoch, row.step, row.loss, row.speed, row.left, row.sign, row.host);
 }
 
-/// A clock of another node may be ahead of this one.
+/// The age of a record; another node's clock may be ahead of this one.
 std::string sign_of_life(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);
@@ -36,7 +36,7 @@ ProgressRow row_of(const GroupProgress& group, std::int64_t now) {
     ProgressRow row;
     row.group = std::to_string(group.group);
     if (!group.progress) {
-        row.state = group.trouble.empty() ? "not begun" : "unreadable";
+        row.state = group.trouble.empty() ? "not started" : "unreadable";
         return row;
     }
     const ProgressRecord& progress = *group.progress;
@@ -62,29 +62,31 @@ bool is_at_work(const RunProgress& run) {
     return run.is_at_work.value_or(false);
 }
 
-/// As their leaders say, and none of them is going to vote.
+/// True if all groups have ended by their records and none will evaluate the ensemble.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
                                    count(run, ProgressState::terminated) +
                                    count(run, ProgressState::unsaved);
     const std::ptrdiff_t groups = std::ssize(run.groups);
-    const bool votes = stopped == 0 && failed < groups;
-    return groups > 0 && !votes && stopped + failed + count(run, ProgressState::finished) == groups;
+    const bool will_evaluate = stopped == 0 && failed < groups;
+    return groups > 0 && !will_evaluate &&
+           stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
-/// It has a command that goes on.
+/// True if the run is dead and can be resumed.
 bool has_died(const RunProgress& run) {
     return run.is_at_work == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
-/// Of a silence, by the lock of the directory.
+/// Explains a silence from the lock of the directory.
 const char* meaning_of_silence(const std::optional<bool>& held) {
     if (!held) {
-        return "the run has died, hangs, stages or evaluates: the lock of its directory does not "
-               "tell this user whether a program is at work";
+        return "the run has died, hangs, stages or evaluates: this user cannot read the lock of "
+               "its "
+               "directory";
     }
-    return *held ? "a program is at work: it stages, evaluates, or hangs"
+    return *held ? "a program is running: it stages, evaluates, or hangs"
                  : "the run has died, or hangs";
 }
 
@@ -133,7 +135,7 @@ std::string progress_table(const RunProgress& run) {
     }
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text += fmt::format("no group has said anything for {}: {}\n",
+        text += fmt::format("no sign of life for {}: {}\n",
                             format_seconds(static_cast<double>(*silence)),
                             meaning_of_silence(run.is_at_work));
     }

@@ -52,7 +52,7 @@ std::string repetitions_table(const RepetitionsRecord& record, std::string_view 
     spread("minimum", &Spread::minimum);
     spread("maximum", &Spread::maximum);
     spread("deviation", &Spread::median_absolute_deviation);
-    text += rule + "deviation: the median of the absolute ones from the median\n";
+    text += rule + "deviation: median absolute deviation from the median\n";
     if (!record.stopped.empty()) text += fmt::format("reason: {}\n", printable(record.stopped));
     return text + repetitions_line(record, digest) + "\n";
 }

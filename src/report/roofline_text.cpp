@@ -29,7 +29,7 @@ void print_operations(Page& page, const RooflineRecord& record) {
 
 void print_sums(Page& page, const RooflineRecord& record) {
     if (record.all_reduce.empty()) {
-        page.line("all-reduce      none: one rank has nobody to sum with");
+        page.line("all-reduce      none: there is only one rank");
         return;
     }
     for (const AllReduceRate& rate : record.all_reduce) {
@@ -55,9 +55,10 @@ void print_calibration(Page& page, const CalibrationRecord& calibration) {
               calibration.image_size, calibration.image_width, one_line(calibration.precision),
               one_line(calibration.optimizer));
     for (const CalibrationPoint& point : calibration.points) {
-        page.line("  {:>5} samples a rank: {}{}", point.samples, format_seconds(point.step_seconds),
+        page.line("  {:>5} samples per rank: {}{}", point.samples,
+                  format_seconds(point.step_seconds),
                   point.summed_step_seconds.value
-                      ? fmt::format(", {} with sums of {}",
+                      ? fmt::format(", {} with all-reduces of {}",
                                     format_seconds(*point.summed_step_seconds.value),
                                     bytes_text(calibration.gradient_bytes))
                       : "");
@@ -69,7 +70,7 @@ void print_calibration(Page& page, const CalibrationRecord& calibration) {
 std::string roofline_text(const RooflineRecord& record) {
     Page page;
     page.line("roofline of {}", one_line(record.device));
-    page.line("{} ranks at once on {} node{}, {} thread{} each, {} cores; {} of measuring, {}",
+    page.line("{} ranks at once on {} node{}, {} thread{} each, {} cores; measured for {}, {}",
               record.ranks, record.nodes, record.nodes == 1 ? "" : "s", record.threads,
               record.threads == 1 ? "" : "s", record.cores, format_seconds(record.measured_seconds),
               one_line(record.measured_utc));

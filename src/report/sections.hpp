@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hpcai/report/page_content.hpp>
-
 #include "markup.hpp"
 
-/// The parts of the page, each empty where a run has nothing to show there.
+/// The sections of the page; a section is empty if the run has nothing to show there.
 namespace hpcai::report {
+
+struct PageContent;
 
 Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);

@@ -9,7 +9,7 @@
 namespace hpcai::report {
 namespace {
 
-/// Calls `work(bin, first, last)` for `bins` parts of 0 .. `count` of sizes as equal as can be.
+/// Calls `work(bin, first, last)` for `bins` parts of 0 .. `count` of nearly equal sizes.
 void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     bins = std::min(bins, count);
     for (std::size_t bin = 0; bin < bins; ++bin) {
@@ -17,12 +17,12 @@ void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     }
 }
 
-/// Samples that were done at `seconds`, steps taken as even in themselves.
+/// Samples done at a time, with constant speed within a step.
 class Progress {
 public:
     explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
 
-    /// Must be asked in increasing order.
+    /// Calls must have increasing `seconds`.
     double samples_at(double seconds) {
         while (next_ < steps_.size() && steps_[next_].end_seconds <= seconds) {
             done_ += static_cast<double>(steps_[next_++].samples);
@@ -84,7 +84,7 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
     for (std::size_t bin = 0; bin < bins; ++bin) {
         const double end = width * static_cast<double>(bin + 1);
         const double now = progress.samples_at(end);
-        // The last part that the group worked in may be shorter.
+        // The last part with work may be shorter.
         const double worked = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;
         series.points.push_back(
@@ -95,7 +95,7 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
 }
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points) {
-    Spread spread{{"median of the groups", {}}, {"least to greatest", {}, {}, {}}};
+    Spread spread{{"median of the groups", {}}, {"minimum to maximum", {}, {}, {}}};
     double low = 0, high = 0;
     bool is_first = true;
     for (const Series& one : series) {

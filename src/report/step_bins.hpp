@@ -9,23 +9,22 @@
 
 #include "chart.hpp"
 
-/// Per-step records thinned out for plots.
+/// Per-step records averaged for plots.
 namespace hpcai::report {
 
 using GroupSteps = std::vector<std::vector<StepRecord>>;  // by group
 
 bool has_steps(const GroupSteps& steps);
 
-/// The training loss by step, each point the mean of a bin of neighbouring steps that have one.
+/// The training loss by step; each point is the mean over a bin of neighbouring steps with a loss.
 Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::size_t bins);
 
-/// Samples a second over the group's time, in `bins` equal parts of 0 to `seconds`; NaN after the
+/// Samples per second over the group's time, in `bins` equal parts of 0 to `seconds`; NaN after the
 /// last step.
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Median, least and greatest of `series` over their common range of x; series of other lengths
-/// take part where they are.
+/// Median, minimum and maximum over all series, each within its own range of x.
 struct Spread {
     Series median;
     Band band;
@@ -33,18 +32,18 @@ struct Spread {
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
 
-/// Adds a line for each of up to eight `series` to `plot`, else their spread at so many points.
+/// Adds up to eight `series` to `plot` as lines; more are shown as their spread at `points` points.
 void show(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
-/// The phases of a step: their names, and their seconds in one step, in the same order.
+/// The phases of a step: names, and seconds in one step, in the same order.
 const std::vector<std::string>& phase_names();
 std::vector<double> phase_seconds(const PhaseSeconds& phases);
 
-/// Each phase's seconds summed over `steps`; NaN where no step has it.
+/// The sum of each phase's seconds over `steps`; NaN if no step has the phase.
 std::vector<double> phase_totals(std::span<const StepRecord> steps);
 
-/// Mean seconds of each phase in each bin of neighbouring steps; [phase][bin], and where the bins
-/// lie. What a step lacks counts as 0.
+/// Mean seconds of each phase in bins of neighbouring steps, [phase][bin], and the middle step of
+/// each bin. A missing phase counts as 0.
 struct PhaseBins {
     std::vector<double> step;
     std::vector<std::vector<double>> seconds;

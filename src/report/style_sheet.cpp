@@ -4,8 +4,8 @@
 namespace hpcai::report {
 namespace {
 
-// Lines differ in colour, dashes and lightness; the colours are Okabe and Ito's, darker on white
-// and lighter on black, so that they stand out from the page by 3:1 and text by 4.5:1.
+// Lines differ in colour, dashes and lightness. The colours are Okabe and Ito's, darker on white
+// and lighter on black, with a contrast to the page of 3:1 for lines and 4.5:1 for text.
 constexpr std::string_view kStyleSheet = R"css(
 :root {
   --paper: #fffffb; --ink: #1b1b1a; --soft: #595955; --rule: #1b1b1a; --hair: #d8d6cf;

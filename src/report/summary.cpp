@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kLineWidth = 84;
 
-std::string or_none(std::string_view text) {
-    return text.empty() ? "not told" : one_line(text);
+std::string or_not_given(std::string_view text) {
+    return text.empty() ? "not given" : one_line(text);
 }
 
 std::string bytes(const Quantity& quantity) {
@@ -78,7 +78,8 @@ void print_parameters(Page& page, const RunRecord& record) {
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
     const SubmissionRecord& by = record.submission;
     if (!by.system_name.empty() || !by.organization.empty()) {
-        page.line("system {}, organization {}", or_none(by.system_name), or_none(by.organization));
+        page.line("system {}, organization {}", or_not_given(by.system_name),
+                  or_not_given(by.organization));
     }
     print_rule(page, '-');
     page.line("The following parameter values were used:");
@@ -133,7 +134,7 @@ void print_scores(Page& page, const RunRecord& record) {
                   counted(numbers->out_of_bag_samples, "sample"));
     }
     if (record.time.time_to_quality_seconds.value) {
-        page.line("time to quality     : {} s of training, until every model had the target",
+        page.line("time to quality     : {} s of training, until every model reached the target",
                   number(record.time.time_to_quality_seconds, "{:.2f}"));
     }
     page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
@@ -142,7 +143,7 @@ void print_scores(Page& page, const RunRecord& record) {
 
 void print_classes(Page&, const TopAccuracyRecord&, const Quantity&) {}
 
-/// Prints a row for each kind of object; `mean` is the ensemble's quality.
+/// Prints a row for each category; `mean` is the ensemble's quality.
 void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
     if (metric.categories.empty()) return;
     page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
@@ -172,7 +173,7 @@ void print_classes(Page& page, const MeanIouRecord& metric, const Quantity& mean
     print_rule(page, '-');
 }
 
-/// Of the group that took longest, whose time is that of the run.
+/// The slowest group, whose time is that of the run.
 const GroupRecord* slowest_group(const RunRecord& record) {
     const GroupRecord* slowest = nullptr;
     for (const GroupRecord& group : record.work.groups) {
@@ -185,7 +186,7 @@ const GroupRecord* slowest_group(const RunRecord& record) {
     return slowest;
 }
 
-/// Where the time of a step goes.
+/// Prints the phases of a step and stragglers.
 void print_times(Page& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
@@ -224,17 +225,17 @@ void print_times(Page& page, const RunRecord& record) {
     }
 }
 
-/// How much of what a rank can do the run has made of it.
+/// Prints the share of the ceiling that the run achieved.
 void print_utilization(Page& page, const RunRecord& record) {
     const UtilizationRecord& used = record.utilization;
     if (!used.fraction.value) return;
-    page.line("utilization         : {}  {} a rank of {} ({} in {})",
+    page.line("utilization         : {}  {} per rank of {} ({} in {})",
               format_percent(*used.fraction.value), flops_text(used.flops_per_rank),
               flops_text(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
               one_line(record.roofline.precision));
 }
 
-/// What meters and interfaces of the nodes counted, where they did.
+/// Prints the measurements of meters and interfaces, if any.
 void print_counters(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
@@ -242,21 +243,21 @@ void print_counters(Page& page, const RunRecord& record) {
                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
                   one_line(energy.source), flops_text(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
-        page.line("energy              : not known: {}", one_line(energy.joules.reason));
+        page.line("energy              : unknown: {}", one_line(energy.joules.reason));
     }
     const Quantity& sent = record.communication.counted_sent_bytes;
     if (!sent.value) return;
-    page.line("interfaces          : {} sent by all programs on the nodes while training",
+    page.line("interfaces          : {} sent by all programs on the nodes during training",
               bytes(sent));
 }
 
-/// How sure it is that the ranks trained one model, and which.
+/// Prints resumptions, parallelism, audits and digests of the models.
 void print_models(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     for (const GroupRecord& group : record.work.groups) {
         for (const ContinuationRecord& one : group.continuations) {
-            page.line("group {:<5} went on  : at step {}, in a program of {}", group.group,
+            page.line("group {:<5} resumed  : at step {}, by a program started {}", group.group,
                       one.step, one_line(one.started_utc));
         }
     }
@@ -267,30 +268,31 @@ void print_models(Page& page, const RunRecord& record) {
                   counted(parallel.data_degree * parallel.model_degree, "rank"),
                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
-        page.line("messages            : {} a step between stages, by the rank that sends most",
+        page.line("messages            : {} per step between stages, by the rank that sends most",
                   bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
-        page.line("parts of layers     : {} of each stage and replica, {} a step between them",
+        page.line("shards of layers    : {} of each stage and replica, {} per step between them",
                   parallel.model_degree, bytes_text(parallel.part_bytes_per_step));
     }
     if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;
         page.line("replica audits      : {} passed", passed);
-        page.line("gradient sums       : {} in {}: {} sent a step by a rank, {} s a step exposed",
-                  one_line(sums.algorithm), one_line(sums.precision),
-                  bytes(sums.sent_bytes_per_step), number(sums.exposed_seconds_per_step, "{:.4f}"));
+        page.line(
+            "gradient sums       : {} in {}: {} sent per step by a rank, {} s per step exposed",
+            one_line(sums.algorithm), one_line(sums.precision), bytes(sums.sent_bytes_per_step),
+            number(sums.exposed_seconds_per_step, "{:.4f}"));
         if (sums.statistics_ranks > 1) {
             page.line(
-                "BatchNorm statistics: of {} ranks, {} sums of {} together a step, {} s in all; in "
-                "the line above, too",
+                "BatchNorm statistics: over {} ranks, {} sums of {} in all per step, {} s in all; "
+                "included in the line above",
                 sums.statistics_ranks, sums.statistics_sums_per_step,
                 bytes_text(sums.statistics_bytes_per_step),
                 number(sums.statistics_seconds, "{:.2f}"));
         }
     }
     if (record.determinism.requested) {
-        page.line("same bits again     : {}", one_line(record.determinism.guarantee));
+        page.line("determinism         : {}", one_line(record.determinism.guarantee));
     }
     for (std::size_t group = 0; group < record.training_digest.size(); ++group) {
         const std::string& digest = record.training_digest[group];

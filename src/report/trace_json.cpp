@@ -26,7 +26,7 @@ const char* category_of(TraceLane lane) {
     return kCategories[static_cast<int>(lane)];
 }
 
-/// Of equal beginnings the longer comes first: viewers put the later one inside.
+/// Orders events by their start, then longer ones first, because viewers nest the later event.
 bool is_before(const TraceEvent& one, const TraceEvent& other) {
     if (one.begin_seconds != other.begin_seconds) return one.begin_seconds < other.begin_seconds;
     return one.end_seconds > other.end_seconds;

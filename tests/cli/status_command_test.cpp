@@ -72,7 +72,7 @@ TEST_F(Status, TellsHowFarTheGroupsOfARunAreThatHasNoResult) {
     write_progress(1, ProgressState::finished);
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_NE(outcome.out.find("\n2       not begun"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\n2       not started"), std::string::npos) << outcome.out;
     EXPECT_TRUE(outcome.out.ends_with(
         "\nSTATUS UNFINISHED  groups=3 training=1 finished=1 directory=run\n"))
         << outcome.out;
@@ -121,8 +121,7 @@ TEST_F(Status, EndsItsWatchOfARunThatSaysNothingForTenMinutes) {
                         fs::file_time_type::clock::now() - std::chrono::minutes(11));
     const Outcome outcome = run_in(folder_.path(), {"status", "run", "--watch"});
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_NE(outcome.out.find("no group has said anything for 11 min"), std::string::npos)
-        << outcome.out;
+    EXPECT_NE(outcome.out.find("no sign of life for 11 min"), std::string::npos) << outcome.out;
 }
 
 TEST_F(Status, NamesProgressThatCannotBeRead) {

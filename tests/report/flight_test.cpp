@@ -49,7 +49,7 @@ TEST(Laggards, AreThoseThatHaveBegunFewestSums) {
                                           rank_at(2, 12, 31, "communication")};
     EXPECT_EQ(describe_laggards(ranks),
               "rank 1 (world rank 5 on node02, process 4712) is in backward of step 12, 63.0 s "
-              "behind its last step; 2 others are farther");
+              "after its last step; 2 others are ahead");
 }
 
 TEST(Laggards, OfWhichAllAreAsFarAreAllNamedButNoMoreThanFour) {
@@ -58,8 +58,8 @@ TEST(Laggards, OfWhichAllAreAsFarAreAllNamedButNoMoreThanFour) {
     const std::string text = describe_laggards(ranks);
     EXPECT_NE(text.find("rank 3 (world"), std::string::npos) << text;
     EXPECT_EQ(text.find("rank 4 (world"), std::string::npos) << text;
-    EXPECT_NE(text.find("; 2 more are as far"), std::string::npos) << text;
-    EXPECT_EQ(text.find("others are farther"), std::string::npos) << text;
+    EXPECT_NE(text.find("; 2 more have the same progress"), std::string::npos) << text;
+    EXPECT_EQ(text.find("others are ahead"), std::string::npos) << text;
 }
 
 TEST(Laggards, ThatHaveNotBegunAreSaidToBeBeforeTheirFirstStep) {

@@ -68,7 +68,7 @@ TEST(Html, SaysWhyARunIsInvalid) {
     RunRecord unscored = lost_record();
     unscored.verdict.exit_code = ExitCode::invalid;
     const ReadPage page = read_page(html(example_content(unscored)));
-    EXPECT_TRUE(has(page, "no score that is a number"));
+    EXPECT_TRUE(has(page, "score of the run is not a number"));
     EXPECT_FALSE(has(page, "broke the rules"));
 }
 
@@ -76,7 +76,7 @@ TEST(Html, TellsTheSubmissionAndWhatItLacks) {
     const ReadPage page = read_page(html(example_content(example_record())));
     EXPECT_TRUE(has(page, "Abacus <2>"));
     EXPECT_TRUE(has(page, "1 hardware 4 nodes, 8 accelerators each"));
-    EXPECT_TRUE(has(page, "A ranking lacks framework."));
+    EXPECT_TRUE(has(page, "A ranking also needs framework."));
     RunRecord silent = example_record();
     silent.submission = {};
     EXPECT_FALSE(has(read_page(html(example_content(silent))), "Submission"));
@@ -182,7 +182,7 @@ TEST(Html, WithoutStepsSaysSoAndHasNoCurves) {
     const RunRecord record = example_record();
     const ReadPage with = read_page(html(example_content(record)));
     const ReadPage without = read_page(html({record, {{}, {}}, {}, {}}));
-    EXPECT_TRUE(has(without, "There is no learning curve: the groups left no records"));
+    EXPECT_TRUE(has(without, "There is no learning curve because there are no records"));
     EXPECT_FALSE(has(with, "There is no learning curve"));
     EXPECT_TRUE(has(with, "Training loss by step"));
     EXPECT_LT(count_of(without, "figure"), count_of(with, "figure"));

@@ -82,7 +82,7 @@ TEST(ProgressTable, HasARowForEachGroup) {
     EXPECT_EQ(lines[1],
               "0       training          2/3           17/24    1.2500       512.0    1 min 30 s"
               "  2 min 05 s ago  node7");
-    EXPECT_TRUE(lines[2].starts_with("1       not begun"));
+    EXPECT_TRUE(lines[2].starts_with("1       not started"));
     EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
 }
 
@@ -108,23 +108,22 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
     auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     EXPECT_EQ(silence_seconds(run), 125);
     run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds - 1;
-    EXPECT_EQ(progress_table(run).find("said anything"), std::string::npos);
+    EXPECT_EQ(progress_table(run).find("no sign of life"), std::string::npos);
     ++run.now_unix_seconds;
-    EXPECT_NE(
-        progress_table(run).find(
-            "\nno group has said anything for 10 min 00 s: the run has died, or hangs\nSTATUS"),
-        std::string::npos)
+    EXPECT_NE(progress_table(run).find(
+                  "\nno sign of life for 10 min 00 s: the run has died, or hangs\nSTATUS"),
+              std::string::npos)
         << progress_table(run);
     run.begun_unix_seconds = run.now_unix_seconds - 5;  // resumed
     EXPECT_EQ(silence_seconds(run), 5);
     run.begun_unix_seconds = 0;
     run.is_at_work = true;
     EXPECT_NE(progress_table(run).find(
-                  " 10 min 00 s: a program is at work: it stages, evaluates, or hangs\nSTATUS"),
+                  " 10 min 00 s: a program is running: it stages, evaluates, or hangs\nSTATUS"),
               std::string::npos)
         << progress_table(run);
     run.is_at_work = std::nullopt;
-    EXPECT_NE(progress_table(run).find("does not tell this user whether a program is at work\n"),
+    EXPECT_NE(progress_table(run).find("this user cannot read the lock of its directory\n"),
               std::string::npos)
         << progress_table(run);
     EXPECT_EQ(silence_seconds(run_of({group_in(0, ProgressState::stopped)})), std::nullopt);

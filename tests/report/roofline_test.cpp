@@ -57,7 +57,8 @@ TEST(RooflineText, HasEveryMeasurementOnALine) {
          {"roofline of 1 thread of a machine", "2 ranks at once on 1 node, 1 thread each, 2 cores",
           "gemm 2048", "100 GFLOPS", "100.0", "(3 of them)", "memory          9.60 GB/s",
           "host to device  none: the device's memory is the host's", "latency 100 us",
-          "bandwidth 1.00 GB/s", "16 samples a rank: 1.80 s, 1.85 s with sums of 95.4 MiB"}) {
+          "bandwidth 1.00 GB/s",
+          "16 samples per rank: 1.80 s, 1.85 s with all-reduces of 95.4 MiB"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << " in\n" << text;
     }
 }

@@ -89,10 +89,10 @@ TEST(Summary, NamesTheFewWorstOfTheGpusThatWereSlowedOrHadErrors) {
         text.find("GPU with errors     : rank 0 on node0, 1 uncorrected memory error\n"
                   "GPU with errors     : rank 1 on node 0, 2 uncorrected memory errors, Xid 79\n"
                   "GPU slowed          : rank 1 on node 0, hw_slowdown and sw_power_cap in "
-                  "100 % of the looks\n"
+                  "100 % of the samples\n"
                   "GPU slowed          : rank 3 on node1, hw_thermal_slowdown in 41 % of the "
-                  "looks\n"
-                  "GPU slowed          : rank 0 on node0, sw_power_cap in 12 % of the looks\n"),
+                  "samples\n"
+                  "GPU slowed          : rank 0 on node0, sw_power_cap in 12 % of the samples\n"),
         std::string::npos)
         << text;
     record.work.groups[0].device_health.push_back(record.work.groups[0].device_health[0]);
@@ -114,9 +114,10 @@ TEST(Summary, CountsTheXidsOfAGpuBehindTheFirstFour) {
 TEST(Summary, TellsWhereAGroupWentOn) {
     RunRecord record = example_record();
     record.work.groups[1].continuations = {{4, "2022-11-06T00:00:00Z"}};
-    EXPECT_NE(summary(record, kManifest)
-                  .find("group 1     went on  : at step 4, in a program of 2022-11-06T00:00:00Z\n"),
-              std::string::npos)
+    EXPECT_NE(
+        summary(record, kManifest)
+            .find("group 1     resumed  : at step 4, by a program started 2022-11-06T00:00:00Z\n"),
+        std::string::npos)
         << summary(record, kManifest);
 }
 

@@ -8,15 +8,15 @@
 
 namespace hpcai::report {
 
-/// "2 uncorrected memory errors, Xid 79, Xid 94": what makes a training on this GPU worth nothing;
-/// empty where there is nothing of it.
+/// Errors that invalidate a training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
+/// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
 
-/// "hw_thermal_slowdown in 41 % of the looks"; empty where the clocks were never lowered.
+/// "hw_thermal_slowdown in 41 % of the samples"; empty if the clocks were never lowered.
 std::string slowdown_text(const DeviceHealthRecord& health);
 
-/// Lines of the summary: the GPUs with errors, then the slowed ones, the worst first; of many the
-/// first few and how many more there are.
+/// Lines of the summary: the GPUs with errors, then the slowed ones by decreasing share. Long lists
+/// end with the number of further GPUs.
 std::vector<std::string> health_lines(const RunRecord& record);
 
 }  // namespace hpcai::report

@@ -8,9 +8,9 @@
 
 namespace hpcai::report {
 
-/// Of ranks that all answered: who has come least far, and where it is, such as
-/// "rank 1 (world rank 3 on node02, process 4711) is in forward of step 12, 63.0 s behind its last
-/// step; 3 others are farther". Control characters of texts are escaped. Empty for no records.
+/// Describes the ranks with the least progress: "rank 1 (world rank 3 on node02, process 4711) is
+/// in forward of step 12, 63.0 s after its last step; 3 others are ahead". Control characters in
+/// texts are escaped. Empty for no records.
 std::string describe_laggards(std::span<const FlightRecord> records);
 
 }  // namespace hpcai::report

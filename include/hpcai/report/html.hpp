@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include <hpcai/report/page_content.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 namespace hpcai::report {
 
-/// `report.html`: the whole result as one page in HTML that needs no other file and no script, with
-/// plots in SVG, for light and dark, wide and narrow screens and paper. What comes from outside is
-/// escaped. A number that is not there is "n/a", where there is room with its reason, never NaN.
-/// Long lists fold; plots of more than eight groups have their median and spread.
+/// The cost of one sample in a layer, in the convention of the scores.
+struct LayerRecord {
+    std::string node;
+    std::string operation;
+    std::string output;  // "112x112x64"
+    std::int64_t parameters = 0;
+    std::int64_t forward_flops = 0;
+    std::int64_t training_flops = 0;
+};
+
+struct PageContent {
+    const RunRecord& record;
+    std::vector<std::vector<StepRecord>> steps;  // by group; an empty list: no records
+    std::vector<std::string> remarks;            // on unreadable steps
+    std::vector<LayerRecord> layers;             // may be empty
+};
+
+/// `report.html`: the whole result as one HTML page without scripts or other files, with plots in
+/// SVG, for light and dark, wide and narrow screens and paper. External text is escaped. A missing
+/// number is "n/a", where possible with its reason, never NaN. Long lists are folded; plots of more
+/// than eight groups show their median and spread.
 std::string html(const PageContent& content);
 
 }  // namespace hpcai::report

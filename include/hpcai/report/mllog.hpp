@@ -8,19 +8,18 @@
 
 namespace hpcai::report {
 
-/// A setting of the training, under the name that MLPerf's logs have for it.
+/// A training setting under its name in MLPerf logs.
 struct MllogSetting {
     std::string key;  // "opt_base_learning_rate"
-    Quantity value;   // without one, `text` is meant
+    Quantity value;   // ignored if `text` is not empty
     std::string text = {};
 };
 
-/// `mllog/result_<m>.txt`: what group `group` did, in MLPerf's logging format, a line
-/// `:::MLLOG {...}` for each event, ordered by time. Times are milliseconds since 1970, formed of
-/// the record's start and its durations; an event whose time the record does not have stands at the
-/// latest known one before it. run_stop is "success" where the group finished, else "aborted". A
-/// group that failed before it trained has no epochs. docs/METRICS.md lists the keys. `group` must
-/// be one of the record's.
+/// `mllog/result_<m>.txt`: the events of group `group` in MLPerf's logging format, one line
+/// `:::MLLOG {...}` each, ordered by time. Times are milliseconds since 1970, computed from the
+/// record's start and durations; an event of unknown time has that of the event before it. run_stop
+/// is "success" if the group finished, else "aborted". A group that failed before training has no
+/// epochs. docs/METRICS.md lists the keys. `group` must be an index of the record's groups.
 std::string mllog(const RunRecord& record, std::size_t group,
                   const std::vector<MllogSetting>& settings);
 

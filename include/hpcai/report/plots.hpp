@@ -7,14 +7,13 @@
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/sweep_record.hpp>
 
-/// Drawings as SVG of one element, with colors for a light and for a dark page. The same numbers
-/// give the same text.
+/// Plots as one SVG element with colors for light and dark pages. Equal inputs give equal texts.
 namespace hpcai::report {
 
 /// An operation in one pass of a training step.
 struct PlottedOperation {
     std::string name;
-    std::string kind;  // "convolution", ...; what shares a color
+    std::string kind;  // "convolution", ...; determines the color
     std::string pass;
     double flops = 0;
     double bytes = 0;
@@ -33,11 +32,12 @@ struct RooflinePlot {
     std::vector<PlottedOperation> operations;
 };
 
-/// Speed against FLOPs a byte, both logarithmic: a dot for each operation that has FLOPs, bytes and
-/// a time, larger the longer it takes, and the ceilings. Throws Error(data) where there is none.
+/// Speed against FLOPs per byte, both logarithmic: a dot for each operation with FLOPs, bytes and a
+/// time, and the ceilings. Longer operations have larger dots. Throws Error(data) without
+/// operations.
 std::string roofline_svg(const RooflinePlot& plot);
 
-/// FLOPS and scale efficiency against ranks, predicted. Throws Error(data) where no speed is known.
+/// Predicted FLOPS and scale efficiency against ranks. Throws Error(data) if no speed is known.
 std::string sweep_svg(const SweepRecord& sweep);
 
 }  // namespace hpcai::report

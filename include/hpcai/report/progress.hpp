@@ -9,32 +9,30 @@
 
 namespace hpcai::report {
 
-/// What `hpcai500 status` exits with: stopped where groups have stopped and the others ended,
-/// internal where one of these could not save its checkpoint, all_groups_failed where all have
-/// failed, else, and while a program is at work, watchdog: the run is under way or has died, which
-/// files alone cannot tell apart. It has died, too, where groups were `terminated` beside one that
-/// failed.
+/// The exit code of `hpcai500 status`: stopped if groups have stopped and the others ended,
+/// internal if one of these could not save its checkpoint, all_groups_failed if all have failed.
+/// Otherwise, and while a program is running, watchdog: the run continues or has died, which files
+/// alone do not show. A run with a failed group and `terminated` ones has died.
 ExitCode exit_code_of(const RunProgress& run);
 
-/// Whether nothing more is to come of the run: no program is known to be at work, and either all
-/// groups have ended, or none has said anything for kSilenceSeconds.
+/// Returns true if the run is over: no program is known to run, and either all groups have ended or
+/// none has shown a sign of life for kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
-/// How long a run that is not over may say nothing before it is taken for dead, and where no
-/// program holds its directory: the locks of some file systems are those of one node.
+/// The silence after which a run that is not over counts as dead, and the one if no program holds
+/// the lock of its directory, because some file systems lock per node.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
-/// Seconds since any group, or the program at its begin, has said anything; nothing where the run
-/// is over by its files, or nothing tells.
+/// Seconds since the last sign of life of any group, or since the start; nothing if the run is over
+/// by its files or the time is unknown.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
-/// A table with a row for each group, the reasons of those that failed or stopped, and a line:
+/// A table with a row for each group, the reasons of failures and stops, and a line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// with UNSAVED, FAILED or UNFINISHED in that place otherwise, and above it a word on a silence of
-/// kSilenceSeconds and, of a run whose groups have ended, or that has said nothing for
-/// kUnlockedSilenceSeconds while no program is at work, the command that goes on. Control
-/// characters in texts are escaped.
+/// or UNSAVED, FAILED or UNFINISHED. Above it are a remark on a silence of kSilenceSeconds, and the
+/// command to resume a run whose groups have ended, or which had no sign of life for
+/// kUnlockedSilenceSeconds while no program runs. Control characters in texts are escaped.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report

@@ -8,7 +8,7 @@
 
 namespace hpcai::report {
 
-/// The line that begins with REPETITIONS. `digest`: SHA-256 of repetitions.json.
+/// The line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
 /// A table of the runs with their medians, and that line.

@@ -7,7 +7,7 @@
 
 namespace hpcai::report {
 
-/// The record for people: the machine, a line for each operation and pass, bandwidths, sums and
+/// The record as text: the machine, a line for each operation and pass, bandwidths, all-reduces and
 /// training steps. Control characters in texts become spaces.
 std::string roofline_text(const RooflineRecord& record);
 

@@ -8,23 +8,23 @@
 
 namespace hpcai::report {
 
-/// Where a result directory keeps summary(). Its last line has the SHA-256 of the manifest, which
-/// therefore does not list it.
+/// The file of summary() in a result directory. Its last line has the SHA-256 of the manifest,
+/// which therefore does not list it.
 inline constexpr const char* kSummaryName = "summary.txt";
 
-/// The result in a line, without a line break; stable, tools parse it:
+/// The result in a line, without a line break, in a stable format for tools:
 /// RESULT VALID  workload=... M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 quality=0.7583 target=0.7630
-/// A number that is not there is "n/a".
+/// A missing number is "n/a".
 std::string result_line(const RunRecord& record);
 
-/// That line with " manifest=" and the SHA-256 of the result's manifest, which proves all of its
-/// files, or "none" where none could be written: the line that a run ends with.
+/// The last line of a run: that line with " manifest=" and the SHA-256 of the result's manifest,
+/// which verifies all of its files, or "none" if it could not be written.
 std::string result_line(const RunRecord& record, std::string_view manifest);
 
-/// What is printed at the end of a run and stored as `summary.txt`: the parameters and their
-/// meaning, a table with a header, a row per group and one for the ensemble, a "reason: ..." line
-/// each, result_line(record, manifest). Control characters in texts become spaces, so none can fake
-/// a line.
+/// The text that ends a run and is stored as `summary.txt`: the parameters and their meaning, a
+/// table with a row for each group and the ensemble, a line "reason: ..." for each reason, and
+/// result_line(record, manifest). Control characters in texts become spaces, so that they cannot
+/// add a line.
 std::string summary(const RunRecord& record, std::string_view manifest);
 
 }  // namespace hpcai::report

@@ -8,13 +8,13 @@
 
 namespace hpcai::report {
 
-/// One rank's share of `groups/<m>/trace.json`: events, one a line, separated by commas, in the
-/// Trace Event Format that Perfetto and Chrome show. A process is a rank, a thread a lane; sums,
-/// which overlap, are asynchronous events. Times are microseconds, later by `offset_seconds` than
-/// on the rank's clock.
+/// One rank's part of `groups/<m>/trace.json`: events, one per line, separated by commas, in the
+/// Trace Event Format of Perfetto and Chrome. A process is a rank and a thread is a lane; sums,
+/// which overlap, are asynchronous events. Times are microseconds of the rank's clock plus
+/// `offset_seconds`.
 std::string trace_events(const RankTrace& rank, double offset_seconds);
 
-/// The whole file, from the shares of all ranks.
+/// The whole file from the parts of all ranks.
 std::string trace_json(std::span<const std::string> ranks);
 
 }  // namespace hpcai::report
