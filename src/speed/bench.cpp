@@ -32,7 +32,7 @@ constexpr std::int64_t kWarmupSteps = 2;
 constexpr int kTimedSteps = 5;
 constexpr int kAloneRuns = 5;
 
-/// A model on one rank with a batch of random pixels in memory, and whole steps of it.
+/// Steps of a model on one rank with a batch of random pixels in memory.
 class StepBench {
 public:
     explicit StepBench(const config::Config& config)
@@ -51,7 +51,7 @@ public:
     /// Seconds of a whole step.
     double step() { return whole_.seconds(); }
 
-    /// A step with a mark behind each operation, recorded as the trainer does where it can be.
+    /// A step with a timeline mark after each operation, recorded if the device can.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
@@ -64,12 +64,12 @@ public:
         update_seconds_.push_back(seconds.back());
     }
 
-    /// Of the clocks for phases, in the steps so far.
+    /// Clock readings per step for the phases.
     std::int64_t readings_per_step() const {
         return whole_.phases().readings() / std::ssize(whole_.phases().steps());
     }
 
-    /// Median seconds of one reading of them, with its share of what else is kept of a step.
+    /// Median seconds of one such reading, with its share of the other bookkeeping of a step.
     double reading_seconds() {
         constexpr int kSteps = 1000;
         return median_seconds(kAloneRuns, [&] {
@@ -115,7 +115,7 @@ public:
 private:
     void upload() { whole_.upload(); }
 
-    /// After the first steps, in which libraries may allocate.
+    /// Called after the first steps, in which libraries may allocate.
     void make_timed() {
         std::vector<Work> pieces;
         for (const graph::Step& step : steps_) {
@@ -125,10 +125,9 @@ private:
         timed_.emplace(*device_, std::move(pieces));
     }
 
-    /// Median seconds of `work`, run by itself: several times in a row where a clock's step is as
-    /// long as the work.
+    /// Median seconds of `work` alone, repeated if the work is short for the device's clock.
     double alone(const Work& work, bool is_upload = false) {
-        work();  // brings its memory into the caches' usual state
+        work();  // warms the caches
         const int in_a_row = is_upload ? 1 : runs_in_a_row(*device_, work);
         TimedWork timed(*device_, {[&] {
             for (int i = 0; i < in_a_row; ++i) work();
@@ -177,7 +176,7 @@ private:
     std::unique_ptr<device::Update> update_;
     std::vector<graph::Step> steps_{whole_.network().steps()};
     std::optional<TimedWork> timed_;
-    double now_ = 0;  // on the clock that `timing_` is shown
+    double now_ = 0;  // time of the clock of `timing_`
     metrics::TimingObserver timing_;
     std::vector<double> upload_seconds_, update_seconds_;
 };

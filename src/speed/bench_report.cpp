@@ -35,7 +35,7 @@ std::string bench_text(const BenchReport& report) {
         "step      {:.4f} s median of {} (fastest {:.4f} s)\n"
         "alone     {:.4f} s sum of the operations, step / sum = {:.3f}\n"
         "speed     {:.2f} images/s, {} by table3\n"
-        "measuring {:.2e} s a step, {} readings of clocks: {:.5f} % of it\n\n",
+        "measuring {:.2e} s per step, {} clock readings: {:.5f} % of the step\n\n",
         report.model, report.precision, report.batch_size, report.image_size, report.image_width,
         report.device, report.step_seconds, report.steps, report.fastest_step_seconds,
         report.alone_sum_seconds, report.step_seconds / report.alone_sum_seconds,

@@ -12,7 +12,7 @@
 #include <hpcai/speed/ceiling.hpp>
 #include <hpcai/storage/file.hpp>
 
-#include "operation_rates.hpp"
+#include "rates.hpp"
 
 namespace hpcai::speed {
 namespace {
@@ -46,7 +46,7 @@ CeilingRecord measured(const context::RunContext& context, const context::Resour
     RateMeter meter(*resources.device, everyone, kSeconds);
     const int samples = context.controller.layout().rows(context.config.training.batch_size);
     std::vector<OperationRate> rates;
-    if (!resources.precision.int8) {  // which multiplies no matrices
+    if (!resources.precision.int8) {  // int8 has no matrix products
         rates =
             measure_operations(meter, large_matrix_products(), resources.precision, kSeconds / 2);
     }
@@ -68,7 +68,7 @@ CeilingRecord read(const context::RunContext& context, const context::Resources&
     comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
     });
-    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may come to write the record
+    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may write the record
     const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));

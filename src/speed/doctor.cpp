@@ -56,13 +56,13 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
     const auto reducer = comm::make_mpi_reducer(*self);
     WholeStep step({small, *device, context::choose_precision(small.training.precision, *device),
                     *reducer, kSamples});
-    // A reading may lie behind several steps of a device.
+    // One reading may cover several steps of a device.
     while (std::ssize(step.phases().steps()) < kSteps) step.seconds();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
 }
 
-/// Of the folder where results go, or of the nearest above it that is there.
+/// The folder for results, or its nearest existing parent.
 fs::path existing_folder(const fs::path& wanted) {
     std::error_code error;
     fs::path folder = fs::absolute(wanted, error);
@@ -72,7 +72,7 @@ fs::path existing_folder(const fs::path& wanted) {
     return folder;
 }
 
-/// One after another, each with a time limit. The same calls on all ranks.
+/// Runs the checks in order, each with a time limit. All ranks make the same calls.
 class Examination {
 public:
     Examination(const DoctorRequest& request, comm::MpiWorld& world)
@@ -151,12 +151,12 @@ private:
             mine = config::to_yaml(config::parse(yaml, request.config_path, request.overrides));
             mine = storage::sha256_hex(storage::bytes_of(mine));
         } catch (const Error&) {
-            mine.clear();  // a run sends it from rank 0
+            mine.clear();  // the file is unreadable here; a run sends it from rank 0
         }
         gather(&launch::RankHealth::config, mine);
     }
 
-    /// What a run checks, by the same functions, as far as it fails on all ranks alike.
+    /// Runs those checks of a run whose result is the same on all ranks.
     std::vector<launch::Finding> check_start() {
         const std::vector<int>& nodes = start_up_->node_of_world_rank();
         const int fullest = static_cast<int>(std::ranges::max([&] {
@@ -200,7 +200,7 @@ private:
         return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
     }
 
-    /// Its error is the same on all ranks, and says what to do.
+    /// The error of `part` must be the same on all ranks.
     static launch::Finding attempt(const char* check, const std::function<std::string()>& part) {
         try {
             return {check, part(), "", false, ExitCode::ok};
@@ -225,8 +225,8 @@ private:
         gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
     }
 
-    /// What a run says of its result directory, of which rank 0 speaks; "" where it takes it.
-    std::string why_refused(const std::string& directory) const {
+    /// The error of a run for this result directory, on rank 0; empty if it is usable.
+    std::string directory_error(const std::string& directory) const {
         if (world_.rank() != 0 || directory.empty()) return "";
         try {
             results::require_new_or_empty(directory);
@@ -238,7 +238,7 @@ private:
 
     void look_at_output() {
         const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
-        gather(&launch::RankHealth::output_refusal, why_refused(wanted));
+        gather(&launch::RankHealth::output_refusal, directory_error(wanted));
         const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
         pid_t of_first = ::getpid();
         everyone().broadcast(std::as_writable_bytes(std::span(&of_first, 1)), 0);
@@ -251,7 +251,7 @@ private:
         } catch (const Error& error) {
             trouble = error.what();
         }
-        gather(&launch::RankHealth::output_trouble, trouble);  // behind which all have written
+        gather(&launch::RankHealth::output_trouble, trouble);  // also waits until all have written
         std::error_code error;
         gather(&launch::RankHealth::sees_output, fs::exists(file_of(0), error) ? 1 : 0);
         const fs::space_info space = fs::space(folder, error);
@@ -282,8 +282,7 @@ private:
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out) {
     constexpr double kStartSeconds = 120;
     std::optional<comm::DeadlineGuard> start;
-    start.emplace(kStartSeconds, ExitCode::launch,
-                  "doctor: the start of MPI, by which all ranks have to meet,");
+    start.emplace(kStartSeconds, ExitCode::launch, "doctor: the start of MPI on all ranks");
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         start.reset();
         const std::vector<launch::Finding> findings = Examination(request, world).findings();

@@ -27,12 +27,13 @@ std::vector<graph::ParameterId> add_parameters(graph::Graph& graph,
             {.name = "bias", .shape = {op->features}, .kind = ParameterKind::bias});
         return {weight, bias};
     }
-    ensure(std::holds_alternative<ops::Add>(operation), "{} by itself", name_of(operation));
+    ensure(std::holds_alternative<ops::Add>(operation), "{} cannot be measured alone",
+           name_of(operation));
     return {};
 }
 
-/// Few numbers over and over: a device must not see zeros, and drawing many takes longer than
-/// the measurement.
+/// A repeated sequence, because drawing all numbers would take longer than the measurement, and
+/// zeros would change it.
 std::vector<float> random_numbers(std::int64_t count) {
     constexpr std::size_t kPeriod = 65'537;  // a prime, so that rows differ
     std::vector<float> numbers(static_cast<std::size_t>(count));

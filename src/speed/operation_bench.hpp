@@ -9,11 +9,11 @@
 
 namespace hpcai::speed {
 
-/// Makes a graph of one Convolution, Linear or Add. Other graphs own its inputs and output, as
-/// those of a pipeline stage.
+/// Makes a graph of one Convolution, Linear or Add. Its inputs and output are external, like those
+/// of a pipeline stage.
 graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient);
 
-/// One operation by itself, as a network of it alone, on random numbers in device memory.
+/// A network of one operation on random numbers in device memory.
 class OperationBench {
 public:
     struct Setup {
@@ -23,15 +23,15 @@ public:
         bool needs_input_gradient = true;
     };
 
-    /// Builds the network of graph_of(). The device outlives it. Throws Error(internal) when the
-    /// device cannot compute it or has no memory for it.
+    /// Builds the network of graph_of(). The device must outlive it. Throws Error(internal) if the
+    /// device does not support it or has not enough memory.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
     /// Returns the passes that compute values, without the cast of working copies.
     std::vector<ops::Pass> passes() const;
     const graph::Graph& graph() const { return network_.graph(); }
     const graph::Node& node() const { return network_.graph().nodes().front(); }
-    /// Enqueues one pass, which is one of passes().
+    /// Enqueues one of passes().
     void run(ops::Pass pass) { kernel_->run(pass); }
 
 private:

@@ -20,23 +20,22 @@
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/speed/roofline.hpp>
 
-#include "all_reduce_rates.hpp"
 #include "operation_bench.hpp"
-#include "operation_rates.hpp"
+#include "rates.hpp"
 #include "whole_step.hpp"
 
 namespace hpcai::speed {
 namespace {
 
-constexpr int kFewestSteps = 3;
+constexpr int kMinSteps = 3;
 constexpr int kMaxSteps = 15;
 
 /// The setup of a measurement of whole steps.
 struct CalibrationSetup {
     const config::Config& config;
     device::Precision precision;
-    comm::GradientReducer* reducer = nullptr;  // over all ranks; null: one rank sums nothing
-    int samples = 1;                           // of a rank in a step
+    comm::GradientReducer* reducer = nullptr;  // over all ranks; null for one rank
+    int samples = 1;                           // per rank and step
 };
 
 class Calibration {
@@ -44,7 +43,7 @@ public:
     Calibration(RateMeter& meter, const CalibrationSetup& setup)
         : meter_(meter), setup_(setup), alone_(comm::make_mpi_reducer(*self_)) {}
 
-    /// Median seconds of a step; of the slowest rank in each.
+    /// Median seconds of a step on its slowest rank.
     double step_seconds(int samples, comm::GradientReducer& reducer, double seconds) {
         std::unique_ptr<WholeStep> step;
         comm::collective_try(meter_.everyone(), [&] {
@@ -53,7 +52,7 @@ public:
         });
         const double before = meter_.agree(step->seconds());  // libraries may allocate in the first
         const int steps =
-            static_cast<int>(std::clamp(seconds / before, double{kFewestSteps}, double{kMaxSteps}));
+            static_cast<int>(std::clamp(seconds / before, double{kMinSteps}, double{kMaxSteps}));
         std::vector<double> all;
         for (int i = 0; i < steps; ++i) {
             all.push_back(meter_.agree(step->seconds()));
@@ -67,7 +66,7 @@ public:
         CalibrationPoint point{.samples = samples};
         const double share = setup_.reducer != nullptr ? seconds / 2 : seconds;
         point.step_seconds = step_seconds(samples, *alone_, share);
-        point.summed_step_seconds = {std::nullopt, "one rank has nothing to sum"};
+        point.summed_step_seconds = {std::nullopt, "there is only one rank"};
         if (setup_.reducer != nullptr) {
             point.summed_step_seconds = {step_seconds(samples, *setup_.reducer, share), ""};
         }
@@ -84,9 +83,9 @@ private:
     std::int64_t gradient_bytes_ = 0;
 };
 
-/// Measures whole training steps of the configured model on all ranks at once: with `samples`
-/// on each, then with a half and a quarter of them while about `seconds` last. If ranks sum,
-/// measures steps with sums, too. Collective.
+/// Measures whole training steps of the configured model on all ranks at once: with all samples of
+/// a rank, then with a half and a quarter of them, within about `seconds`. With a reducer, also
+/// measures steps with all-reduces. Collective.
 CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds) {
     CalibrationRecord record;
     const config::Config& config = setup.config;
@@ -111,13 +110,13 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
 
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
-// Shares of the time, in this order; the rest is for other precisions.
-constexpr double kOperations = 0.25;  // large ones, and as much for those of the model
+// Fractions of the time, in this order; the rest is for other precisions.
+constexpr double kOperations = 0.25;  // large ones, and the same for those of the model
 constexpr double kBandwidth = 0.05;
 constexpr double kAllReduce = 0.1;
 constexpr double kCalibration = 0.25;
 
-/// All ranks that measure, as one of them knows them.
+/// All measuring ranks and the host of this one.
 struct MeasuredRanks {
     comm::Communicator& everyone;
     std::vector<int> node_of_rank;
@@ -164,7 +163,7 @@ std::vector<BandwidthRate> host_rates(RateMeter& meter, double seconds) {
     return {rate_of(names[0], "64 MiB", kBytes, up), rate_of(names[1], "64 MiB", kBytes, down)};
 }
 
-/// Ranks that sum together, and what they sum by.
+/// A group of ranks with its reducer.
 struct Sums {
     std::string scope;
     std::unique_ptr<comm::Communicator> group;
@@ -178,7 +177,7 @@ public:
         std::vector<std::string> overrides = request.overrides;
         const bool has_samples = std::ranges::any_of(
             overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
-        // The default is for many ranks.
+        // The default batch size is for many ranks.
         if (request.config_path.empty() && !has_samples) {
             overrides.push_back(std::string(kSamplesKey) + "8");
         }
@@ -279,7 +278,7 @@ private:
     void add_sums(const std::string& scope, int color, int key, comm::AllReduceOptions options) {
         auto group = ranks_.everyone.split(color, key);
         if (options.node_of_rank.empty()) {
-            // Where they are does not matter to a sum of all with all.
+            // The algorithm all_reduce ignores the nodes of ranks.
             options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
             std::iota(options.node_of_rank.begin(), options.node_of_rank.end(), 0);
         }

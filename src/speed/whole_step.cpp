@@ -73,7 +73,7 @@ RandomBatch::RandomBatch(const graph::Graph& graph, std::int64_t classes, std::u
         }
         if (value.name == "boxes") {
             bytes = boxes(value.shape, image, classes, seed);
-        } else if (value.shape.rank() == 1) {  // labels, or what draws samples
+        } else if (value.shape.rank() == 1) {  // labels or numbers of samples
             bytes = bytes_of(rows);
         } else if (value.dtype == tensor::DType::u8) {
             bytes = images<std::uint8_t>(value.shape, seed,

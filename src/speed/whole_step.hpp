@@ -18,22 +18,22 @@
 
 namespace hpcai::speed {
 
-/// A batch of random numbers for each input of a network, the same for the same seed: pixels or
-/// normal numbers, each row's class or up to eight boxes of an eighth to half of the image a side.
+/// A batch of random inputs of a network, determined by the seed: pixels or normal numbers, and the
+/// class of each row or up to eight boxes with sides of an eighth to half of the image.
 class RandomBatch {
 public:
     RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed);
 
-    /// Sets all inputs of the network of that graph.
+    /// Sets all inputs of a network of that graph.
     void feed(graph::Network& network) const;
 
 private:
     std::map<std::string, std::vector<std::byte>> inputs_;
 };
 
-/// The whole configured model on one rank, whatever `parallel` is, with a random batch in memory. A
-/// training step is upload, working copies, forward, backward with the sums of `reducer`, and
-/// optimizer.
+/// The whole configured model on one rank, independent of `parallel`, with a random batch in
+/// memory. A training step is upload, working copies, forward, backward with the sums of `reducer`,
+/// and optimizer.
 class WholeStep {
 public:
     struct Setup {
@@ -44,24 +44,24 @@ public:
         int samples = 1;  // of this rank
     };
 
-    /// Everything in `setup` outlives it. Throws as the device does.
+    /// Everything in `setup` must outlive it. Throws as the device does.
     explicit WholeStep(const Setup& setup);
 
-    /// Returns the seconds of a step as the trainer takes it. If the trainer does not wait for the
-    /// device after each step, averages several. Collective over the reducer's ranks.
+    /// Runs a step like the trainer and returns its seconds: the mean of several steps if the
+    /// trainer does not wait for the device after each. Collective over the reducer's ranks.
     double seconds();
 
     void upload() { batch_.feed(network_); }
     /// The log of the steps so far.
     const training::StepLog& phases() const { return phases_; }
-    /// Returns the same as training::StepRunner.
+    /// See training::StepRunner.
     double communication_seconds() const { return step_.communication_seconds(); }
     graph::ParameterStore& store() { return store_; }
     graph::Network& network() { return network_; }
     const graph::Network& network() const { return network_; }
 
 private:
-    // Small, so that random labels do not drive the numbers away during a long measurement.
+    // Small, so that random labels do not make the training diverge during a long measurement.
     static constexpr double kRate = 1e-4;
 
     graph::Graph graph_;

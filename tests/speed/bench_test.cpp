@@ -53,7 +53,7 @@ TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     EXPECT_EQ(lines[1], "step      0.5000 s median of 5 (fastest 0.4000 s)");
     EXPECT_EQ(lines[2], "alone     0.4000 s sum of the operations, step / sum = 1.250");
     EXPECT_TRUE(lines[3].starts_with("speed     16.00 images/s, ")) << lines[3];
-    EXPECT_EQ(lines[4], "measuring 1.00e-06 s a step, 8 readings of clocks: 0.00020 % of it");
+    EXPECT_EQ(lines[4], "measuring 1.00e-06 s per step, 8 clock readings: 0.00020 % of the step");
     EXPECT_TRUE(lines[6].starts_with("operation")) << lines[6];
     // 12 layers of 10 to 21 ms: 186 of the step's 500
     EXPECT_EQ(lines[7].substr(0, 12), "convolution ");

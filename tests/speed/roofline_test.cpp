@@ -10,8 +10,7 @@
 #include <hpcai/speed/roofline.hpp>
 #include <hpcai/verification/derive.hpp>
 
-#include "speed/all_reduce_rates.hpp"
-#include "speed/operation_rates.hpp"
+#include "speed/rates.hpp"
 #include "storage/temporary_folder.hpp"
 #include "support/example_roofline.hpp"
 
@@ -101,7 +100,7 @@ TEST(MeasuredRates, SayWhatThereWasNoTimeFor) {
     const MeasuredOperation one{"small", ops::Convolution{{2, 8, 8, 16}, 32, 3, 1, 1}, true, 1};
     const std::vector<OperationRate> rates = measure_operations(meter, {one}, {}, 1);
     ASSERT_EQ(rates.size(), 1U);
-    EXPECT_EQ(rates[0].flops_per_second.reason, "no time was left for it");
+    EXPECT_EQ(rates[0].flops_per_second.reason, "no time was left");
 }
 
 TEST(Roofline, MeasuresOneRankWithoutMpi) {

@@ -17,8 +17,8 @@ struct BenchOperation {
     std::string pass;
     double in_step_seconds = 0;  // median over the steps
     double alone_seconds = 0;    // median of repeated runs of this operation only
-    double flops = 0;            // of one run, table3; 0: none are counted
-    double moved_bytes = 0;      // metrics::moved_bytes; 0: not known
+    double flops = 0;            // of one run, table3 ledger; 0: none
+    double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown
 };
 
 struct BenchReport {
@@ -33,24 +33,24 @@ struct BenchReport {
     double fastest_step_seconds = 0;
     double alone_sum_seconds = 0;              // of all operations
     std::int64_t clock_readings_per_step = 0;  // to measure phases
-    double measuring_seconds_per_step = 0;     // these, times the measured cost of one
+    double measuring_seconds_per_step = 0;     // readings times the measured cost of one
     double images_per_second = 0;              // batch_size / step_seconds
     double flops = 0;                          // FLOP/s by the table3 ledger
     std::vector<BenchOperation> operations;
 };
 
-/// Speed of whole training steps (input upload, working copies, forward, backward, optimizer) of
-/// the configured model on random data that is in memory already, by one rank without
-/// communication, and of every operation alone. `steps` are timed after two that are not.
-/// Throws as the device does; Error(usage) when steps < 1.
+/// Measures whole training steps (input upload, working copies, forward, backward, optimizer) of
+/// the configured model on random data in memory, on one rank without communication, and every
+/// operation alone. Times `steps` steps after two others. Throws as the device does; Error(usage)
+/// if steps < 1.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
-/// A table: totals first, then the time by operation and pass, the slowest single ones last.
+/// Tables: totals, then the time by operation and pass, then the slowest operations.
 std::string bench_text(const BenchReport& report);
 std::string bench_json(const BenchReport& report);
 
-/// The operations, as they ran in the step, against their FLOPs a byte, under the ceilings that
-/// `roofline` has for this precision (report::roofline_svg). Throws Error(data) where it has none.
+/// The speed of the operations in the step against their FLOPs per byte, under the ceilings of
+/// `roofline` for this precision (report::roofline_svg). Throws Error(data) if it has none.
 std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline);
 
 }  // namespace hpcai::speed

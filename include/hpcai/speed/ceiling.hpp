@@ -14,9 +14,9 @@ namespace hpcai::speed {
 /// measured.
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
 
-/// Finds the ceiling as run.roofline asks: measures for about two seconds on all ranks at once,
-/// reads the file, or returns the reason why there is none. Throws Error(data), on all ranks, for
-/// an invalid or unreadable file. Collective.
+/// Finds the ceiling by run.roofline: measures for about two seconds on all ranks at once, reads
+/// the file, or returns the reason why there is none. Throws Error(data), on all ranks, for an
+/// invalid or unreadable file. Collective.
 CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
                            comm::Communicator& everyone);
 

@@ -14,14 +14,14 @@ struct DoctorRequest {
     std::string config_path;             // empty: the defaults
     std::vector<std::string> overrides;  // "section.key=value"
     std::string output;                  // result directory; empty: run.output, else in results
-    bool golden = false;                 // every rank takes 20 steps by itself
+    bool golden = false;                 // every rank trains 20 steps alone
     std::string command_line;
 };
 
-/// Examines the launch of which this is a rank, stage by stage. After the time limit of a stage the
-/// process names it and ends with ExitCode::launch. Rank 0 prints the findings to `out`. Trains
-/// nothing and leaves no files. Returns the code of the first finding that would stop a run, or ok;
-/// ExitCode::mismatch if ranks compute different bits.
+/// Checks the launch of this rank in stages. If a stage exceeds its time limit, the process reports
+/// it and exits with ExitCode::launch. Rank 0 prints the findings to `out`. Leaves no files.
+/// Returns the code of the first finding that would stop a run, or ok; ExitCode::mismatch if ranks
+/// compute different bits.
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out);
 
 }  // namespace hpcai::speed

@@ -14,15 +14,15 @@ namespace hpcai::speed {
 struct RooflineRequest {
     std::string config_path;             // empty: the defaults, in batches of 8 samples
     std::vector<std::string> overrides;  // "section.key=value"
-    double seconds = 20;                 // that all measurements together are to take
-    bool one_precision = false;          // that of the configuration only
+    double seconds = 20;                 // approximate time of all measurements
+    bool one_precision = false;          // only that of the configuration
     std::string command_line;
 };
 
-/// Measures this machine with the configured model's operations, as one rank of a launch or alone.
-/// Starts MPI only in a launch of several ranks. Rank 0 passes the measurements to `use`. Returns
-/// the exit code. A launch prints a failure once and returns its code; a single process throws as
-/// the configuration, the device and `use` do.
+/// Measures this machine with the operations of the configured model, as one rank of a launch or
+/// alone. Starts MPI only in a launch of several ranks. Rank 0 passes the measurements to `use`.
+/// Returns the exit code. A launch prints a failure once and returns its code; a single process
+/// throws as the configuration, the device and `use` do.
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 

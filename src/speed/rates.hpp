@@ -7,17 +7,18 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 
-/// Measures the same on all ranks at once, within a time that they agree on. What it returns is
-/// the same on all ranks, and all its calls are collective.
+/// Measures on all ranks at once, within a common time. All calls are collective and return the
+/// same on all ranks.
 class RateMeter {
 public:
-    /// `seconds` from now on are there for all measurements. Both references outlive it.
+    /// All measurements have `seconds` from now. `device` and `everyone` must outlive this object.
     RateMeter(device::Device& device, comm::Communicator& everyone, double seconds)
         : device_(device), everyone_(everyone), limit_seconds_(seconds) {}
 
@@ -31,8 +32,8 @@ public:
     double agree(double value);
     double mean(double value);
 
-    /// Returns the median seconds of `work`, averaged over ranks. Makes 3 to 15 runs, as many as
-    /// take about `seconds`, after one that does not count.
+    /// Returns the median seconds of `work`, averaged over ranks, from 3 to 15 runs in about
+    /// `seconds`, after a warm-up run.
     double seconds_of(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
@@ -42,17 +43,17 @@ private:
     Stopwatch watch_;
 };
 
-/// An operation of which models are made, or a large one of its kind.
+/// An operation of a model, or a large one of the same kind.
 struct MeasuredOperation {
     std::string name;
     ops::Operation operation;
     bool of_model = false;
-    int nodes = 0;  // of the model that are such
+    int nodes = 0;  // equal ones in the model
     bool needs_input_gradient = true;
 };
 
 /// Returns the convolutions and linear layers of the configured model for `samples` samples, each
-/// shape once, those with most FLOPs per byte first.
+/// shape once, by decreasing FLOPs per byte.
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute);
 
@@ -63,10 +64,26 @@ std::vector<MeasuredOperation> large_convolutions();
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Measures the rates of all passes within about `seconds`. Rates without a measurement have the
-/// reason. Large operations that would exceed the time are left out.
+/// Measures the rates of all passes within about `seconds`. Rates without a measurement have a
+/// reason. Large operations that would exceed the time are omitted.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
+
+/// Ranks of one all-reduce.
+struct SummingRanks {
+    std::string scope;  // as in AllReduceRate
+    comm::Communicator& group;
+    comm::GradientReducer& reducer;
+};
+
+/// Measures all-reduces of 4 KiB to 64 MiB per rank within about `seconds` and returns the times of
+/// the slowest ranks. Collective over all ranks of `meter`, each with its own group.
+std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
+                                              double seconds);
+
+/// Fits a line through the times of the smallest and the largest size in `rates`, which has
+/// increasing sizes. Empty for fewer than two sizes, or if the largest does not take longer.
+AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
 }  // namespace hpcai::speed

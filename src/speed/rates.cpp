@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operation_rates.hpp"
+#include "rates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 
@@ -17,10 +18,10 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kRunsBefore = 4;  // those that do not count, of a device that records
-constexpr int kFewestRuns = 3;
+constexpr int kRunsBefore = 4;  // warm-up runs of a device that records
+constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
-// One of a series against the one before, its work and its numbers.
+// Maximum growth of the time and the memory of one large operation over the one before.
 constexpr double kTimesSlower = 8, kTimesLarger = 8;
 
 bool is_measured(const ops::Operation& operation) {
@@ -51,7 +52,7 @@ OperationRate describe(const MeasuredOperation& one, const device::Precision& pr
 
 struct Measured {
     std::vector<OperationRate> rates;
-    double setup_seconds = 0;  // of kernels and numbers
+    double setup_seconds = 0;  // of kernels and inputs
 };
 
 /// Measures one operation; `seconds` are for each of its passes.
@@ -91,6 +92,41 @@ double intensity(const MeasuredOperation& one, tensor::DType compute) {
     return flops_of(one.operation, ops::Pass::forward) / forward_bytes(one, compute);
 }
 
+constexpr std::array<std::size_t, 5> kSizes{std::size_t{4} << 10, std::size_t{64} << 10,
+                                            std::size_t{1} << 20, std::size_t{16} << 20,
+                                            std::size_t{64} << 20};
+constexpr int kMinSums = 3;
+constexpr int kMaxSums = 20;
+
+class SumBench {
+public:
+    SumBench(RateMeter& meter, const SummingRanks& ranks, std::size_t bytes)
+        : meter_(meter),
+          ranks_(ranks),
+          memory_(meter.device().allocate(bytes)),
+          values_(static_cast<float*>(memory_->data()), bytes / sizeof(float)) {
+        ranks.reducer.prepare(values_);
+    }
+
+    /// Seconds of one all-reduce on the slowest rank, measured from the arrival of the last one.
+    double run() {
+        meter_.device().synchronize();
+        ranks_.group.barrier();
+        const Stopwatch watch;
+        ranks_.reducer.start_sum(values_)->wait();
+        ranks_.reducer.check();
+        meter_.device().synchronize();
+        ranks_.reducer.end_step();
+        return meter_.agree(watch.seconds());
+    }
+
+private:
+    RateMeter& meter_;
+    const SummingRanks& ranks_;
+    std::unique_ptr<device::Memory> memory_;
+    std::span<float> values_;
+};
+
 }  // namespace
 
 double RateMeter::agree(double value) {
@@ -108,7 +144,7 @@ double RateMeter::elapsed_seconds() {
 }
 
 double RateMeter::seconds_of(const std::function<void()>& work, double seconds, bool has_upload) {
-    // As often on all ranks, as they may have to wait for one another.
+    // The number of runs is the same on all ranks, because they may wait for each other.
     const int in_a_row = has_upload ? 1 : static_cast<int>(agree(runs_in_a_row(device_, work)));
     TimedWork timed(device_, {[&] {
                         for (int i = 0; i < in_a_row; ++i) work();
@@ -116,7 +152,7 @@ double RateMeter::seconds_of(const std::function<void()>& work, double seconds, 
                     has_upload);
     const double first = agree(timed.run()[0]);
     const int runs = static_cast<int>(
-        std::clamp(seconds / std::max(first, 1e-9), double{kFewestRuns}, double{kMaxRuns}));
+        std::clamp(seconds / std::max(first, 1e-9), double{kMinRuns}, double{kMaxRuns}));
     return mean(median_seconds(runs, [&] { return timed.run()[0] / in_a_row; }));
 }
 
@@ -180,13 +216,13 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
         const double left = end - meter.elapsed_seconds();
         const double needed = one.of_model
                                   ? 0
-                                  : kTimesSlower * slowest * kPasses * (kRunsBefore + kFewestRuns) +
+                                  : kTimesSlower * slowest * kPasses * (kRunsBefore + kMinRuns) +
                                         kTimesLarger * setup_seconds;
         if (left <= needed) {
             if (!one.of_model && !all.empty()) break;
             OperationRate skipped = describe(one, precision, ops::Pass::forward);
             skipped.bytes = forward_bytes(one, precision.compute);
-            skipped.seconds = skipped.flops_per_second = {std::nullopt, "no time was left for it"};
+            skipped.seconds = skipped.flops_per_second = {std::nullopt, "no time was left"};
             all.push_back(std::move(skipped));
             continue;
         }
@@ -196,6 +232,52 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
         all.insert(all.end(), measured.rates.begin(), measured.rates.end());
     }
     return all;
+}
+
+std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
+                                              double seconds) {
+    std::vector<std::unique_ptr<SumBench>> benches;
+    for (const std::size_t bytes : kSizes) {
+        benches.push_back(std::make_unique<SumBench>(meter, ranks, bytes));
+    }
+    const double each = seconds / static_cast<double>(kSizes.size());
+    std::vector<AllReduceRate> rates;
+    double before = 0;
+    for (std::size_t index = 0; index < kSizes.size(); ++index) {
+        // The time grows at most as much as the size.
+        const double growth = static_cast<double>(kSizes[index]) /
+                              static_cast<double>(kSizes[index == 0 ? 0 : index - 1]);
+        if (rates.size() >= 2 && growth * before > seconds) break;
+        const double first = benches[index]->run();
+        const int sums = static_cast<int>(
+            std::clamp(each / std::max(first, 1e-9), double{kMinSums}, double{kMaxSums}));
+        before = median_seconds(sums, [&] { return benches[index]->run(); });
+        const auto bytes = static_cast<double>(kSizes[index]);
+        rates.push_back({ranks.scope, ranks.group.size(), bytes, before, bytes / before});
+    }
+    return rates;
+}
+
+AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend) {
+    AllReduceFit line{.backend = backend,
+                      .latency_seconds = {std::nullopt, "fewer than two sizes were measured"},
+                      .bytes_per_second = {std::nullopt, "fewer than two sizes were measured"}};
+    if (rates.empty()) return line;
+    line.scope = rates.front().scope;
+    line.ranks = rates.front().ranks;
+    if (rates.size() < 2) return line;
+    // Uses both ends: buckets of gradients are large, BatchNorm statistics are small. Caches bend
+    // the curve between them.
+    const AllReduceRate &small = rates.front(), &large = rates.back();
+    const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
+    if (!(slope > 0)) {
+        line.latency_seconds =
+            line.bytes_per_second = {std::nullopt, "times do not grow with the bytes"};
+        return line;
+    }
+    line.latency_seconds = {std::max(0.0, small.seconds - slope * small.bytes), ""};
+    line.bytes_per_second = {1 / slope, ""};
+    return line;
 }
 
 }  // namespace hpcai::speed
