@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print docs/COMMANDS.md, made from the --help of PROGRAM and of all its commands.
+"""Print docs/COMMANDS.md, generated from the --help of PROGRAM and of all its commands.
 
 Usage: scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 INTRODUCTION = """# Commands
-This file is made by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md` from the text of `--help`.
+Generated from `--help` by `scripts/make_commands.py build/release/hpcai500 > docs/COMMANDS.md`.
 
 * `--json` prints JSON only. Unknown commands and options are rejected with a suggestion.
 * `run`, `resume` and `doctor` start under `mpirun` or `srun`. `roofline` may: it then measures all ranks.
@@ -32,7 +32,7 @@ def commands_in(text):
 
 
 def section(words, text):
-    """A command without its own commands: its description as a sentence, the rest as it is printed."""
+    """The section of a command without subcommands."""
     description, usage = text.split("\nUsage: ", 1)
     usage = re.sub(r"\n\n\n+", "\n\n", HELP_OPTION.sub("", "Usage: " + usage))
     usage = usage.replace("\nOptions:\n\n", "\n")

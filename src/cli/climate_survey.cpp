@@ -118,15 +118,14 @@ Survey climate_statistics(const SurveyOptions& options) {
 
 Survey record_statistics(const SurveyOptions& options) {
     const data::RecordSet records(options.path);
-    Survey survey{
-        .text = fmt::format("# {}: what {} records were normalized with\n{:<8} {:>14} {:>14}\n",
-                            printable(options.path), format_count(records.samples()), "channel",
-                            "mean", "deviation"),
-        .json = {{"path", options.path},
-                 {"samples", records.samples()},
-                 {"channels", records.channel_names()},
-                 {"mean", records.statistics().mean},
-                 {"standard_deviation", records.statistics().standard_deviation}}};
+    Survey survey{.text = fmt::format("# {}: normalization of {} records\n{:<8} {:>14} {:>14}\n",
+                                      printable(options.path), format_count(records.samples()),
+                                      "channel", "mean", "deviation"),
+                  .json = {{"path", options.path},
+                           {"samples", records.samples()},
+                           {"channels", records.channel_names()},
+                           {"mean", records.statistics().mean},
+                           {"standard_deviation", records.statistics().standard_deviation}}};
     for (std::size_t c = 0; c < records.statistics().mean.size(); ++c) {
         survey.text +=
             fmt::format("{:<8} {:>14.7g} {:>14.7g}\n", printable(records.channel_names()[c]),

@@ -21,11 +21,11 @@ namespace CLI {
 class App;
 }
 
-/// What all commands are made of. The library that reads the arguments is included by
-/// command_line.cpp alone.
+/// Declarations of commands and their options. Only command_line.cpp includes the library that
+/// reads the arguments.
 namespace hpcai::cli {
 
-/// What an action works with.
+/// The environment of an action.
 struct Context {
     std::ostream& out;         // results
     std::string command_line;  // as typed
@@ -47,7 +47,7 @@ struct IntegerRange {
 };
 
 struct NumberRange {
-    std::string text;  // in an error: "expected a number <text>"
+    std::string text;  // in messages: "expected a number <text>"
     std::function<bool(double)> contains;
 };
 
@@ -58,23 +58,22 @@ NumberRange below_one();
 /// Numbers from `minimum` to `maximum`, both included.
 NumberRange between(double minimum, double maximum);
 
-/// Legal names of a value, each with what it stands for.
+/// The legal names of a value, each with its value.
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// A command while its options are declared: a handle, valid as long as the CommandLine that made
-/// it.
+/// A handle to declare the options of a command, valid as long as its CommandLine.
 ///
-/// A `name` is "--name" for an option and "NAME" for an argument without dashes; `type` stands for
-/// the value in the help ("FILE"). A target keeps its value where the option is absent. It must
-/// live until the command line is read, as what the command's action owns does. An illegal value
-/// ends the reading with Error(usage), which names the command and the option.
+/// A `name` is "--name" for an option and "NAME" for a positional argument; `type` is the value in
+/// the help ("FILE"). A target keeps its value if the option is absent, and must live until the
+/// command line is parsed, like the Options that an action owns. An illegal value throws
+/// Error(usage), which names the command and the option.
 class Command {
 public:
-    /// Adds a command below this one, which thereby does nothing by itself.
+    /// Adds a subcommand, which this command then requires.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
-    /// Adds a command that does `action` with the targets of its options, which it owns.
+    /// Adds a subcommand that runs `action` with the targets of its options, which it owns.
     template <typename Options>
     std::pair<Command, Options&> add_command(const CommandText& text,
                                              ExitCode (*action)(const Options&,
@@ -86,30 +85,30 @@ public:
         return {command, *options};
     }
 
-    /// A switch without a value.
+    /// An option without a value.
     void add_flag(const std::string& name, bool& target, const std::string& meaning) const;
 
     /// A text that must not be empty.
     void add_text(const std::string& name, std::string& target, const std::string& type,
                   const std::string& meaning, Presence presence = Presence::optional) const;
 
-    /// An argument without dashes that must be given, such as a file.
+    /// A required positional argument, such as a file.
     void add_argument(const std::string& name, std::string& target,
                       const std::string& meaning) const {
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// An option that may be repeated, one text each time, or all arguments that are left.
+    /// An option that may be repeated, with one text each time, or all remaining arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;
 
-    /// An option with one file or more, whose names must not be empty.
+    /// An option with one or more file names, which must not be empty.
     void add_files(const std::string& name, std::vector<std::string>& target,
                    const std::string& meaning) const;
 
-    /// An integer in decimal digits. The target is an integer that holds the whole range, or an
-    /// optional of one.
+    /// A decimal integer. The target is an integer type that holds the whole range, or an optional
+    /// of one.
     template <typename Target>
     void add_integer(const std::string& name, Target& target, IntegerRange range,
                      const std::string& meaning, Presence presence = Presence::optional) const {
@@ -119,7 +118,7 @@ public:
         add_integer_option(name, store, range, meaning, presence);
     }
 
-    /// A decimal number, whatever the locale. The target is a double or an optional of one.
+    /// A decimal number, independent of the locale. The target is a double or an optional of one.
     template <typename Target>
     void add_number(const std::string& name, Target& target, const NumberRange& range,
                     const std::string& meaning) const {
@@ -127,7 +126,7 @@ public:
             name, [&target](double value) { target = value; }, range, meaning);
     }
 
-    /// An option with one decimal number or more.
+    /// An option with one or more decimal numbers.
     void add_numbers(const std::string& name, std::vector<double>& target, const NumberRange& range,
                      const std::string& meaning) const;
 
@@ -144,21 +143,21 @@ public:
         add_choice_option(name, names, store, type, meaning);
     }
 
-    /// A text that `read` stores, or refuses with an Error.
+    /// A text that `read` stores or rejects with an Error.
     void add_parsed(const std::string& name, const std::function<void(const std::string&)>& read,
                     const std::string& type, const std::string& meaning,
                     Presence presence = Presence::optional) const;
 
-    /// Refuses a command line with both options.
+    /// Rejects a command line with both options.
     void exclude(const std::string& option, const std::string& other) const;
 
-    /// Makes `action` what the program does when this command is given.
+    /// Sets the action of this command.
     void set_action(Action action) const;
 
 private:
     friend class CommandLine;
 
-    /// `chosen` gets the action of the command that is found in the command line.
+    /// `chosen` receives the action of the command in the command line.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
 
     template <typename Target>
@@ -183,34 +182,34 @@ private:
     Action* chosen_;
 };
 
-/// A configuration file and changes of its keys.
+/// A configuration file and overrides of its keys.
 struct ConfigSource {
     std::string path;
     std::vector<std::string> overrides;
 };
 
-/// --config F and --set section.key=value, which may be repeated.
+/// Adds --config FILE and the repeatable --set SECTION.KEY=VALUE.
 void add_config_options(Command command, ConfigSource& source, Presence config);
 void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
                         Presence config = Presence::optional);
 
-/// Options of a command that prints something of a configuration.
+/// Options of a command that prints a configuration or a property of one.
 struct ConfigOptions {
     ConfigSource config;
     bool json = false;
 };
 
-/// The configuration with the changes; that of the defaults where no file is given. Throws as
+/// Returns the configuration with the overrides; without a file, that of the defaults. Throws as
 /// config::read_file and config::parse do.
 config::Config load(const ConfigSource& source);
 
-/// --json, which sets `json`.
+/// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);
 
-/// `document` as a command prints it. Bytes that are no UTF-8 become the replacement character.
+/// The JSON text that a command prints. Invalid UTF-8 becomes the replacement character.
 std::string json_text(const nlohmann::ordered_json& document);
 
-/// `text` in single quotes, its control characters escaped.
+/// `text` in single quotes with escaped control characters.
 std::string in_quotes(const std::string& text);
 
 }  // namespace hpcai::cli

@@ -2,10 +2,8 @@
 #include "command_line.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <ostream>
-#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -18,18 +16,8 @@
 namespace hpcai::cli {
 namespace {
 
-/// The number that is all of `text`, in decimal whatever the locale.
-template <typename Number>
-std::optional<Number> number_in(const std::string& text) {
-    Number value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || rest != end) return std::nullopt;
-    return value;
-}
-
 std::optional<double> number_in(const std::string& text, const NumberRange& range) {
-    const std::optional<double> value = number_in<double>(text);
+    const std::optional<double> value = parse_number<double>(text);
     return value && range.contains(*value) ? value : std::nullopt;
 }
 
@@ -42,14 +30,14 @@ bool is_program(const CLI::App& command) {
     return command.get_parent() == nullptr;
 }
 
-/// "data check": the command's name after those above it, without the program's.
+/// The command's name after those of its parents, without the program's: "data check".
 std::string full_name(const CLI::App& command) {
     const CLI::App* parent = command.get_parent();
     if (parent == nullptr || is_program(*parent)) return command.get_name();
     return full_name(*parent) + " " + command.get_name();
 }
 
-/// "data check: ", nothing for the program itself, which main() names.
+/// "data check: "; empty for the program itself, whose name main() prints.
 std::string prefix(const CLI::App& command) {
     return is_program(command) ? "" : full_name(command) + ": ";
 }
@@ -65,7 +53,7 @@ void append_option_names(const CLI::App& command, std::vector<std::string>& name
     }
 }
 
-/// The program's are followed by those of `with_default`, which may stand without its name.
+/// The option names of a command; those of the program include the options of the default command.
 std::vector<std::string> option_names(const CLI::App& command, const CLI::App& with_default) {
     std::vector<std::string> names;
     append_option_names(command, names);
@@ -81,7 +69,7 @@ std::vector<std::string> subcommand_names(const CLI::App& command) {
     return names;
 }
 
-/// The command furthest to the right among those given.
+/// The last command of the command line.
 const CLI::App& deepest_command(const CLI::App& program) {
     const CLI::App* command = &program;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
@@ -104,7 +92,7 @@ const CLI::App& deepest_command(const CLI::App& program) {
                 fmt::format("{}unknown {} {}{}", prefix(command), kind, in_quotes(name), hint));
 }
 
-/// Throws for the first argument that no command took, and for a command without its subcommand.
+/// Throws for the first unknown argument, and for a command without its subcommand.
 void require_known_arguments(const CLI::App& program, const CLI::App& with_default) {
     const CLI::App* command = &program;
     while (true) {
@@ -118,7 +106,7 @@ void require_known_arguments(const CLI::App& program, const CLI::App& with_defau
             prefix(*command), fmt::join(commands, ", "), see_help(*command));
 }
 
-/// What else the library found wrong, as an error of ours.
+/// Converts any other error of the library.
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,
@@ -132,8 +120,8 @@ bool is_option_of(const CLI::App& command, const std::string& argument) {
            command.get_option_no_throw(name) != nullptr;
 }
 
-/// What the library is to read: a bare `hpcai500 --config F` is the default command's, and
-/// `--config=` gives an empty text, where the library would take the next argument.
+/// Prepares arguments for the library: adds the default command before its options, and splits
+/// `--config=`, for which the library would use the next argument instead of an empty text.
 std::vector<std::string> completed(const std::vector<std::string>& arguments,
                                    const CLI::App& with_default) {
     std::vector<std::string> result;
@@ -207,7 +195,7 @@ void Command::add_integer_option(const std::string& name, std::function<void(std
                                  IntegerRange range, const std::string& meaning,
                                  Presence presence) const {
     const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
-        const std::optional<std::int64_t> value = number_in<std::int64_t>(text);
+        const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
         require(value && *value >= range.minimum && *value <= range.maximum, ExitCode::usage,
                 "{}: {}: expected an integer from {} to {}, got {}", full_name(*app), name,
                 range.minimum, range.maximum, in_quotes(text));
@@ -274,7 +262,7 @@ Command CommandLine::program() {
 Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostream& out) {
     const CLI::App& with_default = *app_->get_subcommand(default_command_);
     std::vector<std::string> rest = completed(arguments, with_default);
-    std::reverse(rest.begin(), rest.end());  // as the library wants them
+    std::reverse(rest.begin(), rest.end());  // the library expects the reverse order
     try {
         app_->parse(rest);
     } catch (const CLI::CallForHelp&) {

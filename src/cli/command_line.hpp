@@ -13,24 +13,23 @@ namespace hpcai::cli {
 struct ProgramText {
     std::string name;
     std::string summary;
-    std::string footer;           // below the help
-    std::string version;          // what --version prints
-    std::string default_command;  // to which options without a command belong
+    std::string footer;           // at the end of the help
+    std::string version;          // printed by --version
+    std::string default_command;  // receives options without a command
 };
 
-/// The program's commands, and the reader of the arguments that name one of them.
+/// The program's commands and the parser of the command line.
 class CommandLine {
 public:
     explicit CommandLine(const ProgramText& text);
     ~CommandLine();
 
-    /// The program itself, to which commands are added. Valid as long as this object.
+    /// The program itself, to which commands are added. Valid as long as this object exists.
     [[nodiscard]] Command program();
 
-    /// The action of the command that the `arguments`, those after the program's name, ask for.
-    /// Nothing where they ask for help or the version, which is then written to `out`. Throws
-    /// Error(usage) for arguments that no command takes, naming the nearest legal name, and for
-    /// values that an option refuses.
+    /// Returns the action of the command in `arguments`, which follow the program's name. Empty if
+    /// they request help or the version, which is then written to `out`. Throws Error(usage) for
+    /// unknown arguments, with the nearest legal name, and for illegal values.
     [[nodiscard]] Action parse(const std::vector<std::string>& arguments, std::ostream& out);
 
 private:

@@ -3,7 +3,7 @@
 
 #include "command.hpp"
 
-/// Each adds one command, with its options and its help, to `parent`.
+/// Each function adds one command with its options and help to `parent`.
 namespace hpcai::cli {
 
 void add_run_command(Command parent);
@@ -28,7 +28,7 @@ void add_energy_command(Command parent);
 void add_evaluate_command(Command parent);
 void add_sbatch_command(Command parent);
 
-/// `config` and `data` come with the commands below them.
+/// `config` and `data` include their subcommands.
 void add_config_command(Command parent);
 
 void add_data_command(Command parent);

@@ -42,7 +42,7 @@ void add_config_explain_command(Command parent) {
          {"hpcai500 config explain training.batch_size", "hpcai500 config explain bagging"}},
         explain_config);
     command.add_text("NAME", options.name, "", "a section or section.key; default: all");
-    command.add_flag("--markdown", options.markdown, "print all keys as docs/CONFIG.md has them");
+    command.add_flag("--markdown", options.markdown, "print docs/CONFIG.md: all keys as Markdown");
     command.exclude("--markdown", "NAME");
 }
 

@@ -81,11 +81,11 @@ void add_data_transcode_command(Command parent) {
     command.add_text("--output", options.output, "DIR", "new or empty folder", Presence::required);
     command.add_text(
         "--statistics-from", options.statistics_from, "DIR",
-        "records whose mean and deviation are used, for a test set those of the training set");
+        "records whose mean and deviation to use; a test set needs those of the training set");
     command.add_choice(
         "--precision", options.set.dtype,
         {{"fp32", tensor::DType::f32}, {"fp16", tensor::DType::f16}, {"bf16", tensor::DType::bf16}},
-        "NAME", "precision of a record: fp32, fp16 or bf16 (fp16)");
+        "NAME", "precision of a record: fp32, fp16 or bf16; default: fp16");
     add_box_order(command, options.set.source);
     command.add_flag("--skip-bad-samples", options.set.skip_bad_samples,
                      "skip samples with non-finite values");
@@ -159,8 +159,9 @@ void add_data_show_command(Command parent) {
         show);
     command.add_argument("PATH", options.path, "HDF5 file, or folder of records");
     command.add_text("--output", options.output, "FILE", "PNG to write", Presence::required);
-    command.add_integer("--sample", options.sample, {0, 1'000'000'000}, "number of the sample (0)");
-    command.add_text("--channel", options.channel, "NAME", "name of the channel (TMQ)");
+    command.add_integer("--sample", options.sample, {0, 1'000'000'000},
+                        "number of the sample; default: 0");
+    command.add_text("--channel", options.channel, "NAME", "name of the channel; default: TMQ");
     add_box_order(command, options.source);
 }
 

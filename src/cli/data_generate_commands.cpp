@@ -29,15 +29,15 @@ ExitCode generate_photographs(const PhotographsOptions& options, const Context& 
     set.directory = options.output;
     const bool made = data::generate_photographs(set, threads_or_all(options.threads));
     context.out << fmt::format(
-        "{}: {}{} classes, for each {} pictures to train on and {} to test with\n",
-        printable(options.output), made ? "" : "there already: ", set.classes,
-        format_count(set.training_per_class), format_count(set.validation_per_class));
+        "{}: {}{} classes, each with {} training and {} test pictures\n", printable(options.output),
+        made ? "" : "exists already: ", set.classes, format_count(set.training_per_class),
+        format_count(set.validation_per_class));
     return ExitCode::ok;
 }
 
 void add_count(Command command, const std::string& name, int& target, IntegerRange range,
                const std::string& meaning) {
-    command.add_integer(name, target, range, fmt::format("{} ({})", meaning, target));
+    command.add_integer(name, target, range, fmt::format("{}; default: {}", meaning, target));
 }
 
 void add_set_options(Command command, data::GenerateOptions& set) {
@@ -49,7 +49,7 @@ void add_set_options(Command command, data::GenerateOptions& set) {
     add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
     add_count(command, "--quality", set.quality, {1, 100}, "JPEG quality");
     command.add_integer("--seed", set.seed, kSeeds,
-                        fmt::format("seed of all random numbers ({})", set.seed));
+                        fmt::format("seed of all random numbers; default: {}", set.seed));
 }
 
 void add_data_generate_photographs_command(Command parent) {
@@ -99,8 +99,9 @@ constexpr std::array<Knob, 8> kKnobs{{
 void add_knobs(Command command, data::ClimateSettings& settings) {
     for (const Knob& knob : kKnobs) {
         double& target = settings.*knob.setting;
-        command.add_number(knob.name, target, between(0, knob.largest),
-                           fmt::format("{}, 0 to {} ({})", knob.meaning, knob.largest, target));
+        command.add_number(
+            knob.name, target, between(0, knob.largest),
+            fmt::format("{}, 0 to {}; default: {}", knob.meaning, knob.largest, target));
     }
 }
 
@@ -115,9 +116,9 @@ ExitCode generate_climate(const ClimateOptions& options, const Context& context)
 }
 
 void add_size(Command command, const std::string& name, int& target, int largest) {
-    command.add_integer(name, target, {data::kMinClimateSide, largest},
-                        fmt::format("pixels of the grid; less than {}: a window cut from it ({})",
-                                    largest, target));
+    command.add_integer(
+        name, target, {data::kMinClimateSide, largest},
+        fmt::format("pixels; less than {} is a window of the grid; default: {}", largest, target));
 }
 
 void add_data_generate_climate_command(Command parent) {
@@ -131,15 +132,15 @@ void add_data_generate_climate_command(Command parent) {
     command.add_text("--output", options.output, "FILE", "file to write", Presence::required);
     data::GenerateClimateOptions& set = options.set;
     command.add_integer("--samples", set.samples, {1, data::kMaxGeneratedSamples},
-                        fmt::format("snapshots ({})", set.samples));
+                        fmt::format("snapshots; default: {}", set.samples));
     add_size(command, "--height", set.settings.height, data::kClimateRows);
     add_size(command, "--width", set.settings.width, data::kClimateColumns);
     command.add_integer("--seed", set.settings.seed, kSeeds,
-                        fmt::format("seed of all random numbers ({})", set.settings.seed));
+                        fmt::format("seed of all random numbers; default: {}", set.settings.seed));
     command.add_choice(
         "--split", set.split,
         {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
-        "training or validation: no sample is in both (training)");
+        "training or validation, with different samples; default: training");
     add_knobs(command, set.settings);
     add_threads(command, options.threads);
 }

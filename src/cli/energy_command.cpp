@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kReadingsLimitBytes = std::size_t{1} << 28;
 constexpr double kDaySeconds = 86400;
 constexpr const char* kMeterLevel =
-    "what the meter covers decides: every node with its power supplies and the network, metered "
-    "through the whole core phase at least once a second, may meet Level 1 of the EE HPC WG's "
-    "methodology or more; a part of them does not by itself";
+    "depends on the meter: if it covers every node with power supplies and the network during the "
+    "whole core phase at least once a second, the result may meet Level 1 of the EE HPC WG's "
+    "methodology or more";
 
 struct EnergyOptions {
     std::string directory;
@@ -46,7 +46,7 @@ struct Account {
 RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
     RunRecord record = results::read_result(directory);
     require(storage::matches_manifest(directory / "result.json"), ExitCode::data,
-            "{}: has no {} that lists result.json; energy belongs to a sealed result",
+            "{}: has no {} that lists result.json; expected a sealed result",
             printable(directory.string()), storage::kManifestName);
     manifest = storage::sha256_hex_of_file(directory / storage::kManifestName);
     return record;
@@ -56,8 +56,8 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
     const auto seconds = meters::parse_utc(text);
     require(seconds.has_value(), ExitCode::data,
             "{}: result.json: energy.{} is \"{}\"; expected the UTC time of the core phase, which "
-            "a run has whose groups finished, whose hosts' clocks agree and which did not evaluate "
-            "between its steps (run.evaluate_epochs 0)",
+            "needs groups that finished, hosts whose clocks agree, and no evaluation between steps "
+            "(run.evaluate_epochs 0)",
             printable(options.directory), key, printable(text));
     return *seconds;
 }
@@ -160,10 +160,10 @@ void add_energy_command(Command parent) {
                      Presence::required);
     command.add_number("--clock-offset", options.settings.clock_offset_seconds,
                        between(-kDaySeconds, kDaySeconds),
-                       "seconds to add to the meter's times (default 0)");
+                       "seconds to add to the meter's times; default: 0");
     command.add_number("--longest-gap", options.settings.longest_gap_seconds,
                        between(1e-3, kDaySeconds),
-                       "maximum seconds between two readings (default 10)");
+                       "maximum seconds between two readings; default: 10");
     add_json_flag(command, options.json);
 }
 

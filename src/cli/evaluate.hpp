@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// What `evaluate` does with each kind of prediction.
+/// The evaluations of `evaluate` for each kind of prediction.
 namespace hpcai::cli {
 
 struct EvaluateOptions {
@@ -20,29 +20,29 @@ struct EvaluateOptions {
     std::string aggregation;  // of several files; empty: not given
     std::optional<double> overlap;
     std::optional<double> lowest_score;
-    std::int64_t cells = 0;  // of a sample of a segmentation; 0: rows are samples
+    std::int64_t cells = 0;  // per sample of a segmentation; 0: rows are samples
     bool json = false;
 };
 
-/// One finding for people and for programs, each as the command prints it.
+/// The outputs of an evaluation as text and JSON.
 struct EvaluationReport {
     std::string text;
     std::string json;
 };
 
-/// Four digits, or "none"; the number, or null.
+/// The number with four decimals or "none"; the JSON number or null.
 std::string number_text(const std::optional<double>& number);
 nlohmann::ordered_json number_json(const std::optional<double>& number);
 
-/// Average precision of `detections`, of several also that of their fusion. Throws Error(data) for
-/// files that cannot be used, Error(usage) for an aggregation or weights that do not fit.
+/// Average precision of `detections`, and of their fusion if there are several. Throws Error(data)
+/// for invalid files, Error(usage) for an unsuitable aggregation or weights.
 EvaluationReport evaluate_detections(const EvaluateOptions& options);
 
-/// Top-1 and Top-5 of `predictions`, of several also those of their vote. Throws likewise.
+/// Top-1 and Top-5 of `predictions`, and of their ensemble if there are several. Throws the same.
 EvaluationReport evaluate_classification(const EvaluateOptions& options);
 
-/// Mean intersection over union of `predictions` whose rows are cells, of several also that of
-/// their vote. Throws likewise.
+/// Mean IoU of `predictions` whose rows are cells, and of their ensemble if there are several.
+/// Throws the same.
 EvaluationReport evaluate_segmentation(const EvaluateOptions& options);
 
 }  // namespace hpcai::cli

@@ -11,12 +11,12 @@
 namespace hpcai::cli {
 namespace {
 
-/// Refuses options of an ensemble that would have no effect.
+/// Rejects ensemble options without effect.
 void check_fusion(const EvaluateOptions& options, bool detection) {
     struct Option {
         const char* name;
         bool is_given;
-        bool is_of_boxes;
+        bool is_for_boxes;
     };
     const std::array given{Option{"--aggregation", !options.aggregation.empty(), false},
                            Option{"--weights", !options.weights.empty(), true},
@@ -26,7 +26,7 @@ void check_fusion(const EvaluateOptions& options, bool detection) {
     const std::size_t count = detection ? options.detections.size() : options.predictions.size();
     for (const Option& option : given) {
         if (!option.is_given) continue;
-        require(detection || !option.is_of_boxes, ExitCode::usage,
+        require(detection || !option.is_for_boxes, ExitCode::usage,
                 "evaluate: {}: expected with --detections only", option.name);
         require(count > 1, ExitCode::usage,
                 "evaluate: {}: expected with two files or more of {}, got one", option.name, files);
@@ -86,9 +86,9 @@ void add_evaluate_command(Command parent) {
                         "weights of the models in wbf; default: 1");
     command.add_number("--overlap", options.overlap, below_one(),
                        "IoU above which boxes are merged, as detector.fusion_overlap; 0 is 0.55 "
-                       "for wbf and 0.5 for nms (0)");
+                       "for wbf and 0.5 for nms; default: 0");
     command.add_number("--lowest-score", options.lowest_score, below_one(),
-                       "minimum score of a detection, as detector.score_threshold (0.01)");
+                       "minimum score of a detection, as detector.score_threshold; default: 0.01");
     add_json_flag(command, options.json);
 }
 

@@ -39,7 +39,7 @@ std::vector<std::int32_t> read_labels(const std::string& path) {
     return {labels.begin(), labels.end()};
 }
 
-/// (samples, classes) f32, as many samples as labels.
+/// (samples, classes) f32, with one sample per label.
 storage::NpyArray read_predictions(const std::string& path, std::size_t samples) {
     storage::NpyArray array = storage::read_npy(path);
     require(array.dtype() == tensor::DType::f32 && array.shape().rank() == 2 &&
@@ -81,7 +81,7 @@ PredictionFiles read_files(const EvaluateOptions& options) {
     return files;
 }
 
-/// Throws Error(usage) for a name that is none of a vote.
+/// Throws Error(usage) for an unknown vote.
 evaluation::Vote vote_of(const EvaluateOptions& options) {
     const std::string name = name_of_vote(options);
     require(name == "soft_vote" || name == "majority", ExitCode::usage,
@@ -95,13 +95,13 @@ std::string voters_of(const EvaluateOptions& options) {
     return fmt::format("{} models by {}", options.predictions.size(), name_of_vote(options));
 }
 
-/// Null of one model.
+/// Null for one model.
 ordered_json aggregation_of(const EvaluateOptions& options) {
     if (options.predictions.size() == 1) return nullptr;
     return name_of_vote(options);
 }
 
-/// Hits of each model and of their vote.
+/// Hits of each model and of the ensemble.
 struct Tally {
     std::vector<TopK> members;
     TopK ensemble;
@@ -133,7 +133,7 @@ Shares shares_of(const TopK& hits) {
             evaluation::accuracy(hits.correct_5, hits.samples)};
 }
 
-/// Mean IoU of each model and of their vote.
+/// Mean IoU of each model and of the ensemble.
 struct CellQuality {
     std::vector<std::optional<double>> members;
     std::optional<double> ensemble, pixel_accuracy;
@@ -142,8 +142,8 @@ struct CellQuality {
 
 CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& files) {
     CellQuality quality;
-    const auto counts_of = [&](std::span<const float> said) {
-        return evaluation::count_cells(said, files.labels, files.classes);
+    const auto counts_of = [&](std::span<const float> probabilities) {
+        return evaluation::count_cells(probabilities, files.labels, files.classes);
     };
     evaluation::Ballot ballot(vote_of(options), files.classes);
     for (const storage::NpyArray& member : files.members) {
@@ -152,12 +152,12 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
     }
     const std::vector<float> voted = ballot.result();
     const bool is_one = files.members.size() == 1;
-    const std::span<const float> said = is_one ? files.members.front().as<float>() : voted;
-    const evaluation::CellCounts counts = counts_of(said);
+    const std::span<const float> scored = is_one ? files.members.front().as<float>() : voted;
+    const evaluation::CellCounts counts = counts_of(scored);
     quality.ensemble = evaluation::mean_iou(counts);
     quality.pixel_accuracy = evaluation::pixel_accuracy(counts);
     quality.interval =
-        workloads::cell_interval_95({said, files.labels, files.classes}, options.cells, nullptr);
+        workloads::cell_interval_95({scored, files.labels, files.classes}, options.cells, nullptr);
     return quality;
 }
 
@@ -206,7 +206,7 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
     const std::string voters = voters_of(options);
     std::string text = fmt::format(
         "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
-        "(bootstrap over samples)\npixels  {}  of the cells are right\n",
+        "(bootstrap over samples)\npixels  {}  of the cells are correct\n",
         format_count(rows / options.cells), format_count(options.cells),
         format_count(files.classes), voters, number_text(quality.ensemble),
         quality.interval ? number_text(quality.interval->low) : "none",

@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Whether the first rank reports the error: all ranks have the same arguments.
+/// Returns true if the first rank reports the error for all ranks, which have the same arguments.
 bool is_reported_by_first_rank(hpcai::ExitCode code) {
     const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
     return code == hpcai::ExitCode::usage && rank != nullptr && std::string_view(rank) != "0";
@@ -22,8 +22,8 @@ bool is_reported_by_first_rank(hpcai::ExitCode code) {
 int failure(const std::exception& error, hpcai::ExitCode code) {
     std::cout.flush();
     if (is_reported_by_first_rank(code)) {
-        // mpirun ends all ranks after the first failure. The first rank shall report it before
-        // that, even if it starts last on a busy machine.
+        // mpirun ends all ranks after the first failure. The delay lets the first rank report it
+        // before, even if it starts last on a busy machine.
         std::this_thread::sleep_for(std::chrono::seconds(5));
     } else {
         std::cerr << "hpcai500: " << error.what() << '\n';

@@ -82,7 +82,7 @@ void add_bench_command(Command parent) {
           "--json"}},
         bench);
     add_config_options(command, options.config, Presence::required);
-    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to measure (10)");
+    command.add_integer("--steps", options.steps, {1, 1'000'000}, "steps to measure; default: 10");
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, for --svg");
     command.add_text("--svg", options.svg, "FILE",
@@ -104,7 +104,7 @@ void add_roofline_command(Command parent) {
     command.add_text("--precision", options.precision, "P",
                      "training.precision to measure; default: all that the device supports");
     command.add_number("--seconds", options.request.seconds, between(1, kMaxSeconds),
-                       "approximate duration in seconds (20)");
+                       "approximate duration in seconds; default: 20");
     command.add_text("--output", options.output, "FILE", "file for the JSON");
     add_json_flag(command, options.json);
 }

@@ -36,7 +36,7 @@ ordered_json json_of(const std::vector<data::BadSample>& bad) {
     return list;
 }
 
-/// How many samples or boxes each class has, under `what`.
+/// The number of samples or boxes of each class, with `what` as their key.
 ordered_json classes_json(const std::vector<std::string>& names, const char* what,
                           const std::vector<std::int64_t>& counts) {
     ordered_json classes = ordered_json::array();
@@ -77,7 +77,7 @@ std::string describe(const Pictures& found) {
     return text;
 }
 
-/// The survey with the keys that the JSON of both commands has, and no text yet.
+/// A survey without text and with the JSON keys of both commands.
 Survey survey_of(const Pictures& found, const std::string& path) {
     const data::FolderReport& report = found.report;
     Survey survey{.samples_name = "pictures",
@@ -96,9 +96,9 @@ Survey survey_of(const Pictures& found, const std::string& path) {
 
 data::AnnotatedPictures read_annotations(const SurveyOptions& options, const std::string& split) {
     if (is_voc(options.path)) return data::read_voc(options.path, split, {});
-    const fs::path beside = fs::path(options.path).parent_path();
-    return data::read_coco(options.path,
-                           options.pictures.empty() ? beside : fs::path(options.pictures), {});
+    const fs::path folder_of_file = fs::path(options.path).parent_path();
+    return data::read_coco(
+        options.path, options.pictures.empty() ? folder_of_file : fs::path(options.pictures), {});
 }
 
 std::string describe(const data::AnnotatedPictures& set, const data::AnnotationReport& report) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -38,21 +39,15 @@ struct PlanOptions {
 
 /// The two numbers in "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
-    prediction::SweepRange range;
-    constexpr std::string_view kStart = "ranks=";
-    const char* const end = text.data() + text.size();
-    bool is_range = text.starts_with(kStart);
-    if (is_range) {
-        const auto first = std::from_chars(text.data() + kStart.size(), end, range.first);
-        is_range = first.ec == std::errc{} && std::string_view(first.ptr, end).starts_with("..");
-        if (is_range) {
-            const auto last = std::from_chars(first.ptr + 2, end, range.last);
-            is_range = last.ec == std::errc{} && last.ptr == end;
-        }
-    }
-    require(is_range, ExitCode::usage, "plan: --sweep: expected ranks=A..B, got {}",
-            in_quotes(text));
-    return range;
+    constexpr std::string_view kStart = "ranks=", kTo = "..";
+    const std::string_view range =
+        std::string_view(text).substr(std::min(kStart.size(), text.size()));
+    const std::size_t to = std::min(range.find(kTo), range.size());
+    const auto first = parse_number<int>(range.substr(0, to));
+    const auto last = parse_number<int>(range.substr(std::min(to + kTo.size(), range.size())));
+    require(text.starts_with(kStart) && first && last, ExitCode::usage,
+            "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
+    return {*first, *last};
 }
 
 void read_machine(const PlanOptions& options, prediction::EstimateRequest& request) {
@@ -61,7 +56,7 @@ void read_machine(const PlanOptions& options, prediction::EstimateRequest& reque
     }
     if (options.interconnect.empty()) return;
     require(!options.roofline.empty(), ExitCode::usage,
-            "plan: --interconnect: expected --roofline FILE beside it, got none");
+            "plan: --interconnect: expected with --roofline FILE only");
     request.interconnect =
         config::read_interconnect(config::read_file(options.interconnect), options.interconnect);
 }
@@ -76,7 +71,7 @@ ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& re
     return ExitCode::ok;
 }
 
-/// Mean size of the files, or of a sample of them, since looking at millions takes long.
+/// Mean size of the files, or of at most kMaxFiles of them, because millions would take long.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
     constexpr std::size_t kMaxFiles = 10'000;
     const std::size_t step = 1 + index.samples.size() / kMaxFiles;
@@ -92,8 +87,8 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     return bytes > 0 ? std::optional(bytes / files) : std::nullopt;
 }
 
-/// The folder is often on another machine than the one where a run is planned.
-void look_at_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
+/// Reads the number of samples and their size, if the data is on this machine.
+void describe_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const std::filesystem::path path = data.path;
     if (data.kind == config::DataKind::climate_hdf5 &&
@@ -117,8 +112,8 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     read_machine(options, request);
     if (options.sweep) return sweep(options, request, context.out);
     require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
-    require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected --sweep beside it");
-    look_at_samples(config.data, request);
+    require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
+    describe_samples(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {

@@ -95,17 +95,16 @@ struct RankOptions {
     bool unverified = false;
 };
 
-/// Whether nothing was found. Throws where something was and `--unverified` does not cover it.
+/// Returns true without findings. Throws if there are findings and `--unverified` does not apply.
 bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
-                 bool is_asked, bool can_be_read) {
-    const bool may_be_taken = is_asked && can_be_read;
+                 bool is_unverified_allowed, bool can_be_read) {
     if (findings.empty()) return true;
     const verification::Finding& first = findings.front();
-    require(may_be_taken, ExitCode::mismatch,
+    require(is_unverified_allowed && can_be_read, ExitCode::mismatch,
             "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
             printable(directory), findings.size(), first.file, first.text,
-            is_asked ? " and none of its numbers can be read"
-                     : ", --unverified takes what can be read all the same");
+            is_unverified_allowed ? " and its numbers cannot be read"
+                                  : ", --unverified lists it anyway");
     return false;
 }
 
@@ -206,7 +205,7 @@ void add_rank_command(Command parent) {
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
                         {"html", verification::to_html}},
-                       "NAME", "text (the default), csv or html");
+                       "NAME", "text, csv or html; default: text");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
 }

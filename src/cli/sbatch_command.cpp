@@ -35,7 +35,7 @@ struct SbatchOptions {
     std::vector<std::string> array;
 };
 
-/// "bagging.M=1", "bagging.M=2" of "M=1,2".
+/// The settings in "M=1,2": "bagging.M=1", "bagging.M=2".
 std::vector<std::string> settings_of(const std::string& text) {
     const std::size_t equals = text.find('=');
     require(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), ExitCode::usage,
@@ -55,7 +55,7 @@ std::vector<std::string> settings_of(const std::string& text) {
     }
 }
 
-/// Every combination; none where there is no --array.
+/// All combinations; empty without --array.
 std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
     if (array.empty()) return {};
     std::vector<slurm::ArrayTask> tasks(1);
@@ -75,19 +75,19 @@ std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
     return tasks;
 }
 
-/// Throws, as the run would, where the ranks do not fit the configuration.
+/// Throws, as the run would, if the ranks do not fit the configuration.
 void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
     plan::make_layout(config.bagging, config.training, config.parallel, ranks,
                       std::min(ranks, ranks_per_node));
 }
 
-/// Throws, as the run would, where `ranks` ranks of a node would share its GPUs.
+/// Throws, as the run would, if `ranks` ranks of a node would share its GPUs.
 void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ranks) {
     const bool may_share = config.run.level == config::Level::custom || job.gpus_per_node == 0 ||
                            config.device.kind == config::DeviceKind::cpu;
     require(may_share || ranks <= job.gpus_per_node, ExitCode::launch,
             "sbatch: {} on each node would share {}: at a run.level other than custom every rank "
-            "has a GPU of its own; expected --ranks-per-node {} at most",
+            "needs its own GPU; expected --ranks-per-node {} at most",
             counted(ranks, "rank"), counted(job.gpus_per_node, "GPU"), job.gpus_per_node);
 }
 
@@ -103,15 +103,15 @@ void warn_of_idle_gpus(const config::Config& config, const slurm::BatchJob& job)
         config::value_text(config, "device.kind"));
 }
 
-/// The folder of several runs holds no configuration that a restarted job could go on with.
+/// A restarted job cannot resume several runs.
 void require_resumable(const config::Config& config, const slurm::BatchJob& job) {
     require(job.requeues == 0 || config.run.repeat == 1, ExitCode::usage,
-            "sbatch: --requeue: expected 0 with run.repeat {}, got {}; several runs are not "
-            "resumed as one: make a job of each, or an array over run.seed",
+            "sbatch: --requeue: expected 0 with run.repeat {}, got {}; several runs cannot be "
+            "resumed: submit a job for each, or an array over run.seed",
             config.run.repeat, job.requeues);
 }
 
-/// A task may be spelled in two ways. The second of two equal tasks would train in vain.
+/// Rejects equal tasks, which may have different texts.
 class DifferentTasks {
 public:
     void add(const config::Config& config, const slurm::ArrayTask& task) {
@@ -126,7 +126,7 @@ private:
     std::map<std::string, int> numbers_;  // by configuration
 };
 
-/// A task may leave ranks of the allocation idle.
+/// Sets the ranks of each task, which may leave ranks of the allocation idle.
 void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
     DifferentTasks different;
@@ -167,7 +167,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
     return job;
 }
 
-/// Whether `path` is a script of this command's, by its second line.
+/// Returns true if the second line of `path` is that of a script from this command.
 bool is_own_script(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return false;
@@ -179,27 +179,27 @@ bool is_own_script(const std::filesystem::path& path) {
            std::string_view(beginning).substr(line + 1).starts_with("# Made by: ");
 }
 
-/// Throws Error(usage) where a file would be lost.
+/// Throws Error(usage) if another file would be overwritten.
 void check_output(const std::string& output) {
     require(output != "-", ExitCode::usage,
-            "sbatch: --output: expected a file, got '-'; without --output the script goes to "
+            "sbatch: --output: expected a file, got '-'; without --output the script is printed to "
             "standard output");
     std::error_code error;
     const bool exists = std::filesystem::symlink_status(output, error).type() !=
                         std::filesystem::file_type::not_found;
     require(!exists || is_own_script(output), ExitCode::usage,
-            "sbatch: --output: expected a new file or a script of this command's, got {}, which "
-            "is neither",
+            "sbatch: --output: expected a new file or a script from this command, got {}",
             in_quotes(output));
 }
 
 ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     if (!options.output.empty()) check_output(options.output);
     const std::string& results = options.job.results;
-    require(!results.starts_with('-'), ExitCode::usage,
-            "sbatch: --results: expected a folder that no command takes for an option, such as {}, "
-            "got {}",
-            in_quotes("./" + results), in_quotes(results));
+    require(
+        !results.starts_with('-'), ExitCode::usage,
+        "sbatch: --results: expected a folder that does not look like an option, such as {}, got "
+        "{}",
+        in_quotes("./" + results), in_quotes(results));
     const std::string script = slurm::batch_script(job_of(options, context.command_line));
     if (options.output.empty()) {
         context.out << script;

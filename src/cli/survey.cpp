@@ -28,7 +28,7 @@ void add_survey_options(Command command, SurveyOptions& options) {
     add_box_order(command, options.climate);
 }
 
-/// Throws Error after printing when samples are bad.
+/// Throws Error after printing if samples are bad.
 ExitCode print(const Survey& survey, const SurveyOptions& options, std::ostream& out) {
     out << (options.json ? json_text(survey.json) : survey.text);
     require(survey.bad == 0, survey.code, "{}: {} of {} {} {} bad", printable(options.path),
@@ -36,7 +36,7 @@ ExitCode print(const Survey& survey, const SurveyOptions& options, std::ostream&
     return ExitCode::ok;
 }
 
-/// Refuses options that mean nothing for data of the kind at the path.
+/// Rejects options without effect on this kind of data.
 void require_use(const SurveyOptions& options) {
     const std::string& path = options.path;
     require(options.split.empty() || is_voc(path), ExitCode::usage,
@@ -105,11 +105,11 @@ void add_box_order(Command command, data::ClimateFileSettings& settings) {
                         {"ranges", data::BoxOrder::ranges}},
                        "ORDER",
                        "columns of an HDF5 file's boxes: corners ymin,xmin,ymax,xmax; ranges "
-                       "ymin,ymax,xmin,xmax (detect)");
+                       "ymin,ymax,xmin,xmax; default: detect");
 }
 
 void add_threads(Command command, int& threads) {
-    command.add_integer("--threads", threads, {1, 1024}, "threads (as many as available cores)");
+    command.add_integer("--threads", threads, {1, 1024}, "threads; default: all available cores");
 }
 
 int threads_or_all(int threads) {
@@ -128,9 +128,9 @@ void add_data_check_command(Command parent) {
         check);
     add_survey_options(command, options);
     command.add_text("--split", options.split, "NAME",
-                     "list in ImageSets/Main of a Pascal VOC folder (train)");
+                     "list in ImageSets/Main of a Pascal VOC folder; default: train");
     command.add_text("--pictures", options.pictures, "FOLDER",
-                     "folder of the pictures of a COCO file (the file's folder)");
+                     "folder of the pictures of a COCO file; default: the file's folder");
 }
 
 void add_data_stats_command(Command parent) {

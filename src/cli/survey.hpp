@@ -11,57 +11,58 @@
 
 #include "command.hpp"
 
-/// What `data check` and `data stats` find in each kind of data, and options of commands on data.
+/// The surveys of `data check` and `data stats` for each kind of data, and options of data
+/// commands.
 namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };
 
-/// By names alone: *.h5, *.hdf5 or a folder with such files; a folder with records.json.
+/// The kind of data by file names: *.h5, *.hdf5 or a folder with such files is climate; a folder
+/// with records.json is records.
 DataKind kind_of(const std::string& path);
 
-/// By names alone: a folder with ImageSets/Main and Annotations.
+/// Returns true for a folder with ImageSets/Main and Annotations.
 bool is_voc(const std::string& path);
-/// *.json
+/// Returns true for *.json.
 bool is_coco(const std::string& path);
 
 /// --box-order detect|corners|ranges.
 void add_box_order(Command command, data::ClimateFileSettings& settings);
-/// --threads N; 0, all cores this process may use, when it is not given.
+/// --threads N; 0 if absent.
 void add_threads(Command command, int& threads);
-/// `threads`, or the cores that this process may use when it is 0.
+/// `threads`, or if it is 0 the number of cores that this process may use.
 int threads_or_all(int threads);
 
 struct SurveyOptions {
     std::string path;
-    int threads = 0;  // 0: one for each core this process may use
+    int threads = 0;  // 0: see threads_or_all()
     bool json = false;
     data::ClimateFileSettings climate;
-    std::string split;     // of Pascal VOC, a list in ImageSets/Main; empty: train
-    std::string pictures;  // of COCO, the folder of file_name; empty: the file's own
+    std::string split;     // Pascal VOC: list in ImageSets/Main; empty: train
+    std::string pictures;  // COCO: folder of file_name; empty: that of the COCO file
 };
 
-/// One survey for people and for programs, each as the command prints it.
+/// The outputs of a survey as text and JSON.
 struct Survey {
     std::string text;
     nlohmann::ordered_json json;
     const char* samples_name = "samples";
     std::int64_t samples = 0;
-    std::size_t bad = 0;             // of these
-    ExitCode code = ExitCode::data;  // where some are bad
+    std::size_t bad = 0;             // number of bad samples
+    ExitCode code = ExitCode::data;  // if some are bad
 };
 
 /// Decodes every picture. Throws Error(data) as data::load_samples does.
 Survey check_pictures(const SurveyOptions& options);
-/// Reads every annotation, of the split alone, and decodes the pictures. Throws Error(data) for the
-/// first annotation that is not sound, naming its file.
+/// Reads every annotation (of the split) and decodes the pictures. Throws Error(data) for the first
+/// invalid annotation, naming its file.
 Survey check_annotations(const SurveyOptions& options);
 /// Reads every value.
 Survey check_climate(const SurveyOptions& options);
-/// Compares every checksum and looks at every number. Throws Error(data) for the first checksum
-/// that differs.
+/// Checks every checksum and number. Throws Error(data) for the first wrong checksum.
 Survey check_records(const SurveyOptions& options);
 
-/// Mean and deviation of the colours, as a part of a configuration file.
+/// Mean and deviation of the colours, as keys of a configuration file.
 Survey picture_statistics(const SurveyOptions& options);
 /// Mean, deviation and range of each channel in physical units.
 Survey climate_statistics(const SurveyOptions& options);

@@ -54,7 +54,7 @@ protected:
 
 TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
     EXPECT_EQ(made_.exit_code, 0) << made_.error;
-    EXPECT_EQ(made_.out, "set: 3 classes, for each 4 pictures to train on and 2 to test with\n");
+    EXPECT_EQ(made_.out, "set: 3 classes, each with 4 training and 2 test pictures\n");
     const Outcome check = data({"check", "set/train"});
     EXPECT_EQ(check.exit_code, 0) << check.error;
     EXPECT_TRUE(check.out.starts_with("set/train: 12 pictures of 3 classes, 4 a class"))
@@ -65,7 +65,7 @@ TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
 TEST_F(DataCommands, GenerateKeepsTheSameSetAndRefusesToReplaceAnother) {
     const Outcome again = generate({});
     EXPECT_EQ(again.exit_code, 0) << again.error;
-    EXPECT_TRUE(again.out.starts_with("set: there already: ")) << again.out;
+    EXPECT_TRUE(again.out.starts_with("set: exists already: ")) << again.out;
     expect_refused(generate({"--seed", "2"}), 2, "set: not empty");
 }
 

@@ -46,7 +46,7 @@ TEST(Sbatch, OverwritesItsOwnScriptsAlone) {
         return run_in(folder.path(), {"sbatch", "--config", "a.yaml", "--nodes", "1",
                                       "--ranks-per-node", "2", "--output", output});
     };
-    expect_refused(write_to("a.yaml"), 2, "sbatch: --output: expected a new file or a script of");
+    expect_refused(write_to("a.yaml"), 2, "sbatch: --output: expected a new file or a script from");
     EXPECT_EQ(text_of(folder / "a.yaml"), config);
     std::filesystem::create_symlink("nowhere", folder / "link");
     for (const auto& [name, text] : {std::pair{"empty", ""},
@@ -69,7 +69,7 @@ TEST(Sbatch, RefusesAFileThatIsCalledAsStandardOutputIs) {
     expect_refused(
         run_in(folder.path(), {"sbatch", "--config", source("configs/smoke.yaml"), "--nodes", "1",
                                "--ranks-per-node", "2", "--output", "-"}),
-        2, "without --output the script goes to standard output");
+        2, "without --output the script is printed to standard output");
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
@@ -105,7 +105,7 @@ TEST(Sbatch, RefusesRanksThatWouldShareGpusWhereTheyMustNot) {
     expect_refused(
         with_gpus("4", "2", {"bagging.P_degree=2", "run.level=hardware", "device.kind=auto"}), 3,
         "sbatch: 4 ranks on each node would share 2 GPUs: at a run.level other than "
-        "custom every rank has a GPU of its own; expected --ranks-per-node 2 at most");
+        "custom every rank needs its own GPU; expected --ranks-per-node 2 at most");
     for (const char* allowed : {"run.level=custom", "device.kind=cpu"}) {
         const std::string other = std::string_view(allowed).starts_with("run.")
                                       ? "device.kind=auto"
@@ -225,7 +225,8 @@ TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
     std::filesystem::remove(folder_ / "requeued");
     const Outcome again = start(options, "8", "exit 3");
     EXPECT_EQ(again.exit_code, 3) << again.error;
-    EXPECT_NE(again.error.find("this start has come nowhere"), std::string::npos) << again.error;
+    EXPECT_NE(again.error.find("this start has written no results"), std::string::npos)
+        << again.error;
     EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun says 0 whatever happens";
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));
 }

@@ -9,9 +9,9 @@
 
 namespace hpcai::cli {
 
-/// Does what the command line asks for; `arguments` are those after the program's name, results go
-/// to `out`. Only the command `run` starts MPI. Throws Error(usage), naming the nearest legal name,
-/// for arguments that no command takes, and whatever the command throws.
+/// Runs the command line; `arguments` follow the program's name, and results are written to `out`.
+/// Only run, resume, doctor and a roofline of several ranks start MPI. Throws Error(usage), with
+/// the nearest legal name, for unknown arguments, and as the command does.
 ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& out);
 
 }  // namespace hpcai::cli
