@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
-# Makes a relocatable folder for other Linux machines of the same processor family: the program, the test programs and scripts of the GPU smoke run, Open MPI and every library
-# they need, except glibc and CUDA (with cuDNN and NCCL), which the target must have. DIR is
-# build/release and build/bundle by default; DIR.tar.gz is the same in one file. --without-tests
-# omits the smoke run and needs only hpcai500 to be built. Ends with a run of two ranks
-# from the finished folder in an empty environment. Needs patchelf.
+# Makes a relocatable folder for other Linux machines of the same processor family: the program, the
+# test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
+# and CUDA (with cuDNN and NCCL), which the target must have. DIR is build/release and build/bundle by
+# default; DIR.tar.gz is the same in one file. --without-tests omits the smoke run and needs only
+# hpcai500 to be built. Ends with a run of two ranks from the finished folder in an empty environment.
+# Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh

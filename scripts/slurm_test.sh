@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Starts a Slurm on virtual hosts of this machine and runs the scripts of `hpcai500 sbatch` in it. --help has the details.
+# Starts a Slurm on virtual hosts of this machine and runs the scripts of `hpcai500 sbatch` in it.
+# --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 # shellcheck source=scripts/hosts/hosts.sh
