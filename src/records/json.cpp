@@ -15,7 +15,6 @@
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/repetitions_record.hpp>
-#include <hpcai/records/sweep_record.hpp>
 
 #include "record_checks.hpp"
 
@@ -36,7 +35,7 @@ ordered_json number_or_null(const Quantity& quantity) {
     return reason_of(quantity).empty() ? ordered_json(*quantity.value) : ordered_json(nullptr);
 }
 
-/// `number` as an integer where it is whole and a double holds it exactly.
+/// Returns `number` as an integer if it is whole and a double represents it exactly.
 ordered_json without_point(const ordered_json& number) {
     constexpr double kMaxExact = 9007199254740992.0;
     if (!number.is_number_float()) return number;
@@ -45,7 +44,7 @@ ordered_json without_point(const ordered_json& number) {
     return static_cast<std::int64_t>(value);
 }
 
-/// Adds one struct's keys to a JSON object.
+/// Writes the members of a record into a JSON object.
 class Writer {
 public:
     explicit Writer(bool has_whole_numbers) : has_whole_numbers_(has_whole_numbers) {}
@@ -86,7 +85,7 @@ public:
         (*this)(key, quantities);
     }
 
-    /// Adds the alternative's name as `key`, and the alternative's keys after it.
+    /// Adds the name of the alternative as `key`, then the keys of the alternative.
     template <typename... Alternatives>
     void operator()(const std::string& key, const std::variant<Alternatives...>& value) {
         std::visit(
@@ -181,7 +180,7 @@ void read(const json& in, const Place& place, std::map<std::string, std::string>
     for (const auto& [key, value] : in.items()) read(value, place.key(key), values[key]);
 }
 
-/// Takes one struct's keys from a JSON object.
+/// Reads the members of a record from a JSON object.
 class Reader {
 public:
     Reader(const json& object, const Place& place) : object_(object), place_(place) {
@@ -200,7 +199,8 @@ public:
     }
 
     void operator()(const std::string& key, std::vector<Quantity>& quantities) const {
-        const json& in = list(key);
+        const json& in = member(key);
+        if (!in.is_array()) place_.key(key).fail("a list", in);
         quantities.resize(in.size());
         std::vector<std::string> reasons(in.size());
         const bool complete =
@@ -260,12 +260,6 @@ private:
         return *found;
     }
 
-    const json& list(const std::string& key) const {
-        const json& in = member(key);
-        if (!in.is_array()) place_.key(key).fail("a list", in);
-        return in;
-    }
-
     const json& object_;
     Place place_;
 };
@@ -275,7 +269,7 @@ void check_schema(const json& in, const Place& place, const std::string& expecte
     if (schema != expected) place.key("schema").fail(fmt::format("\"{}\"", expected), schema);
 }
 
-/// Host and file names need not be UTF-8.
+/// Replaces invalid UTF-8, which names of hosts and files may contain.
 std::string text_of(const ordered_json& document) {
     return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

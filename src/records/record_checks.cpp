@@ -19,14 +19,18 @@ void require_positive(const Quantity& quantity, const Place& place) {
     if (quantity.value) require_positive(*quantity.value, place);
 }
 
-/// Energy is formed by differences of neighbours.
+/// Calls check(element, its place) for each element of a list.
+template <typename Element, typename Check>
+void for_each(const std::vector<Element>& list, const Place& place, const Check& check) {
+    for (std::size_t i = 0; i < list.size(); ++i) check(list[i], place.index(i));
+}
+
+/// Checks what the differences of consecutive readings require.
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
     constexpr double kYear10000 = 253402300800.0;
-    for (std::size_t i = 0; i < counters.size(); ++i) {
+    for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {
         CounterReading before;
-        for (std::size_t j = 0; j < counters[i].readings.size(); ++j) {
-            const CounterReading& reading = counters[i].readings[j];
-            const Place at = place.index(i).key("readings").index(j);
+        const auto check = [&before](const CounterReading& reading, const Place& at) {
             if (!(reading.utc_seconds >= before.utc_seconds && reading.utc_seconds < kYear10000)) {
                 at.key("utc_seconds").fail("a time not before the last one", reading.utc_seconds);
             }
@@ -34,8 +38,9 @@ void check_counters(const std::vector<CounterRecord>& counters, const Place& pla
                 at.key("value").fail("a number not below the last one", reading.value);
             }
             before = reading;
-        }
-    }
+        };
+        for_each(counter.readings, at_counter.key("readings"), check);
+    });
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ void check(const LaunchRecord& launch, const Place& file) {
 
 void check(const GroupResult& result, const Place& place) {
     check_counters(result.counters, place.key("counters"));
-    // A negative count would hide another group's in a sum over groups.
+    // A negative count would hide the count of another group in a sum.
     const GroupRecord& record = result.record;
     for (const auto& [key, count] :
          {std::pair{"bad_samples", result.bad_samples},
@@ -96,7 +101,7 @@ void check(const GroupResult& result, const Place& place) {
     }
 }
 
-/// Predictions divide by these numbers.
+/// Checks the numbers by which predictions divide.
 void check(const RooflineRecord& record, const Place& place) {
     for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
                                      {"nodes", record.nodes},
@@ -105,36 +110,33 @@ void check(const RooflineRecord& record, const Place& place) {
                                      {"cores", record.cores}}) {
         require_positive(value, place.key(key));
     }
-    for (std::size_t i = 0; i < record.operations.size(); ++i) {
-        const Place at = place.key("operations").index(i);
-        require_positive(record.operations[i].flops, at.key("flops"));
-        require_positive(record.operations[i].bytes, at.key("bytes"));
-        require_positive(record.operations[i].flops_per_second, at.key("flops_per_second"));
-    }
-    for (std::size_t i = 0; i < record.bandwidths.size(); ++i) {
-        require_positive(record.bandwidths[i].bytes_per_second,
-                         place.key("bandwidths").index(i).key("bytes_per_second"));
-    }
-    for (std::size_t i = 0; i < record.all_reduce_fits.size(); ++i) {
-        const Place at = place.key("all_reduce_fits").index(i);
-        require_positive(record.all_reduce_fits[i].ranks, at.key("ranks"));
-        require_positive(record.all_reduce_fits[i].bytes_per_second, at.key("bytes_per_second"));
-        const Quantity& latency = record.all_reduce_fits[i].latency_seconds;
-        if (latency.value && !(*latency.value >= 0)) {
-            at.key("latency_seconds").fail("a number from 0 on", *latency.value);
-        }
-    }
+    for_each(record.operations, place.key("operations"), [](const auto& one, const Place& at) {
+        require_positive(one.flops, at.key("flops"));
+        require_positive(one.bytes, at.key("bytes"));
+        require_positive(one.flops_per_second, at.key("flops_per_second"));
+    });
+    for_each(record.bandwidths, place.key("bandwidths"), [](const auto& one, const Place& at) {
+        require_positive(one.bytes_per_second, at.key("bytes_per_second"));
+    });
+    for_each(record.all_reduce_fits, place.key("all_reduce_fits"),
+             [](const auto& one, const Place& at) {
+                 require_positive(one.ranks, at.key("ranks"));
+                 require_positive(one.bytes_per_second, at.key("bytes_per_second"));
+                 const auto latency = one.latency_seconds.value;
+                 if (latency && !(*latency >= 0)) {
+                     at.key("latency_seconds").fail("a number from 0 on", *latency);
+                 }
+             });
     int samples = 0;
-    for (std::size_t i = 0; i < record.calibration.points.size(); ++i) {
-        const CalibrationPoint& point = record.calibration.points[i];
-        const Place at = place.key("calibration.points").index(i);
-        if (point.samples <= samples) {
-            at.key("samples").fail(fmt::format("more than {}", samples), point.samples);
-        }
-        samples = point.samples;
-        require_positive(point.step_seconds, at.key("step_seconds"));
-        require_positive(point.summed_step_seconds, at.key("summed_step_seconds"));
-    }
+    for_each(record.calibration.points, place.key("calibration.points"),
+             [&samples](const auto& point, const Place& at) {
+                 if (point.samples <= samples) {
+                     at.key("samples").fail(fmt::format("more than {}", samples), point.samples);
+                 }
+                 samples = point.samples;
+                 require_positive(point.step_seconds, at.key("step_seconds"));
+                 require_positive(point.summed_step_seconds, at.key("summed_step_seconds"));
+             });
 }
 
 void check(const ProgressRecord& progress, const Place& place) {

@@ -9,12 +9,13 @@ namespace hpcai::records {
 
 using Place = storage::JsonPlace;
 
-/// Throws Error(data), naming the key, if values of a record that was read contradict each other.
+/// Throws Error(data) with the key if values of a record contradict each other.
 void check(const RunRecord& record, const Place& place);
 void check(const LaunchRecord& launch, const Place& place);
 void check(const GroupResult& result, const Place& place);
 void check(const RooflineRecord& record, const Place& place);
 void check(const ProgressRecord& progress, const Place& place);
-void check(const auto& /*record*/, const Place& /*place*/) {}  // others have single values only
+void check(const auto& /*record*/, const Place& /*place*/) {
+}  // the values of other records are independent
 
 }  // namespace hpcai::records

@@ -16,19 +16,17 @@ inline RooflineRecord example_roofline() {
     record.measured_seconds = 12.5;
     const auto rate = [](const char* name, const char* operation, const char* pass, bool of_model,
                          double flops_per_second) {
-        return OperationRate{
-            .name = name,
-            .operation = operation,
-            .precision = "fp32",
-            .pass = pass,
-            .shape = "a shape",
-            .of_model = of_model,
-            .nodes = of_model ? 3 : 0,
-            .flops = 1e9,
-            .bytes = 1e7,
-            .seconds = {1e9 / flops_per_second, ""},
-            .flops_per_second = {flops_per_second, ""},
-        };
+        return OperationRate{.name = name,
+                             .operation = operation,
+                             .precision = "fp32",
+                             .pass = pass,
+                             .shape = "a shape",
+                             .of_model = of_model,
+                             .nodes = of_model ? 3 : 0,
+                             .flops = 1e9,
+                             .bytes = 1e7,
+                             .seconds = {1e9 / flops_per_second, ""},
+                             .flops_per_second = {flops_per_second, ""}};
     };
     record.operations = {rate("gemm 1024", "linear", "forward", false, 80e9),
                          rate("gemm 2048", "linear", "weight_gradient", false, 100e9),
@@ -42,16 +40,16 @@ inline RooflineRecord example_roofline() {
                           {std::nullopt, "the device's memory is the host's"}}};
     record.all_reduce = {{"run", 2, 4096, 1e-4, 4.096e7}, {"run", 2, 1e8, 0.1, 1e9}};
     record.all_reduce_fits = {{"run", "mpi", 2, {1e-4, ""}, {1e9, ""}}};
-    record.calibration = {"resnet50_v1.5",
-                          "fp32",
-                          "sgd",
-                          224,
-                          224,
-                          24'610'397'184,
-                          100'000'000,
-                          "mpi",
-                          {{8, 1.0, {1.05, ""}}, {16, 1.8, {1.85, ""}}},
-                          ""};
+    record.calibration = {.model = "resnet50_v1.5",
+                          .precision = "fp32",
+                          .optimizer = "sgd",
+                          .image_size = 224,
+                          .image_width = 224,
+                          .training_flops_per_sample = 24'610'397'184,
+                          .gradient_bytes = 100'000'000,
+                          .sums = "mpi",
+                          .points = {{8, 1.0, {1.05, ""}}, {16, 1.8, {1.85, ""}}},
+                          .reason = ""};
     return record;
 }
 

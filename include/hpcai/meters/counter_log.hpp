@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <hpcai/meters/counter.hpp>
-#include <hpcai/records/energy_record.hpp>
+#include <hpcai/records/group_record.hpp>
 
 namespace hpcai::meters {
 

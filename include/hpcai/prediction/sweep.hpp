@@ -4,7 +4,6 @@
 #include <string>
 
 #include <hpcai/prediction/estimate.hpp>
-#include <hpcai/records/sweep_record.hpp>
 
 namespace hpcai::prediction {
 

@@ -8,16 +8,17 @@
 
 namespace hpcai {
 
-/// `rank-<group_rank>.done`, which a rank writes when its file of a checkpoint is complete.
+/// `rank-<group_rank>.done`: the marker that a rank writes when its file of a checkpoint is
+/// complete.
 struct CheckpointMarker {
     std::string schema = "hpcai500-checkpoint/1";
     std::int64_t step = 0;  // steps done
     int group_rank = 0;
     int ranks = 1;              // of the group
     std::string config_sha256;  // of the run's configuration
-    std::int64_t program = 0;   // that wrote the checkpoint; the same on all ranks
+    std::int64_t program = 0;   // number of the program that wrote it, equal on all ranks
     std::int64_t bytes = 0;     // of the rank's file
-    std::string sha256;         // likewise
+    std::string sha256;         // of the same file
     HPCAI_RECORD(CheckpointMarker, schema, step, group_rank, ranks, config_sha256, program, bytes,
                  sha256);
 };

@@ -7,34 +7,34 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// What a rank did last. Plain data.
+/// The last activities of a rank.
 namespace hpcai {
 
-/// A phase of a step, or a sum over ranks.
+/// A phase of a step, or an all-reduce.
 struct FlightEvent {
     std::int64_t step = 0;     // from 0, over all epochs
-    std::string what;          // "input_wait", "forward", ..., "sum 2": of the bucket
-    std::int64_t bytes = 0;    // of a sum, one rank's
-    double begin_seconds = 0;  // on the group's clock
-    Quantity end_seconds;      // likewise
+    std::string what;          // "input_wait", "forward", ...; "sum 2" for bucket 2
+    std::int64_t bytes = 0;    // payload of one rank in an all-reduce
+    double begin_seconds = 0;  // by the clock of the group
+    Quantity end_seconds;      // by the same clock
     HPCAI_RECORD(FlightEvent, step, what, bytes, begin_seconds, end_seconds);
 };
 
-/// `groups/<m>/flight/rank-<r>.json`, which each rank of a group writes that still can, when one of
-/// them no longer goes on.
+/// `groups/<m>/flight/rank-<r>.json`. When a rank of a group hangs or has died, each rank that can
+/// still write writes this file.
 struct FlightRecord {
     std::string schema = "hpcai500-flight/1";
     int group = 0;
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::int64_t process = 0;  // its number on the host
+    std::int64_t process = 0;  // its PID on the host
     std::string reason;
-    bool answers = false;  // it has noticed itself; else its watchdog alone has written this
+    bool answers = false;  // the rank noticed; false: only its watchdog wrote this
     std::int64_t steps_done = 0;
     std::int64_t sums_begun = 0;
     std::int64_t sums_ended = 0;
-    double silent_seconds = 0;        // since the last step was done
+    double silent_seconds = 0;        // since the last complete step
     std::vector<FlightEvent> events;  // the last 256, oldest first
     HPCAI_RECORD(FlightRecord, schema, group, group_rank, world_rank, host, process, reason,
                  answers, steps_done, sums_begun, sums_ended, silent_seconds, events);

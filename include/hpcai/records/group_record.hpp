@@ -5,13 +5,62 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/energy_record.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// What a group leaves behind of its base model: the part of a RunRecord that it fills alone.
+/// The result of one base model: the part of a RunRecord that its group fills in, with the readings
+/// of meters and counters.
 namespace hpcai {
 
-/// A rank whose replica of the model was not the others'.
+/// One reading of a counter that only grows. Its zero is arbitrary.
+struct CounterReading {
+    double utc_seconds = 0;  // since 1970
+    double value = 0;        // joules or bytes
+    HPCAI_RECORD(CounterReading, utc_seconds, value);
+};
+
+/// The readings of one counter of a node by one group while it trained.
+struct CounterRecord {
+    std::string host;
+    std::string name;                      // "nvml:0", "rapl:package-0", "net:eth0:sent"
+    std::string unit;                      // "J", "B"
+    std::string failure;                   // why there are no readings; empty if there are
+    std::vector<CounterReading> readings;  // by time
+    HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
+};
+
+/// The energy that one meter measured in the core phase, from the readings of all groups on its
+/// node.
+struct MeterRecord {
+    std::string host;
+    std::string name;
+    Quantity joules;
+    HPCAI_RECORD(MeterRecord, host, name, joules);
+};
+
+struct EnergyRecord {
+    std::string source;  // names of the meters; empty if there are none
+    std::string method;  // what was read and how often, and what is missing
+    std::string level;   // compared with the levels of the EE HPC WG's methodology
+    Quantity joules;     // of the core phase, all nodes
+    Quantity average_watts;
+    std::string core_begin_utc;  // ISO 8601: first step of the first group
+    std::string core_end_utc;    // last step of the last group; for an external meter
+    std::vector<MeterRecord> meters;
+    HPCAI_RECORD(EnergyRecord, source, method, level, joules, average_watts, core_begin_utc,
+                 core_end_utc, meters);
+};
+
+/// Bytes that a network interface of a node counted in the core phase, for all programs on the
+/// node.
+struct InterfaceRecord {
+    std::string host;
+    std::string name;
+    Quantity sent_bytes;
+    Quantity received_bytes;
+    HPCAI_RECORD(InterfaceRecord, host, name, sent_bytes, received_bytes);
+};
+
+/// A rank whose replica of the model differed from the others.
 struct DivergedRankRecord {
     int group_rank = 0;
     int world_rank = 0;
@@ -19,16 +68,16 @@ struct DivergedRankRecord {
     HPCAI_RECORD(DivergedRankRecord, group_rank, world_rank, host);
 };
 
-/// Comparisons of what the ranks of a group must hold alike, bit for bit.
+/// Comparisons of the state that must be equal bit for bit on all ranks of a group.
 struct AuditRecord {
-    std::int64_t passed = 0;                // all ranks agreed; none in a group of one rank
-    std::int64_t diverged_at_step = 0;      // steps done when they did not; 0: they always did
+    std::int64_t passed = 0;                // equal on all ranks; 0 in a group of one rank
+    std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // against the majority, or all where there is none
+    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
-/// Seconds a step of one thing: each rank's mean, over the ranks of a group.
+/// Seconds per step of one phase: the mean of each rank, over the ranks of a group.
 struct SpreadRecord {
     Quantity minimum;
     Quantity median;
@@ -37,85 +86,85 @@ struct SpreadRecord {
     HPCAI_RECORD(SpreadRecord, minimum, median, p99, maximum);
 };
 
-/// A rank whose own work takes long, so that others wait for it.
+/// A rank that is slow in its own work, so that others wait for it.
 struct StragglerRecord {
     int group = 0;
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // of its work, that which takes longer than others' by most
-    double ratio = 0;   // of its work's seconds to the median of the ranks beside it
+    std::string phase;  // the phase of its work with the largest excess over other ranks
+    double ratio = 0;   // seconds of its work / median of the other ranks of its stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
 
-/// Where the time of a training step goes.
+/// How the time of a training step is spent.
 struct TimeBreakdownRecord {
-    Quantity step_seconds;  // median over the ranks of a rank's median
+    Quantity step_seconds;  // median over ranks of the median of each rank
     SpreadRecord input_wait;
     SpreadRecord forward;
     SpreadRecord backward;
-    SpreadRecord communication;  // that no computation hid
+    SpreadRecord communication;  // exposed: not overlapped with computation
     SpreadRecord optimizer;
     SpreadRecord other;
-    SpreadRecord hidden_communication;  // sums of gradients under way behind computation
+    SpreadRecord hidden_communication;  // gradient sums overlapped with computation
     std::vector<StragglerRecord> stragglers;
     HPCAI_RECORD(TimeBreakdownRecord, step_seconds, input_wait, forward, backward, communication,
                  optimizer, other, hidden_communication, stragglers);
 };
 
-/// What a base model was worth in the course of its training.
+/// The quality of a base model after an epoch.
 struct EpochQualityRecord {
     int epoch = 0;                // epochs done
-    double training_seconds = 0;  // until then, without evaluation
+    double training_seconds = 0;  // up to then, without evaluations
     double quality = 0;
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
-/// A training that was taken up again from a checkpoint.
+/// A training that was resumed from a checkpoint.
 struct ContinuationRecord {
-    std::int64_t step = 0;    // the first that was taken anew
-    std::string started_utc;  // of the program that took it
+    std::int64_t step = 0;    // the first step after the resumption
+    std::string started_utc;  // start of the program that resumed
     HPCAI_RECORD(ContinuationRecord, step, started_utc);
 };
 
-/// What a GPU's driver told while its rank trained.
+/// The health of a GPU, as its driver reported it while its rank trained.
 struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
     std::string device;                  // its UUID
-    std::vector<std::string> slowed_by;  // in one look at least: "hw_thermal_slowdown", ...
-    Quantity slowed_share;               // of the looks, one a second: with clocks lowered by one
-    Quantity corrected_ecc_errors;       // in that time, as the next two
+    std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
+    Quantity slowed_share;               // of the polls, one per second, with lowered clocks
+    Quantity corrected_ecc_errors;       // during training, as the next two
     Quantity uncorrected_ecc_errors;
-    std::vector<std::int64_t> xids;  // errors of the driver, in order
+    std::vector<std::int64_t> xids;  // driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
                  corrected_ecc_errors, uncorrected_ecc_errors, xids);
 };
 
-/// One base model: what its group did. Its quality is quality.members[group].
+/// The training of one base model. Its quality is quality.members[group].
 struct GroupRecord {
     int group = 0;
     int ranks = 0;
-    std::vector<std::string> hosts;    // each once
-    std::string failure;               // empty: finished
+    std::vector<std::string> hosts;    // without duplicates
+    std::string failure;               // empty if the group finished
     std::int64_t samples_drawn = 0;    // size of its bootstrap
     std::int64_t samples_trained = 0;  // over all epochs
     std::int64_t iterations = 0;
-    std::int64_t skipped_steps = 0;  // of these, left out because fp16 gradients had overflown
-    Quantity training_seconds;       // end of start-up to the last optimizer step, no evaluation
+    std::int64_t skipped_steps = 0;  // of these, skipped because fp16 gradients overflowed
+    Quantity training_seconds;       // start-up to last optimizer step, no evaluation
     Quantity images_per_second;      // samples_trained / training_seconds
-    Quantity flops;                  // FLOP/s: its Work / its training_seconds
-    Quantity input_wait_seconds;     // mean over its ranks
-    Quantity communication_seconds;  // not hidden behind computation; mean over its ranks
+    Quantity flops;                  // FLOP/s: work / training_seconds
+    Quantity input_wait_seconds;     // mean over ranks
+    Quantity communication_seconds;  // exposed; mean over ranks
     Quantity evaluation_seconds;
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
     AuditRecord audit;
-    std::string predictions_sha256;  // of its file of predictions; empty: there is none
+    std::string predictions_sha256;  // of the predictions file; empty if there is none
     TimeBreakdownRecord time_breakdown;
-    std::vector<EpochQualityRecord> quality_by_epoch;  // run.evaluate_epochs
-    std::vector<ContinuationRecord> continuations;     // empty: trained in one go
-    std::vector<DeviceHealthRecord> device_health;     // by rank; empty: on CPUs
+    std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
+    std::vector<ContinuationRecord> continuations;     // empty if one program trained it
+    std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
                  input_wait_seconds, communication_seconds, evaluation_seconds, final_training_loss,
@@ -123,30 +172,30 @@ struct GroupRecord {
                  continuations, device_health);
 };
 
-/// What one group leaves behind by itself, before any vote: `groups/<m>/record.json`.
+/// The result of one group before the vote: `groups/<m>/record.json`.
 struct GroupResult {
     std::string schema = "hpcai500-group/1";
     GroupRecord record;
     Quantity quality;        // the workload's metric on the validation set
-    Quantity quality_top_5;  // likewise
+    Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;         // distinct ones met, in training and validation
-    std::int64_t communicated_bytes = 0;  // gradient bytes that entered all-reduces, one rank
-    std::int64_t gradient_bytes = 0;      // one rank's payload of one step; 0: nothing was summed
+    std::int64_t bad_samples = 0;         // distinct ones, in training and validation
+    std::int64_t communicated_bytes = 0;  // gradient bytes all-reduced, of one rank
+    std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
-    std::string sum_backend;                  // "mpi", "nccl"; empty: nothing was summed
-    Quantity bandwidth_bytes_per_second;      // of its sums, as in CommunicationRecord
-    Quantity sent_bytes_per_step;             // likewise
-    Quantity between_nodes_bytes_per_step;    // likewise
-    Quantity out_of_node_bytes_per_step;      // likewise
-    std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord
-    Quantity message_wait_seconds;            // likewise, as the next two
+    std::string sum_backend;              // "mpi", "nccl"; empty if there is no all-reduce
+    Quantity bandwidth_bytes_per_second;  // as in CommunicationRecord, as the next three
+    Quantity sent_bytes_per_step;
+    Quantity between_nodes_bytes_per_step;
+    Quantity out_of_node_bytes_per_step;
+    std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord, as the next three
+    Quantity message_wait_seconds;
     std::int64_t part_bytes_per_step = 0;
     Quantity part_wait_seconds;
     std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // meters and interfaces of its nodes
+    std::vector<CounterRecord> counters;  // of its nodes and its steps
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
                  sum_backend, sent_bytes_per_step, between_nodes_bytes_per_step,

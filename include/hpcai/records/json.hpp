@@ -10,25 +10,24 @@
 
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of records. `Record` is one of the types that a file of the result directory has
-/// as a whole: RunRecord, GroupResult, LaunchRecord, ProgressRecord, CheckpointMarker,
-/// FlightRecord, RepetitionsRecord or RooflineRecord; to_json also takes PlanRecord and
-/// SweepRecord.
+/// The JSON text of records. `Record` is a type that has a file of its own: RunRecord, GroupResult,
+/// LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
+/// RooflineRecord; to_json also takes PlanRecord and SweepRecord.
 namespace hpcai::records {
 
-/// Returns the text of a record: its keys in the order of HPCAI_RECORD, indented by two spaces. A
-/// number that is missing or not finite is null, and its reason is in "<key>_reason".
+/// Returns the text of a record with its keys in the order of HPCAI_RECORD, indented by two spaces.
+/// A number that is missing or not finite is null, and "<key>_reason" has the reason.
 template <typename Record>
 std::string to_json(const Record& record);
 
-/// Returns the record in `text`; error messages call it `name`. Ignores unknown keys. Throws
-/// Error(data) naming the key, what came and what is legal: for another schema, a key that is
+/// Returns the record in `text`; `name` is its name in error messages. Ignores unknown keys. Throws
+/// Error(data) with the key, its value and the legal values: for another schema, a key that is
 /// missing, of another type or out of range, and for values that contradict each other.
 template <typename Record>
 Record from_json(std::string_view text, std::string_view name = "record");
 
-/// Returns the record in a file of at most `limit_bytes`. Throws likewise, and as
-/// storage::read_file_bytes does.
+/// Returns the record in a file of at most `limit_bytes`. Throws as from_json and
+/// storage::read_file_bytes do.
 template <typename Record>
 Record read_file(const std::filesystem::path& path,
                  std::size_t limit_bytes = std::size_t{16} << 20) {

@@ -9,19 +9,18 @@
 
 namespace hpcai {
 
-/// The file of a LaunchRecord in a result directory.
+/// The name of the file of a LaunchRecord.
 inline constexpr const char* kLaunchName = "launch.json";
 
-/// What a program knows when the ranks of a run are about to part into groups, for programs that
-/// take the run up again or score it without them: `launch.json`. Plain data; `report` writes and
-/// reads it.
+/// `launch.json`: the facts of a launch before its ranks split into groups. `resume` and `score`
+/// read it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/2";
     std::string started_utc;     // of the program that began the run
-    std::string config_sha256;   // of the configuration that the run was begun with
-    std::string samples_sha256;  // of its samples' names and classes, as data::samples_digest
+    std::string config_sha256;   // of the configuration that the run began with
+    std::string samples_sha256;  // of names and classes of the samples: data::samples_digest
     std::string precision;       // in force, never "auto"
-    TopologyRecord topology;     // of the last program
+    TopologyRecord topology;     // in the latest program
     StagingRecord staging;       // as in RunRecord, as the next ones
     Quantity staging_seconds;
     CeilingRecord roofline;

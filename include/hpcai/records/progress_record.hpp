@@ -7,17 +7,16 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// How far a run is that has no result yet. Plain data; `report` writes, reads and prints it.
+/// The progress of a run that has no result yet.
 namespace hpcai {
 
-/// `terminated`: stopped by SIGTERM where any exit ends the job, as launchers end the other ranks
-/// of one that has died; `unsaved`: stopped, but the checkpoint of that step could not be written.
+/// `terminated`: stopped by SIGTERM, which a launcher sends to the other ranks when one has died.
+/// `unsaved`: stopped, but the checkpoint of that step could not be written.
 enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
 
-/// The words of all states; word_of(state) returns one.
+/// The words of all states in JSON; word_of(state) returns one.
 constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
     return {{{ProgressState::training, "training"},
              {ProgressState::evaluating, "evaluating"},
@@ -28,21 +27,21 @@ constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
              {ProgressState::unsaved, "unsaved"}}};
 }
 
-/// The file of a ProgressRecord in the directory of its group.
+/// The name of the file of a ProgressRecord.
 inline constexpr const char* kProgressName = "progress.json";
 
-/// How far one group is, as its leader, or who has missed it, says in `groups/<m>/progress.json`
-/// from time to time. The file is removed when the run has its result.
+/// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds; an
+/// acting leader writes it if the leader is lost. The file is removed when the run has its result.
 struct ProgressRecord {
     std::string schema = "hpcai500-progress/1";
     ProgressState state = ProgressState::training;
-    std::string reason;  // of a group that failed or stopped
+    std::string reason;  // why the group failed or stopped
     std::string host;    // of the leader
-    int epoch = 0;       // the one under way, from 1
+    int epoch = 0;       // the current one, from 1
     int epochs = 0;
-    std::int64_t step = 0;  // done, of all epochs
+    std::int64_t step = 0;  // steps done, over all epochs
     std::int64_t steps = 0;
-    Quantity loss;  // mean over the steps last read
+    Quantity loss;  // mean over the steps read last
     Quantity images_per_second;
     Quantity seconds_left;
     std::int64_t written_unix_seconds = 0;  // by the leader's clock
@@ -50,23 +49,23 @@ struct ProgressRecord {
                  images_per_second, seconds_left, written_unix_seconds);
 };
 
-/// What the files of one group say.
+/// The progress of one group, from its files.
 struct GroupProgress {
     int group = 0;
-    std::optional<ProgressRecord> progress;  // nothing: no file, or none that can be read
-    std::string trouble;                     // why it cannot be read
+    std::optional<ProgressRecord> progress;  // empty if there is no readable file
+    std::string trouble;                     // why the file cannot be read
     bool operator==(const GroupProgress&) const = default;
 };
 
-/// What the files of a run say that has no result.
+/// The progress of a run without a result, from its files.
 struct RunProgress {
     std::string directory;
-    std::vector<GroupProgress> groups;    // those of the configuration and those that have begun
-    std::int64_t now_unix_seconds = 0;    // by the reader's clock
-    std::int64_t begun_unix_seconds = 0;  // when the last program began it; 0: not known
-    // Whether a program holds the directory, by its lock; nothing: this reader cannot know
+    std::vector<GroupProgress> groups;    // the configured ones and those that have begun
+    std::int64_t now_unix_seconds = 0;    // by the clock of the reader
+    std::int64_t begun_unix_seconds = 0;  // when the last program began; 0: unknown
+    // Whether a program holds the lock of the directory; empty if that is unknown
     std::optional<bool> is_at_work;
-    std::string resume_command;  // as one would type it; empty: not known
+    std::string resume_command;  // empty if unknown
     bool operator==(const RunProgress&) const = default;
 };
 

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-/// Gives the struct `Record` its keys and its equality. The arguments name its members in the order
-/// of the file that stores it; each member's name is its key.
+/// Defines the keys and the equality of the struct `Record`. The arguments are its members in the
+/// order of the file that stores it. The name of a member is its key.
 #define HPCAI_RECORD(Record, ...)                                 \
     static constexpr std::string_view record_keys = #__VA_ARGS__; \
     constexpr auto record_values() {                              \
@@ -20,29 +20,29 @@
     }                                                             \
     bool operator==(const Record&) const = default
 
-/// What records are made of.
+/// The building blocks of records.
 namespace hpcai {
 
-/// A number, or the reason why there is none. `reason` is empty when there is a value.
+/// A number, or the reason why there is none. `reason` is empty if there is a value.
 struct Quantity {
     std::optional<double> value;
     std::string reason;
     bool operator==(const Quantity&) const = default;
 };
 
-/// A part of one, which a record with whole numbers writes as 1.0, too.
+/// A fraction, which a record with has_whole_numbers also writes with a decimal point (1.0).
 struct Fraction {
     double value = 0;
     constexpr operator double() const { return value; }
     bool operator==(const Fraction&) const = default;
 };
 
-/// What has no value, because `reason`.
+/// Returns a Quantity without a value.
 inline Quantity nothing(std::string reason) {
     return {std::nullopt, std::move(reason)};
 }
 
-/// `value`, or `reason` where there is none.
+/// Returns `value`, or `reason` if there is none.
 inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
     return value ? Quantity{value, ""} : nothing(reason);
 }
@@ -54,7 +54,7 @@ struct Word {
     std::string_view word;
 };
 
-/// Returns the word that stands for `value` in stored records and in tables.
+/// Returns the word for `value` in stored records and in tables.
 template <typename Enumeration>
 requires requires(Enumeration value) {
     words_of(value);

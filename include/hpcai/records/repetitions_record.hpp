@@ -8,17 +8,16 @@
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/verdict_record.hpp>
 
-/// What several runs in one invocation (run.repeat) leave behind: `repetitions.json`, key by key.
-/// Plain data.
+/// `repetitions.json`, key by key: the runs of one invocation (run.repeat).
 namespace hpcai {
 
-/// One of the runs; its own result is in `directory`.
+/// One run. Its result is in `directory`.
 struct RepetitionRecord {
-    std::string directory;  // beside repetitions.json
+    std::string directory;  // relative to the folder of repetitions.json
     std::uint64_t seed = 0;
     Status status = Status::invalid;
     ExitCode exit_code = ExitCode::invalid;
-    bool counted = false;  // every group finished: it is in the medians
+    bool counted = false;  // in the medians, because every group finished
     Quantity flops;        // FLOP/s
     Quantity vflops;       // FLOP/s
     Quantity quality;      // of the ensemble
@@ -28,7 +27,7 @@ struct RepetitionRecord {
                  quality, training_seconds, manifest);
 };
 
-/// One number over the runs that are counted.
+/// One number over the counted runs.
 struct RepetitionSpreadRecord {
     Quantity median;
     Quantity minimum;
@@ -42,8 +41,8 @@ struct RepetitionsRecord {
     std::string program_version;
     std::string name;
     int requested = 0;                        // run.repeat
-    std::string stopped;                      // why there are fewer; empty: there are not
-    ExitCode exit_code = ExitCode::internal;  // the worst of all
+    std::string stopped;                      // why there are fewer; empty if there are not
+    ExitCode exit_code = ExitCode::internal;  // the worst of all runs
     std::vector<RepetitionRecord> repetitions;
     RepetitionSpreadRecord flops;
     RepetitionSpreadRecord vflops;

@@ -6,26 +6,25 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/records/energy_record.hpp>
 #include <hpcai/records/group_record.hpp>
 #include <hpcai/records/metric_record.hpp>
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/roofline_record.hpp>
 #include <hpcai/records/verdict_record.hpp>
 
-/// What one run of the benchmark leaves behind: the structs mirror `result.json` key by key, and
-/// every printer works from a RunRecord alone. Plain data.
+/// The result of one run: the structs mirror `result.json` key by key. Every printer needs a
+/// RunRecord only.
 namespace hpcai {
 
-/// One line of the echo above the table: a setting in force, and what it means.
+/// One line of the summary above its table: a setting in force and its meaning.
 struct ParameterRecord {
-    std::string key;  // as in the configuration, or a fact found out, e.g. "bagging.M"
+    std::string key;  // of the configuration, such as "bagging.M", or the name of a fact
     std::string value;
     std::string meaning;
     HPCAI_RECORD(ParameterRecord, key, value, meaning);
 };
 
-/// Where one rank ran.
+/// The place of one rank.
 struct PlaceRecord {
     int world_rank = 0;
     int group = 0;
@@ -42,7 +41,7 @@ struct PlaceRecord {
 struct TopologyRecord {
     int ranks = 0;
     int groups = 0;  // M
-    int degree = 0;  // P_degree, ranks a group
+    int degree = 0;  // P_degree, ranks per group
     int nodes = 0;
     std::vector<PlaceRecord> map;  // by world rank
     HPCAI_RECORD(TopologyRecord, ranks, groups, degree, nodes, map);
@@ -65,7 +64,7 @@ struct WorkloadRecord {
     std::string data_kind;
     std::int64_t training_samples = 0;  // in the data set, before the bootstrap
     std::int64_t validation_samples = 0;
-    std::vector<std::string> data_objections;  // why the data are not those of the rules
+    std::vector<std::string> data_objections;  // why the rules do not accept the data
     HPCAI_RECORD(WorkloadRecord, kind, model, level, classes, image_size, image_width, channels,
                  epochs, batch_size, precision, sampler, aggregation, seed, data_kind,
                  training_samples, validation_samples, data_objections);
@@ -88,20 +87,20 @@ struct FlopsRecord {
 };
 
 struct WorkRecord {
-    std::int64_t samples_trained = 0;  // all groups that finished
-    std::int64_t iterations = 0;       // likewise
-    std::vector<GroupRecord> groups;   // in order, all M
+    std::int64_t samples_trained = 0;  // of the finished groups
+    std::int64_t iterations = 0;       // of the finished groups
+    std::vector<GroupRecord> groups;   // all M, in order
     HPCAI_RECORD(WorkRecord, samples_trained, iterations, groups);
 };
 
-/// What the data duplicator did, on all nodes together.
+/// The work of the data duplicator on all nodes.
 struct StagingRecord {
     std::string scope = "none";           // data.staging
-    std::int64_t files = 0;               // of the source, once for each node that needs them
+    std::int64_t files = 0;               // source files, once for each node that needs them
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
-    std::int64_t reused_bytes = 0;        // found on the nodes, and checked
-    std::int64_t fullest_node_bytes = 0;  // of copies on the node that has most
-    std::int64_t left_files = 0;          // needed, but no readable files: read where they lie
+    std::int64_t reused_bytes = 0;        // found on the nodes and checked
+    std::int64_t fullest_node_bytes = 0;  // of copies on the node with the most
+    std::int64_t left_files = 0;          // needed but not readable, thus not staged
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
@@ -112,7 +111,7 @@ struct TimeRecord {
     Quantity staging_seconds;
     Quantity training_seconds;          // the longest of all groups: the denominator of eq. 6
     std::vector<double> epoch_seconds;  // per epoch, the longest of all groups
-    Quantity time_to_quality_seconds;   // of training, until every group's model had the target
+    Quantity time_to_quality_seconds;   // of training until all groups reached the target
     Quantity vote_seconds;
     Quantity total_seconds;
     HPCAI_RECORD(TimeRecord, started_utc, startup_seconds, staging_seconds, training_seconds,
@@ -138,7 +137,7 @@ struct ScoresRecord {
     Quantity vflops;               // FLOP/s, eq. 7
     Quantity penalty_coefficient;  // eq. 8
     Quantity vflops_per_watt;
-    IntervalRecord vflops_interval;  // from those of the quality
+    IntervalRecord vflops_interval;  // from the interval of the quality
     HPCAI_RECORD(ScoresRecord, flops, vflops, penalty_coefficient, vflops_per_watt,
                  vflops_interval);
 };
@@ -149,12 +148,12 @@ struct QualityRecord {
     double exponent = 0;  // n of eq. 8
     Quantity ensemble;
     std::vector<Quantity> members;       // by group
-    Quantity members_mean;               // of the groups that finished
+    Quantity members_mean;               // of the finished groups
     Quantity ensemble_gain;              // ensemble - members_mean
     IntervalRecord confidence_interval;  // of `ensemble`
-    IntervalRecord members_interval;     // likewise, over the choice of members, too
+    IntervalRecord members_interval;     // of `ensemble`, also over the choice of members
     std::string ensemble_sha256;         // of the file of the ensemble's predictions
-    std::string labels_sha256;           // of the file of labels or boxes they were judged by
+    std::string labels_sha256;           // of the file of labels or boxes
     HPCAI_RECORD(QualityRecord, metric, target, exponent, ensemble, members, members_mean,
                  ensemble_gain, confidence_interval, members_interval, ensemble_sha256,
                  labels_sha256);
@@ -164,23 +163,23 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    Quantity torus_columns;           // in force: ranks in a row of torus_2d's grid
-    Quantity ranks_per_node;          // in force: that hierarchical takes for one node's, the most
-    std::int64_t gradient_bytes = 0;  // one rank's payload of one step; 0: nothing was summed
-    std::int64_t buckets = 0;         // likewise
-    Quantity exposed_seconds;         // not hidden behind computation; the largest of all groups
-    Quantity bandwidth_bytes_per_second;  // payload / time under way; the least of all groups
-    // In sums of gradients, of the group where it is most: by the rank that sends most, ...
+    Quantity torus_columns;               // in force: ranks per row of the torus_2d grid
+    Quantity ranks_per_node;              // in force: the most ranks of a node in `hierarchical`
+    std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
+    std::int64_t buckets = 0;             // per step
+    Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
+    Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
+    // Gradient sums of the group that sends most: by the rank that sends most, ...
     Quantity sent_bytes_per_step;
     Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
     Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
-    Quantity exposed_seconds_per_step;      // the largest of all groups
-    // Of BatchNorm statistics that ranks take together
+    Quantity exposed_seconds_per_step;      // largest of all groups
+    // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
     std::int64_t statistics_sums_per_step = 0;
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
-    Quantity statistics_seconds;                 // of exposed_seconds; the largest of all groups
-    // Of all programs on the nodes in the core phase, by the interfaces' own counters
+    Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
+    // Counted by the interfaces in the core phase, for all programs on the nodes
     Quantity counted_sent_bytes;
     std::vector<InterfaceRecord> interfaces;
     HPCAI_RECORD(CommunicationRecord, backend, algorithm, precision, torus_columns, ranks_per_node,
@@ -190,30 +189,29 @@ struct CommunicationRecord {
                  statistics_bytes_per_step, statistics_seconds, counted_sent_bytes, interfaces);
 };
 
-/// How the ranks of a group split a step.
+/// The division of a step between the ranks of a group.
 struct ParallelRecord {
     std::string mode;
     int data_degree = 1;      // ranks that share a batch
     int pipeline_degree = 1;  // stages
-    int model_degree = 1;     // parts of each layer
+    int model_degree = 1;     // shards of each layer
     int micro_batches = 1;
     std::string schedule;
-    Quantity bubble_fraction;                 // of a step, by formula: stages wait for one another
+    Quantity bubble_fraction;                 // share of a step in which stages wait, by formula
     std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
-    Quantity message_wait_seconds;  // a rank's, for other stages; mean over ranks, largest of all
-                                    // groups
-    std::int64_t part_bytes_per_step = 0;  // between parts, by the rank that sends most
-    Quantity part_wait_seconds;            // a rank's, for other parts; likewise
+    Quantity message_wait_seconds;  // for other stages; mean over ranks, largest of all groups
+    std::int64_t part_bytes_per_step = 0;  // between shards, by the rank that sends most
+    Quantity part_wait_seconds;  // for other shards; mean over ranks, largest of all groups
     HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
                  schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,
                  part_bytes_per_step, part_wait_seconds);
 };
 
-/// What the devices promised of the bits of this run's results.
+/// The guarantee of the devices for equal bits in repeated runs.
 struct DeterminismRecord {
     bool requested = false;  // run.deterministic
-    std::string guarantee;   // what is promised, or why nothing is
-    std::string conditions;  // what has to be the same for that; empty where nothing is promised
+    std::string guarantee;   // the guarantee, or why there is none
+    std::string conditions;  // what must be equal for that; empty without a guarantee
     HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);
 };
 
@@ -222,7 +220,7 @@ struct RunRecord {
     std::string program_version;
     std::string name;
     VerdictRecord verdict;
-    std::vector<ParameterRecord> parameters;  // what the summary echoes
+    std::vector<ParameterRecord> parameters;  // as the summary prints them
     TopologyRecord topology;
     WorkloadRecord workload;
     std::string config;  // the effective configuration, YAML text
@@ -238,13 +236,12 @@ struct RunRecord {
     QualityRecord quality;
     CommunicationRecord communication;
     ParallelRecord parallel;
-    TimeBreakdownRecord time_breakdown;  // number by number the largest of all groups
+    TimeBreakdownRecord time_breakdown;  // each number is the largest of all groups
     EnergyRecord energy;
     DeterminismRecord determinism;
     std::map<std::string, std::string> environment;  // allow-listed facts only
-    // SHA-256 of the final parameters, by group; empty if there are none
-    std::vector<std::string> training_digest;
-    std::string summary_sha256;  // of summary.txt with nothing behind "manifest="
+    std::vector<std::string> training_digest;        // SHA-256 of the final parameters, by group
+    std::string summary_sha256;                      // of summary.txt with an empty "manifest="
     HPCAI_RECORD(RunRecord, schema, program_version, name, verdict, submission, scores, roofline,
                  utilization, quality, topology, workload, parameters, flops, work, time, staging,
                  throughput, communication, parallel, time_breakdown, energy, determinism,

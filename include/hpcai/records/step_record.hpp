@@ -4,18 +4,19 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
-/// What a group keeps of each of its training steps. Plain data; `report` writes and reads it.
+/// The times of training steps, which `report` writes and reads as CSV.
 namespace hpcai {
 
-/// Where the time of a step went, on one rank. Each is NaN where nobody could measure it.
+/// The seconds of the phases of a step on one rank; NaN if a phase was not measured.
 struct PhaseSeconds {
     static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-    double input_wait = kUnknown;     // until the batch was there
+    double input_wait = kUnknown;     // until the batch was ready
     double forward = kUnknown;        // with the loss
-    double backward = kUnknown;       // without what the next one is
-    double communication = kUnknown;  // that no computation hid: sums, messages, waits for ranks
+    double backward = kUnknown;       // without exposed communication
+    double communication = kUnknown;  // exposed: sums, messages, waits for ranks
     double optimizer = kUnknown;
     double other = kUnknown;  // the rest of the step
 };
@@ -25,13 +26,13 @@ struct StepRecord {
     std::int64_t step = 0;     // from 0, over all epochs
     int epoch = 0;             // from 0
     std::int64_t samples = 0;  // of all ranks of the group
-    double end_seconds = 0;    // since the group's clock started; exact where results were read
+    double end_seconds = 0;    // since the group's clock started; exact if results were read
     double learning_rate = 0;
     double loss = PhaseSeconds::kUnknown;  // mean over the samples of the steps read together
     PhaseSeconds phases;                   // of the group's first rank
 };
 
-/// What a training's steps were on one rank: one line of `groups/<m>/ranks.csv`.
+/// The steps of one rank: one line of `groups/<m>/ranks.csv`.
 struct RankRecord {
     int group_rank = 0;
     int world_rank = 0;
@@ -40,10 +41,32 @@ struct RankRecord {
     double median_step_seconds = PhaseSeconds::kUnknown;
     double p99_step_seconds = PhaseSeconds::kUnknown;  // nearest rank
     double longest_step_seconds = PhaseSeconds::kUnknown;
-    PhaseSeconds mean;  // of a step, over the steps that were measured
-    // Sums of gradients under way while the rank computed; mean of a step
+    PhaseSeconds mean;  // per step, over the measured steps
+    // Gradient sums that overlapped with computation, mean per step
     double hidden_communication = PhaseSeconds::kUnknown;
-    double peak_memory_bytes = PhaseSeconds::kUnknown;  // of the host, until training had ended
+    double peak_memory_bytes = PhaseSeconds::kUnknown;  // host memory, until the end of training
+};
+
+enum class TraceLane {
+    steps,    // and their phases, nested
+    kernels,  // one after the other
+    sums      // of gradients, several at the same time
+};
+
+struct TraceEvent {
+    TraceLane lane = TraceLane::steps;
+    std::string name;          // "step 4", "forward", the name of a node, "bucket 0"
+    std::string pass;          // of a kernel; else empty
+    double begin_seconds = 0;  // on the rank's clock
+    double end_seconds = 0;
+};
+
+/// The events of a rank in the steps that `run.trace` shows.
+struct RankTrace {
+    int group_rank = 0;
+    int world_rank = 0;
+    std::string host;
+    std::vector<TraceEvent> events;
 };
 
 }  // namespace hpcai

@@ -8,12 +8,12 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// What a run is worth and who hands it in. Plain data; part of the RunRecord.
+/// The verdict on a run and its submitter. Part of the RunRecord.
 namespace hpcai {
 
 enum class Status { valid, invalid, partial, custom };
 
-/// The words of all statuses; word_of(status) returns one.
+/// The words of all statuses in JSON; word_of(status) returns one.
 constexpr std::array<Word<Status>, 4> words_of(Status /*status*/) {
     return {{{Status::valid, "VALID"},
              {Status::invalid, "INVALID"},
@@ -21,7 +21,7 @@ constexpr std::array<Word<Status>, 4> words_of(Status /*status*/) {
              {Status::custom, "CUSTOM"}}};
 }
 
-/// One condition of a rule of docs/RULES.md, as the run had it.
+/// One condition of a rule of docs/RULES.md, with the value of the run.
 struct RuleRecord {
     int number = 0;
     std::string what;      // "workload.epochs"
@@ -33,14 +33,14 @@ struct RuleRecord {
 
 struct VerdictRecord {
     Status status = Status::invalid;
-    std::vector<std::string> reasons;  // one line each; why the result is not VALID
+    std::vector<std::string> reasons;  // why the result is not VALID, one line each
     ExitCode exit_code = ExitCode::invalid;
     bool rankable = false;
-    std::vector<RuleRecord> rules;  // those that run.level has, kept or broken
+    std::vector<RuleRecord> rules;  // of run.level, kept or broken
     HPCAI_RECORD(VerdictRecord, status, reasons, exit_code, rankable, rules);
 };
 
-/// The configuration's section `submission`, and what a ranking would miss in it.
+/// The section `submission` of the configuration, and the keys that a ranking needs but lacks.
 struct SubmissionRecord {
     std::string system_name;
     std::string organization;
@@ -54,7 +54,7 @@ struct SubmissionRecord {
     std::string algorithm;                // 7
     std::string hyper_parameters;         // 8
     std::string problem;                  // 9
-    std::vector<std::string> missing;     // keys that are to be filled in; empty: complete
+    std::vector<std::string> missing;     // empty if the section is complete
     HPCAI_RECORD(SubmissionRecord, system_name, organization, contact, hardware, operating_system,
                  communication_libraries, acceleration_libraries, framework, parallel_mode,
                  algorithm, hyper_parameters, problem, missing);

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/record_fields.hpp>
-#include <hpcai/records/sweep_record.hpp>
 
 /// Plots as one SVG element with colors for light and dark pages. Equal inputs give equal texts.
 namespace hpcai::report {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <hpcai/records/trace_record.hpp>
+#include <hpcai/records/step_record.hpp>
 
 namespace hpcai::report {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <hpcai/graph/network.hpp>
-#include <hpcai/records/trace_record.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/training/phase_clock.hpp>
 
 namespace hpcai::training {
