@@ -373,7 +373,7 @@ all_cases() {
     local launcher nowhere=(--set data.kind=image_folder --set data.path=/nowhere --set data.validation_path=/nowhere)
     run_case mpirun 0 "RESULT CUSTOM *M=2 P=$count *" "${smoke[@]}" "${fits[@]}"
     run_case srun 0 "RESULT CUSTOM *M=2 P=$count *" "${smoke[@]}" "${fits[@]}" --launcher srun
-    run_case refused 2 "*expected a result directory with its config.yaml*" "${smoke[@]}" "${fits[@]}" \
+    run_case refused 2 "*expected the result directory of a run, with its config.yaml*" "${smoke[@]}" "${fits[@]}" \
         "${nowhere[@]}"
     shipped_case shipped_mpirun
     shipped_case shipped_srun --launcher srun

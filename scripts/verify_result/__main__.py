@@ -9,9 +9,9 @@ with 2 if there is no such directory.
 
 These checks are left to `hpcai500 verify`: the size of each bootstrap from run.seed; the interval of
 a segmentation's quality; intervals of a detector and intervals over members that take more than some
-ten million additions; ledgers but table3; how ranks lie on nodes, stages and shards; the summary but
-for its last line and its digest; legal values, order and spelling of the configuration's keys; and
-keys of the JSON files that no number here needs.
+ten million additions; ledgers except table3; the places of ranks on nodes, stages and shards; the
+summary except its last line and its digest; legal values, order and spelling of the configuration's
+keys; and keys of the JSON files that no number here needs.
 """
 import os
 import sys
@@ -36,7 +36,7 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())
         return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no UTF-8
+    sys.stdout.reconfigure(errors="backslashreplace")  # the name of a file may be invalid UTF-8
     directory = arguments[0]
     if not os.path.isdir(directory):
         print(f"verify_result: {directory}: expected the directory of a result", file=sys.stderr)

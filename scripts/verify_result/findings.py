@@ -44,7 +44,7 @@ class Findings:
             self.find(name, f"cannot be read: {error.strerror}")
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error,
                 ArithmeticError, RecursionError, MemoryError) as error:
-            self.find("result.json", f"or a file beside it lacks or mistypes a value: {error!r}")
+            self.find("result.json", f"or another file lacks a value or has one of a wrong type: {error!r}")
         return None
 
 

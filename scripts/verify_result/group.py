@@ -183,15 +183,15 @@ class GroupCheck:
             rank = gpu["world_rank"]
             is_of_group = last < rank < len(places) and places[rank]["group"] == self.number
             if not is_of_group or self.config["run.meters"] == "none":
-                self.findings.find(name, f"record.device_health has rank {rank} behind {last}; must have the "
+                self.findings.find(name, f"record.device_health has rank {rank} after {last}; must have the "
                                          "ranks of the group in order, and none with run.meters none")
                 return
             last = rank
             self.compare("record.device_health[].host", gpu["host"], places[rank]["host"],
                          "topology.map in result.json")
             if not is_possible(gpu):
-                self.findings.find(name, "record.device_health has a share of looks or a count of errors "
-                                         f"of rank {rank} that cannot be")
+                self.findings.find(name, "record.device_health has an impossible share of polls or count of "
+                                         f"errors of rank {rank}")
 
 
 def is_possible(gpu):

@@ -38,7 +38,7 @@ def check_record(run):
         if one is None:
             return
         run.must_be(f"work.groups[{number}]", row, one.group,
-                    f"groups/{number}/record.json and what it is made of")
+                    f"groups/{number}/record.json and the files that it follows from")
         checked.append(one)
     digests = ["" if one.group["failure"] else one.digest for one in checked]
     run.must_be("training_digest", run.record["training_digest"], digests, "groups/<m>/weights.safetensors")
@@ -81,7 +81,7 @@ def check_flops(run, model):
 
 
 def check_parameters(run, bad_samples):
-    """The rows of the summary's parameters, but for their meanings."""
+    """The rows of the summary's parameters, without their meanings."""
     record, config = run.record, run.config
     rows = [(row["key"], row["value"]) for row in record["parameters"]]
     facts = [row for row in rows if row[0] not in config]
@@ -123,7 +123,7 @@ def check_log(run, group, quality):
 
     def compare(what, stored, wanted, shown):
         if stored != wanted:
-            run.findings.find(name, f"is not what result.json gives: {what} must be {shown}")
+            run.findings.find(name, f"does not follow from result.json: {what} must be {shown}")
 
     seed = run.record["workload"]["seed"]
     compare("seed", [event["value"] for event in events.get("seed", [])], [seed], seed)

@@ -41,7 +41,7 @@ class RepetitionsCheck:
     def check_folders(self, count):
         known = {NAME} | {f"repetition_{number}" for number in range(1, count + 1)}
         for name in sorted(set(os.listdir(self.findings.directory)) - known):
-            self.findings.find(name, "is there; repetitions.json does not list it")
+            self.findings.find(name, "exists; repetitions.json does not list it")
 
     def check_repetition(self, number, row):
         name = f"repetition_{number}"
@@ -60,7 +60,7 @@ class RepetitionsCheck:
         self.check_configuration(number, record)
 
     def check_configuration(self, number, record):
-        """That of the first run, but for the seed."""
+        """Compares a configuration with that of the first run, except for the seed."""
         config = parse_configuration(record["config"])
         config["run.seed"] = str(int(config["run.seed"]) - number + 1)
         first = self.first_config = self.first_config or config

@@ -101,5 +101,5 @@ def check_manifest(files):
     for name, digest in sorted(listed.items()):
         check_listed_file(files, name, digest)
     for name in sorted(filter(is_listable, files.present - listed.keys())):
-        find(name, "is there; manifest.sha256 does not list it")
+        find(name, "exists; manifest.sha256 does not list it")
     return sha256(data)

@@ -20,7 +20,7 @@ DETECTOR = {
 
 
 def rule(number, what, required, found, kept, broken=None):
-    """`broken` is the reason of the verdict where the rule is not kept."""
+    """`broken` is the reason of the verdict if the rule is broken."""
     return Rule(number, what, str(required), str(found), kept,
                 broken or f"rule {number}: {what} must be {required}, is {found}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every check of one run reads."""
+"""The data that all checks of one run share."""
 
 
 class Run:

@@ -28,7 +28,7 @@ def check_summary(files, record, manifest):
     body, mark, digest = text.rpartition("manifest=")
     compare("its last line", text.rstrip("\n").split("\n")[-1], result_line(record, manifest),
             "result.json and manifest.sha256")
-    compare("what stands behind the last manifest=", digest, manifest + "\n")
+    compare("the text after the last manifest=", digest, manifest + "\n")
     compare("its SHA-256 up to the last manifest=", sha256((body + mark + "\n").encode()),
             record["summary_sha256"], "result.json")
 

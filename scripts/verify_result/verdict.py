@@ -8,7 +8,7 @@ MAX_NAMED_XIDS = 4
 
 
 def submission_of(config):
-    """The section `submission`, and which of its keys a ranking misses."""
+    """The section `submission`, and the keys that a ranking needs but lacks."""
     submission = {key: config["submission." + key] for key in SETTINGS["submission"].split()}
     missing = [key for key, value in submission.items() if key != "contact" and not value.strip(" \t\r\n")]
     return {**submission, "missing": missing}
@@ -83,6 +83,6 @@ class Verdict:
         if missing:
             lacks.append(f"not rankable: the section submission lacks {', '.join(missing)}")
         if any(group["continuations"] for group in self.groups):
-            lacks.append("a group went on from a checkpoint in another program: not rankable, as the time "
-                         "between is not counted")
+            lacks.append("a group was resumed from a checkpoint by another program: not rankable, because "
+                         "the time between is not counted")
         return self.row("VALID", lacks, SUCCESS, not lacks)

@@ -44,7 +44,7 @@ class Safetensors:
         spans = sorted(self.spans)
         begins = [begin for begin, _ in spans] + [len(self.data)]
         if begins != [self.start] + [end for _, end in spans]:
-            raise Broken(f"{self.name}: has bytes between or behind its tensors")
+            raise Broken(f"{self.name}: has bytes between or after its tensors")
 
 
 def channels_last(stored, rows, channels, pixels):

@@ -15,35 +15,35 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/workloads/workload.hpp>
 
-#include "result_files.hpp"
-
 namespace hpcai::benchmark {
 namespace {
 
-/// The leaders that agreed, without the one that writes.
+/// Returns the leaders that agreed, without the writer.
 std::vector<int> living_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> found;
     for (const comm::GroupStatus& status : decision.statuses()) {
-        const bool can_hear =
+        const bool is_alive =
             status.state == comm::GroupState::completed || status.state == comm::GroupState::failed;
-        if (!can_hear || status.group == decision.writer()) continue;
+        if (!is_alive || status.group == decision.writer()) continue;
         found.push_back(leaders[status.group]);
     }
     return found;
 }
 
-/// Whether nobody was lost: of a group that failed by a watchdog a rank is, or hangs.
+/// Returns whether no rank was lost. If a watchdog failed a group, one of its ranks is dead or
+/// hangs.
 bool all_answer(const comm::Membership& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
     });
 }
 
-/// Returns whether the watchdogs of all absent groups have reported a hang. Nobody waits for them.
+/// Returns whether the watchdogs of all absent groups have reported a hang, so that no rank waits
+/// for them.
 bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
-               !results::hang_of(output, status.group).empty();
+               !results::describe_hang(output, status.group).empty();
     });
 }
 
@@ -62,10 +62,10 @@ bool was_any_terminated(const context::RunContext& context) {
     return false;
 }
 
-constexpr const char* kNotHeardOf = "not heard of at the end";
+constexpr const char* kNoStatus = "no status at the end";
 
-/// Its files would say for ever that it trains, and `status` that the run has not ended. One that
-/// is only late says otherwise when it has come so far.
+/// Marks an absent group as failed. Otherwise `status` would show it as training permanently. A
+/// late group replaces the file when it ends.
 void note_absence(const context::RunContext& context, int group) {
     GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
@@ -73,12 +73,12 @@ void note_absence(const context::RunContext& context, int group) {
                            progress.state != ProgressState::evaluating;
     if (has_ended) return;
     progress.state = ProgressState::failed;
-    progress.reason = fmt::format("{}; it was at step {} of {} when it last spoke", kNotHeardOf,
+    progress.reason = fmt::format("{}; its last report was at step {} of {}", kNoStatus,
                                   progress.step, progress.steps);
     results::write_progress(context.output, group, std::move(progress));
 }
 
-/// The deadlines are longer if checkpoints are large, because those of the others are large, too.
+/// Large checkpoints extend the deadlines, because those of other groups are also large.
 comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& context,
                                                 const group::GroupOutcome& mine,
                                                 double training_seconds) {
@@ -89,17 +89,18 @@ comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& conte
 }
 
 /// Returns the error of a leader that the agreement excluded.
-Error alone(const group::GroupOutcome& mine) {
+Error excluded(const group::GroupOutcome& mine) {
     if (mine.status.has_stopped()) {
         const ExitCode code = mine.end == ProgressState::unsaved      ? ExitCode::internal
                               : mine.end == ProgressState::terminated ? ExitCode::watchdog
                                                                       : ExitCode::stopped;
-        return {code, fmt::format("group {} {}; the other leaders are silent or went on without it",
-                                  mine.status.group, mine.status.reason_text())};
+        return {code,
+                fmt::format("group {} {}; the other leaders do not answer or continued without it",
+                            mine.status.group, mine.status.reason_text())};
     }
     return {ExitCode::partial,
-            fmt::format("group {} is on its own: the other leaders are silent or went on without "
-                        "it; its predictions are stored",
+            fmt::format("group {} is excluded: the other leaders do not answer or continued "
+                        "without it; its predictions are stored",
                         mine.status.group)};
 }
 
@@ -107,8 +108,8 @@ comm::Afterwards afterwards(const results::RunEnd& end) {
     return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
 }
 
-/// A leader's log is a file: what went wrong at the end belongs before the user too.
-ExitCode complain(const std::exception& error, Logger& log) {
+/// Reports an error in the log, which is a file, and on standard error. Returns its code.
+ExitCode report_error(const std::exception& error, Logger& log) {
     log.error("{}", error.what());
     std::cerr << "hpcai500: " << error.what() << "\n";
     const auto* known = dynamic_cast<const Error*>(&error);
@@ -134,7 +135,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     try {
         end = lead(mine, log, out);
     } catch (const std::exception& error) {
-        end = {complain(error, log), false};
+        end = {report_error(error, log), false};
     }
     std::vector<int> others;
     for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
@@ -144,15 +145,15 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     return end;
 }
 
-/// A leader that hangs does not end its process, nor does anyone end the job where no other leader
-/// is left.
+/// Waits because the exit of this process would end all ranks. A leader that hangs does not exit,
+/// and without another leader no rank ends the job.
 void JobController::wait_until_others_exit(bool logs) {
     constexpr std::chrono::seconds kBetweenLooks{1};
-    constexpr double kSecondsToTell = 60;  // of the rank that logs
+    constexpr double kSecondsToLog = 60;  // for the rank that logs
     group::PeerGroups others(context_);
     while (!others.have_ended()) std::this_thread::sleep_for(kBetweenLooks);
     const Stopwatch since_end;
-    while (!logs && since_end.seconds() < kSecondsToTell) {
+    while (!logs && since_end.seconds() < kSecondsToLog) {
         std::this_thread::sleep_for(kBetweenLooks);
     }
     world_.mark_others_gone();
@@ -174,7 +175,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
         deadlines_of(context_, mine, since_training_.seconds());
     deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(mine.status, leaders, deadlines);
-    if (!agreed.decision.agreed) return {complain(alone(mine), log), false};
+    if (!agreed.decision.agreed) return {report_error(excluded(mine), log), false};
     if (agreed.decision.anyone_absent() && do_all_absent_hang(agreed.decision, context_.output)) {
         world_.mark_others_gone();
     }
@@ -183,7 +184,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
         end = agreed.decision.anyone_stopped() ? report_stop(agreed, out)
                                                : vote_and_write(agreed, mine, out);
     } catch (const std::exception& error) {
-        end = {complain(error, log), false};
+        end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.program.repetitions > 1) {
             results::note_stop(
                 context_.output.parent_path(),
@@ -205,7 +206,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     return end;
 }
 
-/// Each group has stored how far it was.
+/// Reports where each group has stopped, from its files.
 results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                            std::ostream& out) const {
     if (agreed.decision.writer() != context_.place.group) return {};
@@ -221,17 +222,17 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                                              context_.controller.layout().degree)
                                       .record;
         out << fmt::format("group {}: {}\n", status.group,
-                           group.failure.empty() ? kNotHeardOf : printable(group.failure));
-        // What could not be stored was not saved either. A checkpoint of a later step is an
-        // earlier program's, and `resume` has found it damaged.
+                           group.failure.empty() ? kNoStatus : printable(group.failure));
+        // A group without a stored record has no new checkpoint. A checkpoint of a later step is of
+        // an earlier program, and `resume` has found it damaged.
         const bool is_stored = status.has_stopped() && !group.failure.empty();
-        const std::int64_t goes_on_at =
+        const std::int64_t resumed_step =
             is_stored ? results::last_checkpoint(context_.output, status.group, group.ranks,
                                                  group.iterations)
                       : results::last_checkpoint(context_.output, status.group, group.ranks);
-        const bool is_held = is_stored && goes_on_at == group.iterations;
+        const bool is_held = is_stored && resumed_step == group.iterations;
         is_saved = is_saved && (is_held || !status.has_stopped());
-        step = std::min(step.value_or(goes_on_at), goes_on_at);
+        step = std::min(step.value_or(resumed_step), resumed_step);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
                        results::resume_command(context_.controller.layout().ranks, context_.output))
@@ -243,7 +244,7 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
 
 results::RunEnd JobController::vote_and_write(const comm::AgreedMembers& agreed,
                                               const group::GroupOutcome& mine, std::ostream& out) {
-    EnsembleResult ensemble;
+    results::EnsembleResult ensemble;
     if (agreed.leaders != nullptr) {
         const auto evaluator = workloads::make_evaluator(context_.config, run_.samples);
         ensemble = combine_members(*evaluator, mine, *agreed.leaders);
@@ -253,13 +254,14 @@ results::RunEnd JobController::vote_and_write(const comm::AgreedMembers& agreed,
 }
 
 results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
-                                            const EnsembleResult& ensemble, std::ostream& out) {
+                                            const results::EnsembleResult& ensemble,
+                                            std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
     const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
     if (context_.program.repetitions == 1) return {result.record.verdict.exit_code, false};
-    return results::close_repetition(
-        context_, {result.record, result.manifest, all_answer(agreed.decision)}, out);
+    return results::close_repetition(context_, result.record, result.manifest,
+                                     all_answer(agreed.decision), out);
 }
 
 }  // namespace hpcai::benchmark

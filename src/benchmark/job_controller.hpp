@@ -10,7 +10,7 @@
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/repetitions.hpp>
 
-#include "ensemble_result.hpp"
+#include "result_files.hpp"
 
 namespace hpcai::benchmark {
 
@@ -45,15 +45,15 @@ private:
     results::RunEnd report_stop(const comm::AgreedMembers& agreed, std::ostream& out) const;
     results::RunEnd vote_and_write(const comm::AgreedMembers& agreed,
                                    const group::GroupOutcome& mine, std::ostream& out);
-    results::RunEnd write_result(const comm::AgreedMembers& agreed, const EnsembleResult& ensemble,
-                                 std::ostream& out);
+    results::RunEnd write_result(const comm::AgreedMembers& agreed,
+                                 const results::EnsembleResult& ensemble, std::ostream& out);
     std::vector<int> leaders() const;  // world ranks, by group
 
     const results::LaunchedRun run_;
     const context::RunContext& context_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
-    Stopwatch since_training_;  // evaluations and all
+    Stopwatch since_training_;  // including evaluations
     double startup_seconds_;
 };
 

@@ -5,7 +5,8 @@
 #include <ostream>
 #include <system_error>
 
-#include <hpcai/context/run_context.hpp>
+#include <hpcai/base/clock.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/group_files.hpp>
@@ -20,13 +21,14 @@ namespace hpcai::benchmark {
 namespace {
 
 /// Writes all files that the manifest lists, and the manifest. Returns its SHA-256.
-std::string write_files(const results::LaunchedRun& run, const EnsembleResult& ensemble,
+std::string write_files(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                         RunRecord& record) {
     const context::RunContext& context = run.context;
     const auto evaluation = context.output / "evaluation";
     std::error_code error;
-    std::filesystem::remove(context.output / "checkpoints", error);  // unless a group needs its own
-    if (!ensemble.score.members.empty()) {
+    std::filesystem::remove(context.output / "checkpoints",
+                            error);  // stays if a group needs its checkpoint
+    if (!ensemble.members.empty()) {
         workloads::make_evaluator(context.config, run.samples)
             ->store(ensemble.predictions, evaluation);
         const workloads::PredictionFiles& files =
@@ -45,9 +47,22 @@ std::string write_files(const results::LaunchedRun& run, const EnsembleResult& e
 
 }  // namespace
 
-WrittenResult write_result(const results::LaunchedRun& run, const EnsembleResult& ensemble,
+results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
+                                        const group::GroupOutcome& mine,
+                                        comm::Communicator& leaders) {
+    const Stopwatch watch;
+    results::EnsembleResult ensemble;
+    for (const std::string& text : comm::gather_strings(leaders, records::to_json(mine.result))) {
+        ensemble.members.push_back(records::from_json<GroupResult>(text, "record.json"));
+    }
+    ensemble.predictions = evaluator.combine(mine.predictions, leaders, ensemble.quality);
+    ensemble.seconds = watch.seconds();
+    return ensemble;
+}
+
+WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                            const results::Closing& closing, std::ostream& out) {
-    WrittenResult result{results::make_record(run, ensemble.score, closing), "none"};
+    WrittenResult result{results::make_record(run, ensemble, closing), "none"};
     std::exception_ptr failure;
     try {
         result.manifest = write_files(run, ensemble, result.record);
@@ -55,7 +70,7 @@ WrittenResult write_result(const results::LaunchedRun& run, const EnsembleResult
         failure = std::current_exception();
     }
     const std::string summary = report::summary(result.record, result.manifest);
-    out << summary << std::flush;  // whatever has become of the files
+    out << summary << std::flush;  // even if the files could not be written
     if (failure) std::rethrow_exception(failure);
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
     return result;

@@ -4,11 +4,17 @@
 #include <iosfwd>
 #include <string>
 
+#include <hpcai/comm/communicator.hpp>
+#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/results/record.hpp>
 
-#include "ensemble_result.hpp"
-
 namespace hpcai::benchmark {
+
+/// Combines the predictions of the `leaders` of the finished groups. The result is complete at rank
+/// 0 and empty elsewhere. Collective among the leaders.
+results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
+                                        const group::GroupOutcome& mine,
+                                        comm::Communicator& leaders);
 
 struct WrittenResult {
     RunRecord record;
@@ -17,7 +23,7 @@ struct WrittenResult {
 
 /// Scores the run and writes all files of its result, the summary last. Prints the summary to `out`
 /// even if the files could not be written; then throws Error(usage).
-WrittenResult write_result(const results::LaunchedRun& run, const EnsembleResult& ensemble,
+WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                            const results::Closing& closing, std::ostream& out);
 
 }  // namespace hpcai::benchmark

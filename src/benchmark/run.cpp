@@ -17,7 +17,6 @@
 #include <hpcai/group/autotune_log.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/group_job.hpp>
-#include <hpcai/group/group_log.hpp>
 #include <hpcai/group/training_state.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/launch/run_under_mpi.hpp>
@@ -36,14 +35,6 @@ namespace {
 using context::RunContext;
 using launch::PreparedRun;
 
-verification::VerdictFacts facts_at_start(const data::SampleSets& samples) {
-    verification::VerdictFacts facts;
-    facts.training_samples = samples.training->samples();
-    facts.validation_samples = samples.validation->samples();
-    facts.objections = samples.objections;
-    return facts;
-}
-
 void print_start(const PreparedRun& run, std::ostream& log) {
     const RunContext& context = run.context;
     plan::GroupMapSettings settings;
@@ -61,22 +52,25 @@ void print_start(const PreparedRun& run, std::ostream& log) {
         << "device of rank 0: " << context.ranks.front().device << "; computing in "
         << name_of(run.resources.precision) << run.device_note
         << "\nresult directory: " << context.output.string() << "\n";
-    for (const std::string& rule :
-         verification::broken_rules(context.config, facts_at_start(run.resources.samples))) {
+    verification::VerdictFacts facts;
+    facts.training_samples = run.resources.samples.training->samples();
+    facts.validation_samples = run.resources.samples.validation->samples();
+    facts.objections = run.resources.samples.objections;
+    for (const std::string& rule : verification::broken_rules(context.config, facts)) {
         log << "the result will be INVALID: " << rule << "\n";
     }
     if (training::faults_are_built_in()) {
         log << "this program injects faults: "
             << training::describe_faults(training::faults_of_environment()) << "\n";
     }
-    const std::string incomplete = verification::what_submission_lacks(context.config);
+    const std::string incomplete = verification::describe_missing_submission(context.config);
     if (!incomplete.empty()) log << "the result will be " << incomplete << "\n";
     log << std::flush;
 }
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // of the ceiling's matrices, and of other repetitions
+    reset_peak_resident_bytes();  // drops the ceiling's matrices and other repetitions
     const bool logs = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> note;
@@ -85,7 +79,7 @@ void build_model(const PreparedRun& run, std::optional<group::TrainingState>& st
     if (logs) note->finish(device::tuning_of(*run.resources.device));
 }
 
-/// What must outlive MPI: after a failure MPI may still be working on the gradients.
+/// The data that must outlive MPI, because MPI may still use the gradients after a failure.
 struct RunSession {
     std::optional<PreparedRun> run;
     std::optional<group::TrainingState> training;
@@ -159,8 +153,8 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     return end;
 }
 
-/// Makes all runs of run.repeat while every rank takes part. An error before a run begins ends
-/// them.
+/// Makes all runs of run.repeat while every rank takes part. An error before a run begins ends the
+/// series.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     while (true) {
@@ -185,7 +179,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out) {
     const StopSignals signals;
     const context::RepeatedRuns runs;
-    training::faults_of_environment();  // or throws, on all ranks alike
+    training::faults_of_environment();  // throws on all ranks
     std::list<RunSession> sessions;
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         return run_repetitions({world, request, out}, runs, sessions);

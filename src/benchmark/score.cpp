@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <ostream>
 #include <set>
 #include <system_error>
@@ -14,17 +12,16 @@
 
 #include <hpcai/benchmark/score.hpp>
 #include <hpcai/comm/thread_ranks.hpp>
-#include <hpcai/config/reader.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/launch/environment.hpp>
-#include <hpcai/report/progress.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_directory.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/manifest.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "result_files.hpp"
@@ -34,35 +31,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The groups of a run, by their files.
+/// The groups of a run, from their files.
 struct StoredGroups {
     std::vector<group::GroupOutcome> finished;  // without predictions
     std::vector<comm::GroupStatus> statuses;    // of all
 };
 
-config::Config read_config(const fs::path& output) {
-    const std::string path = (output / "config.yaml").string();
-    return config::parse(config::read_file(path), path, {});
-}
-
 /// Returns the context of the program that trained, from its launch record.
 context::RunContext context_of(const fs::path& output, const LaunchRecord& launch,
                                config::Config config) {
     const TopologyRecord& topology = launch.topology;
-    std::vector<int> nodes, ranks_of_node(topology.map.size());
+    std::vector<int> nodes;
     std::vector<std::string> hostnames;
     std::vector<context::RankFacts> ranks;
-    int fullest = 0;
     for (const PlaceRecord& place : topology.map) {
         nodes.push_back(place.node);
-        fullest = std::max(fullest, ++ranks_of_node[place.node]);
         hostnames.push_back(place.host);
         ranks.push_back({place.threads, place.device, "", {}});
     }
-    plan::ParallelismController controller(
-        plan::make_layout(config.bagging, config.training, config.parallel, topology.ranks,
-                          fullest),
-        nodes);
+    plan::ParallelismController controller = verification::place_ranks(config, nodes);
     const plan::RankPlace place = controller.place(0);
     return {.config = std::move(config),
             .controller = std::move(controller),
@@ -82,10 +69,10 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     return samples;
 }
 
-std::string last_words(const ProgressRecord& progress) {
+std::string last_report(const ProgressRecord& progress) {
     const std::string when = fmt::format(
         "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
-    return fmt::format("{} at step {} of {} on {} when it last spoke, at {}",
+    return fmt::format("{} at step {} of {} on {} in its last report, at {}",
                        word_of(progress.state), progress.step, progress.steps, progress.host, when);
 }
 
@@ -94,14 +81,14 @@ std::string why_unfinished(const fs::path& output, int group, int ranks, std::st
     const GroupProgress found = results::read_progress(output, group);
     const bool has_died = found.progress && found.progress->reason.empty() &&
                           found.progress->state != ProgressState::finished;
-    if (has_died) why = last_words(*found.progress);
+    if (has_died) why = last_report(*found.progress);
     if (found.progress && !found.progress->reason.empty()) why = found.progress->reason;
     const std::int64_t step = results::last_checkpoint(output, group, ranks);
     return step > 0 ? fmt::format("{}; has a checkpoint of step {}", why, step) : why;
 }
 
-StoredGroups look_at_groups(const fs::path& output, const config::Config& config,
-                            const TopologyRecord& topology) {
+StoredGroups read_groups(const fs::path& output, const config::Config& config,
+                         const TopologyRecord& topology) {
     StoredGroups groups;
     for (int group = 0; group < topology.groups; ++group) {
         std::string why;
@@ -133,45 +120,40 @@ void require_all(const ScoreRequest& request, const StoredGroups& groups, int ra
     }
     const std::string resume = results::resume_command(ranks, request.directory);
     require(!groups.finished.empty(), ExitCode::all_groups_failed,
-            "{}: no group has finished ({}); `{}` goes on with them", request.directory,
+            "{}: no group has finished ({}); `{}` resumes them", request.directory,
             fmt::join(missing, "; "), resume);
     require(missing.empty() || request.allow_partial, ExitCode::partial,
-            "{}: {} of {} groups have finished ({}); `{}` goes on with the others, and with "
-            "--allow-partial those that have finished vote without them",
+            "{}: {} of {} groups have finished ({}); `{}` resumes the others, and with "
+            "--allow-partial the finished groups vote without them",
             request.directory, groups.finished.size(), groups.statuses.size(),
             fmt::join(missing, "; "), resume);
 }
 
-/// Combines the members, each of which is a rank of the vote and runs in a thread.
-EnsembleResult combine(const results::LaunchedRun& run, std::vector<group::GroupOutcome>& members) {
+/// Combines the members. Each member is a rank of the vote and runs in a thread.
+results::EnsembleResult combine(const results::LaunchedRun& run,
+                                std::vector<group::GroupOutcome>& members) {
     const config::Config& config = run.context.config;
     const int threads = device::count_cores().allowed;
-    EnsembleResult ensemble;
+    results::EnsembleResult ensemble;
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
         group::GroupOutcome& mine = members[leaders.rank()];
         group::load_predictions(run.context, run.samples, threads, mine);
-        if (config.bagging.sampler == config::Sampler::none) {  // all are in every bag
+        if (config.bagging.sampler == config::Sampler::none) {  // every bag has all samples
             mine.predictions.out_of_bag.resize(
                 static_cast<std::size_t>(run.samples.training->samples()));
         }
-        EnsembleResult combined =
+        results::EnsembleResult combined =
             combine_members(*workloads::make_evaluator(config, run.samples), mine, leaders);
         if (leaders.rank() == 0) ensemble = std::move(combined);
     });
     return ensemble;
 }
 
-void require_run(const fs::path& output) {
-    std::error_code error;
-    require(fs::is_regular_file(output / "config.yaml", error), ExitCode::usage,
-            "{}: expected the result directory of a run, with its config.yaml", output.string());
-}
-
 void require_unscored(const fs::path& output) {
     std::error_code error;
     require(!fs::exists(output / storage::kManifestName, error), ExitCode::usage,
             "{}: has a result, which is not overwritten; `hpcai500 verify` checks it, and "
-            "`hpcai500 resume` trains groups that have failed, if it has any",
+            "`hpcai500 resume` trains its failed groups",
             output.string());
 }
 
@@ -179,19 +161,19 @@ void require_unscored(const fs::path& output) {
 
 ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const fs::path output = request.directory;
-    require_run(output);
+    results::require_run(output);
     const auto lock = results::lock_directory(output, storage::FileLock::Kind::exclusive);
     require_unscored(output);
-    config::Config config = read_config(output);
+    config::Config config = results::read_config(output);
     const LaunchRecord launch = results::read_launch_file(output);
     results::require_same_config(output, config, launch);
-    context::precision_named(launch.precision);  // or throws
-    StoredGroups groups = look_at_groups(output, config, launch.topology);
+    context::precision_named(launch.precision);  // throws if it is unknown
+    StoredGroups groups = read_groups(output, config, launch.topology);
     require_all(request, groups, launch.topology.ranks);
     const context::RunContext context = context_of(output, launch, std::move(config));
     const data::SampleSets samples = open_samples(context, launch);
     const results::LaunchedRun run{context, launch, samples};
-    const EnsembleResult ensemble = combine(run, groups.finished);
+    const results::EnsembleResult ensemble = combine(run, groups.finished);
     std::set<int> whole_groups;
     for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
     results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);

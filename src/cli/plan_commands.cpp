@@ -119,7 +119,7 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {
         std::cerr << "the result will be INVALID: " << rule << '\n';
     }
-    const std::string incomplete = verification::what_submission_lacks(config);
+    const std::string incomplete = verification::describe_missing_submission(config);
     if (!incomplete.empty()) std::cerr << "the result will be " << incomplete << '\n';
     return ExitCode::ok;
 }

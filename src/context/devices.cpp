@@ -16,56 +16,34 @@
 namespace hpcai::context {
 namespace {
 
-device::Precision requested(config::Precision wanted) {
-    switch (wanted) {
-        case config::Precision::tf32:
-            return {tensor::DType::f32, true};
-        case config::Precision::mixed:
-            return {.compute = tensor::DType::f16};
-        case config::Precision::fp16:
-            return {.compute = tensor::DType::f16, .is_pure = true};
-        case config::Precision::bf16:
-            return {tensor::DType::bf16, false};
-        case config::Precision::int8:
-            return {.int8 = true};
-        case config::Precision::fp32:
-        case config::Precision::automatic:
-            break;
-    }
-    return {};
-}
-
-/// Returns which devices have a precision that this rank's device lacks.
-std::string_view who_has(config::Precision wanted) {
-    struct Row {
-        config::Precision precision;
-        std::string_view who;
-    };
-    constexpr std::array kRows{
-        Row{config::Precision::tf32, "; GPUs from compute capability 8.0 on have it"},
-        Row{config::Precision::fp16, "; GPUs have it"},
-        Row{config::Precision::mixed, "; GPUs have it"},
-        Row{config::Precision::bf16, "; GPUs have it, and CPUs with AVX-512 BF16"},
-        Row{config::Precision::int8, "; CPUs with AVX-512 VNNI have it"},
-    };
-    const auto* found = std::ranges::find(kRows, wanted, &Row::precision);
-    return found == kRows.end() ? "" : found->who;
-}
+/// A value of training.precision other than auto.
+struct PrecisionRow {
+    config::Precision name;
+    device::Precision precision;
+    std::string_view devices;  // which have it, if not all
+};
+constexpr std::array kPrecisions{
+    PrecisionRow{config::Precision::fp32, {}, ""},
+    PrecisionRow{
+        config::Precision::tf32, {.tf32 = true}, "; GPUs from compute capability 8.0 on have it"},
+    PrecisionRow{config::Precision::mixed, {.compute = tensor::DType::f16}, "; GPUs have it"},
+    PrecisionRow{config::Precision::fp16,
+                 {.compute = tensor::DType::f16, .is_pure = true},
+                 "; GPUs have it"},
+    PrecisionRow{config::Precision::bf16,
+                 {.compute = tensor::DType::bf16},
+                 "; GPUs have it, and CPUs with AVX-512 BF16"},
+    PrecisionRow{config::Precision::int8, {.int8 = true}, "; CPUs with AVX-512 VNNI have it"},
+};
 
 std::unique_ptr<device::Device> open_cpu(const config::Config& config, const device::Cores& cores,
                                          int ranks_sharing) {
     device::CpuDeviceOptions options;
     options.threads = device::threads_for_rank(config.device.threads, cores, ranks_sharing);
     options.deterministic = config.run.deterministic;
-    switch (config.device.layout) {
-        case config::ActivationLayout::automatic:
-            break;
-        case config::ActivationLayout::blocked:
-            options.layout = device::CpuLayout::blocked;
-            break;
-        case config::ActivationLayout::channels_last:
-            options.layout = device::CpuLayout::channels_last;
-            break;
+    if (config.device.layout != config::ActivationLayout::automatic) {
+        const bool is_blocked = config.device.layout == config::ActivationLayout::blocked;
+        options.layout = is_blocked ? device::CpuLayout::blocked : device::CpuLayout::channels_last;
     }
     return device::make_cpu_device(options);
 }
@@ -73,7 +51,7 @@ std::unique_ptr<device::Device> open_cpu(const config::Config& config, const dev
 std::unique_ptr<device::Device> open_gpu(const config::Config& config, const PlaceOnNode& place) {
     const auto library = device::CudaLibrary::open();
     const int devices = library->device_count();
-    require(devices > 0, ExitCode::launch, "this node has a driver and no GPU");
+    require(devices > 0, ExitCode::launch, "this node has a driver but no GPU");
     return library->make_device({.index = place.local_rank % devices,
                                  .deterministic = config.run.deterministic,
                                  .autotune = config.device.autotune,
@@ -118,44 +96,46 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
             other == by_world_rank.end() ? "" : other->device);
     const std::string sharing = describe_sharing(by_world_rank);
     require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
-            "{}: at a run.level other than custom every rank has a GPU of its own; start fewer "
-            "ranks on a node, or let each see its own GPUs",
+            "{}: at a run.level other than custom every rank needs a GPU of its own; start fewer "
+            "ranks on a node, or make a separate GPU visible to each",
             sharing);
 }
 
-std::vector<device::Precision> available_precisions(const device::Device& device) {
+DeviceFormats formats_of(const device::Device& device) {
+    return {device.compute_dtypes(), device.has_tf32(), device.has_int8(), !device.uuid().empty()};
+}
+
+std::vector<device::Precision> available_precisions(const DeviceFormats& formats) {
     std::vector<device::Precision> available;
-    for (const tensor::DType compute : device.compute_dtypes()) {
-        if (compute == tensor::DType::f32 && device.has_tf32())
-            available.push_back({compute, true});
+    for (const tensor::DType compute : formats.dtypes) {
+        if (compute == tensor::DType::f32 && formats.has_tf32) available.push_back({compute, true});
         available.push_back({compute, false});
         if (compute == tensor::DType::f16)
             available.push_back({.compute = compute, .is_pure = true});
     }
-    if (device.has_int8()) available.push_back({.int8 = true});
+    if (formats.has_int8) available.push_back({.int8 = true});
     return available;
 }
 
 device::Precision precision_named(std::string_view name) {
-    using enum config::Precision;
-    for (const config::Precision one : {fp32, tf32, mixed, fp16, bf16, int8}) {
-        const device::Precision precision = requested(one);
-        if (name_of(precision) == name) return precision;
+    for (const PrecisionRow& row : kPrecisions) {
+        if (name_of(row.precision) == name) return row.precision;
     }
-    throw Error(ExitCode::data,
-                fmt::format("precision: expected one to compute in, got '{}'", printable(name)));
+    throw Error(ExitCode::data, fmt::format("precision: expected the name of a precision, got '{}'",
+                                            printable(name)));
 }
 
-device::Precision choose_precision(config::Precision wanted, const device::Device& device) {
-    const std::vector<device::Precision> available = available_precisions(device);
+device::Precision choose_precision(config::Precision wanted, const DeviceFormats& formats) {
+    const std::vector<device::Precision> available = available_precisions(formats);
     if (wanted == config::Precision::automatic) return available.front();
-    const auto found = std::ranges::find(available, requested(wanted));
+    const PrecisionRow& row = *std::ranges::find(kPrecisions, wanted, &PrecisionRow::name);
+    const auto found = std::ranges::find(available, row.precision);
     std::vector<std::string_view> names;
     for (const device::Precision& one : available) names.push_back(name_of(one));
     require(found != available.end(), ExitCode::usage,
             "training.precision: expected auto or what {} computes in ({}), got '{}'{}",
-            device.uuid().empty() ? "this CPU" : "this GPU", fmt::join(names, ", "),
-            name_of(requested(wanted)), who_has(wanted));
+            formats.is_gpu ? "this GPU" : "this CPU", fmt::join(names, ", "),
+            name_of(row.precision), row.devices);
     return *found;
 }
 

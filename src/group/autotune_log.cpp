@@ -16,7 +16,7 @@ AutotuneLog::AutotuneLog(std::optional<device::Tuning> before, Logger& log)
 void AutotuneLog::finish(std::optional<device::Tuning> after) const {
     if (!before_ || !after) return;
     if (after->convolutions == before_->convolutions) {
-        log_.info("device.autotune: the fastest ways were known");
+        log_.info("device.autotune: all convolutions were timed before");
         return;
     }
     log_.info("device.autotune: timed {} and gradients of them in {:.1f} s",

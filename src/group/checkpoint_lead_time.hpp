@@ -9,15 +9,26 @@ namespace hpcai::group {
 
 /// The times between the last poll at which a run continues and the end of its last checkpoint.
 struct StopCosts {
-    double copy_seconds = 0;      // of the longest copy to host memory so far
-    double write_seconds = 0;     // of the longest write so far; 0: none has been seen
-    double look_seconds = 0;      // between two looks
-    std::size_t first_bytes = 0;  // to be written, where none has been
+    double copy_seconds = 0;      // longest copy to host memory so far
+    double write_seconds = 0;     // longest write so far; 0: none yet
+    double poll_seconds = 0;      // between two polls
+    std::size_t first_bytes = 0;  // size of the first checkpoint
 };
 
 /// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
 /// the limit, because a short limit would otherwise leave no time to train.
-double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds);
+inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds) {
+    // A busy file system.
+    constexpr double kFirstWriteSeconds = 2;
+    constexpr double kFirstWriteBytesPerSecond = 32.0 * (1 << 20);
+    constexpr double kLargest = 0.5;  // of the limit
+    // The previous write may still run when the last one begins.
+    const double write = costs.write_seconds > 0
+                             ? 2 * costs.write_seconds
+                             : kFirstWriteSeconds + static_cast<double>(costs.first_bytes) /
+                                                        kFirstWriteBytesPerSecond;
+    return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kLargest * limit_seconds);
+}
 
 /// The phases after every given number of steps that nothing interrupts, such as evaluations.
 class UninterruptiblePhases {
@@ -29,7 +40,7 @@ public:
     bool is_due(std::int64_t steps_done) const { return steps_ > 0 && steps_done % steps_ == 0; }
 
     /// Returns the seconds of the longest phase so far if one follows `steps_done` steps; else 0.
-    double seconds_behind(std::int64_t steps_done) const {
+    double seconds_after(std::int64_t steps_done) const {
         return is_due(steps_done) ? longest_seconds_ : 0;
     }
 

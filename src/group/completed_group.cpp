@@ -60,8 +60,8 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
     GroupResult judged;
     evaluator->judge(outcome.predictions, judged);
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
-            "'{}': says that its model's {} is {}, and by the test samples that are there now it "
-            "is {}: they are not those of the training",
+            "'{}': the stored {} is {}, but with the current test samples it is {}: they are not "
+            "the samples of the training",
             (directory / "record.json").string(),
             metric_name(workloads::workload_of(context.config.workload).metric),
             text_of(outcome.result.quality), text_of(judged.quality));
@@ -112,9 +112,10 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     if (group.rank() == 0) {
         // The earlier program may have died before it removed them.
         results::remove_group_checkpoints(context.output, number);
-        log.info("group {} has finished before: votes with its files", number);
+        log.info("group {} has finished before; its files vote", number);
     }
     outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
+    outcome.end = ProgressState::finished;
     return outcome;
 }
 

@@ -9,14 +9,14 @@
 namespace hpcai::group {
 namespace {
 
-/// A large group without a majority would name all its ranks. The record has them all.
-constexpr std::size_t kRanksInWords = 8;
+/// A message names at most this many ranks. The record has all of them.
+constexpr std::size_t kMaxNamed = 8;
 
 std::string names_of(const std::vector<DivergedRankRecord>& ranks) {
     std::vector<std::string> names;
     for (const DivergedRankRecord& rank : ranks) {
-        if (names.size() == kRanksInWords) {
-            names.push_back(fmt::format("{} more", ranks.size() - kRanksInWords));
+        if (names.size() == kMaxNamed) {
+            names.push_back(fmt::format("{} more", ranks.size() - kMaxNamed));
             break;
         }
         names.push_back(fmt::format("group rank {} (world rank {}, {})", rank.group_rank,

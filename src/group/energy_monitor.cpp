@@ -2,13 +2,10 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/verification/derive.hpp>
-
-#include "gather_results.hpp"
 
 namespace hpcai::group {
 namespace {
@@ -69,29 +66,17 @@ EnergyMonitor::EnergyMonitor(const context::RunContext& context,
 std::vector<CounterRecord> EnergyMonitor::finish() {
     if (!sampler_) return {};
     std::vector<CounterRecord> records = sampler_->finish(kCounterTimeoutSeconds);
-    // What has appeared since the beginning may have carried some of the bytes.
+    // An interface that appeared during training may have sent some of the bytes.
     for (const meters::Counter& now : interfaces_of_node()) {
         if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;
         records.push_back(
-            {context_.host(), now.name, now.unit, "it was not there when training began", {}});
+            {context_.host(), now.name, now.unit, "it did not exist when training began", {}});
     }
     return records;
 }
 
-std::vector<CounterRecord> EnergyMonitor::gather(comm::Communicator& group,
-                                                 const std::vector<CounterRecord>& mine,
-                                                 const GroupRecord& record) const {
-    GroupResult carrier;
-    carrier.counters = mine;
-    const std::vector<GroupResult> others = gather_results(group, carrier);
-    if (group.rank() != 0) return {};
-    std::vector<CounterRecord> all{
-        verification::steps_counter(context_.host(), begin_utc_seconds_, record)};
-    std::ranges::copy(mine, std::back_inserter(all));
-    for (const GroupResult& other : others) {
-        std::ranges::copy(other.counters, std::back_inserter(all));
-    }
-    return all;
+CounterRecord EnergyMonitor::steps(const GroupRecord& record) const {
+    return verification::steps_counter(context_.host(), begin_utc_seconds_, record);
 }
 
 }  // namespace hpcai::group

@@ -36,20 +36,6 @@ plan::DataSampler make_sampler(const context::RunContext& context,
             static_cast<std::uint32_t>(samples.training->samples())};
 }
 
-std::unique_ptr<data::ResidentPictures> make_resident_pictures(
-    const context::RunContext& context, const context::Resources& resources) {
-    // The memory of a GPU that pictures leave free for NCCL's buffers, its gradient sums, kernels
-    // that load at their first use, and the recorded step.
-    constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
-    const config::Config& config = context.config;
-    if (config.data.resident_mib == 0) return nullptr;
-    return std::make_unique<data::ResidentPictures>(
-        *resources.device,
-        data::ResidentPictures::Room{static_cast<std::size_t>(config.data.resident_mib) << 20,
-                                     context.controller.layout().rows(config.training.batch_size),
-                                     kSpareBytes});
-}
-
 class EpochSource::NoSamples final : public data::BatchSource {
 public:
     explicit NoSamples(std::int64_t batches) : batches_(batches) {}

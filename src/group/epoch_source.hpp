@@ -16,11 +16,6 @@ namespace hpcai::group {
 /// Returns the sampler of the training data of all models (the bootstrap).
 plan::DataSampler make_sampler(const context::RunContext& context, const data::SampleSets& samples);
 
-/// Reserves the device memory that data.resident_mib asks for; null where that is 0. Throws
-/// Error(usage) when the memory does not suffice.
-std::unique_ptr<data::ResidentPictures> make_resident_pictures(const context::RunContext& context,
-                                                               const context::Resources& resources);
-
 /// The training batches of a rank, epoch after epoch. Only ranks with the first shard of a
 /// pipeline's first stage read samples; the others get batches without samples.
 class EpochSource {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/base/log.hpp>
-#include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/meters/gpu_health.hpp>
 #include <hpcai/records/run_record.hpp>
@@ -19,20 +17,14 @@ class GpuHealthMonitor {
 public:
     explicit GpuHealthMonitor(const context::RunContext& context);
 
-    /// Polls for the last time, after the last step. Later calls do nothing.
-    void finish();
+    /// Polls for the last time and returns the readings: one record, or none without a GPU. Waits
+    /// at most `timeout_seconds` for a driver that does not answer. Later calls return the same.
+    const std::vector<DeviceHealthRecord>& finish(double timeout_seconds);
 
-    /// Finishes and returns the readings of this rank, for a failed group. Waits only a few seconds
-    /// for a driver that does not answer.
-    std::vector<DeviceHealthRecord> mine();
-
-    /// Finishes and returns the readings of all ranks, by rank, at the leader; nothing elsewhere.
-    /// Collective in the group.
-    std::vector<DeviceHealthRecord> gather(comm::Communicator& group, Logger& log);
+    /// Why the driver reports no Xids, after finish(). Empty if it reports them.
+    const std::string& xids_unknown() const { return xids_unknown_; }
 
 private:
-    void finish(double timeout_seconds);
-
     const context::RunContext& context_;
     std::optional<meters::GpuWatch> watch_;
     std::vector<DeviceHealthRecord> mine_;

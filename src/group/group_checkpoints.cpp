@@ -21,15 +21,15 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kSecondsBetweenLooks = 1;
-constexpr double kMaxStepsBetweenLooks = 1000;
+constexpr double kSecondsBetweenPolls = 1;
+constexpr double kMaxStepsBetweenPolls = 1000;
 
-// The strongest wish of the ranks counts.
-constexpr double kGoOn = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
+// Requests in ascending priority; the strongest request of all ranks counts.
+constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
 
-std::string cause_of(double wish, double limit_seconds) {
-    if (wish == kUserSignal) return "SIGUSR1";
-    if (wish == kTerminate) return "SIGTERM";
+std::string cause_of(double request, double limit_seconds) {
+    if (request == kUserSignal) return "SIGUSR1";
+    if (request == kTerminate) return "SIGTERM";
     return fmt::format("run.time_limit_seconds {}", limit_seconds);
 }
 
@@ -40,9 +40,9 @@ std::int64_t microseconds_since_1970() {
 
 }  // namespace
 
-/// What a rank has found of a checkpoint.
+/// The attempt of a rank to read a checkpoint.
 struct GroupCheckpoints::Attempt {
-    std::string failure;  // empty: it holds
+    std::string failure;  // empty if it succeeded
     std::int64_t program = 0;
 };
 
@@ -75,7 +75,8 @@ GroupCheckpoints::Attempt GroupCheckpoints::attempt(training::Trainer& trainer, 
     }
 }
 
-/// Files of one step by two programs need not fit each other.
+/// Returns whether all ranks have read the checkpoint of one program. Files of two programs need
+/// not fit each other.
 bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
     if (sum(attempt.failure.empty() ? 0 : 1) > 0) return false;
     const auto program = static_cast<double>(attempt.program);
@@ -84,8 +85,8 @@ bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
     return ends[0] == -ends[1];
 }
 
-/// A rank that does not see the folder has lost it; one that sees it without its marker has not
-/// come so far.
+/// Returns whether the checkpoint was complete once. A rank without the folder has lost it; a rank
+/// with the folder but without its marker had not finished writing.
 bool GroupCheckpoints::was_whole(std::int64_t step) {
     std::error_code error;
     const bool is_seen = std::filesystem::exists(training::checkpoint_folder(place_, step), error);
@@ -95,13 +96,13 @@ bool GroupCheckpoints::was_whole(std::int64_t step) {
     return unseen > 0 || unmarked == 0;
 }
 
-/// In the group's log, of which no other rank has any.
+/// Logs the failures of all ranks at the leader, which alone has a log file.
 void GroupCheckpoints::log_damage(std::int64_t step, const Attempt& attempt) {
     constexpr std::size_t kMaxNamed = 4;
     std::vector<std::string> failures = comm::gather_strings(group_, attempt.failure);
     if (group_.rank() != 0) return;
     std::erase(failures, "");
-    if (failures.empty()) failures.emplace_back("it is not whole on all ranks");
+    if (failures.empty()) failures.emplace_back("it is not complete on all ranks");
     for (std::size_t i = 0; i < std::min(failures.size(), kMaxNamed); ++i) {
         log_.warn("the checkpoint of step {} is not used: {}", step, failures[i]);
     }
@@ -110,19 +111,19 @@ void GroupCheckpoints::log_damage(std::int64_t step, const Attempt& attempt) {
               failures.size() - kMaxNamed);
 }
 
-/// `failure` is that of this rank, and may be empty.
-void GroupCheckpoints::refuse_all(const std::string& failure) {
-    const auto refusal = [&](const std::string& why) {
+/// Throws on all ranks. `failure` is the failure of this rank and may be empty.
+void GroupCheckpoints::reject_all(const std::string& failure) {
+    const auto rejection = [&](const std::string& why) {
         return Error(ExitCode::data,
-                     fmt::format("'{}' has checkpoints and none that can be used: {}; where they "
-                                 "cannot be had back, remove that folder to train group {} from "
+                     fmt::format("'{}' has checkpoints but none that can be used: {}; if they "
+                                 "cannot be restored, remove that folder to train group {} from "
                                  "the beginning",
                                  place_.folder.string(), why, context_.place.group));
     };
     comm::collective_try(group_, [&] {
-        if (!failure.empty()) throw refusal(failure);
+        if (!failure.empty()) throw rejection(failure);
     });
-    throw refusal("the ranks' files are not of one program");
+    throw rejection("the files of the ranks are of different programs");
 }
 
 std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
@@ -134,31 +135,31 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     training::Snapshot beginning;
     trainer.save(beginning);
     content_.save(beginning);
-    std::optional<std::string> lost;  // why the newest that has been whole is not used
+    std::optional<std::string> lost;  // why the newest complete checkpoint is not used
     for (const std::int64_t step : steps) {
         const Attempt found = attempt(trainer, step);
         if (holds_everywhere(found)) {
             trainer.share_parameters();
             last_whole_ = step;
-            last_look_ = step;
-            if (group_.rank() == 0) log_.info("goes on from the checkpoint of step {}", step);
+            last_poll_ = step;
+            if (group_.rank() == 0) log_.info("resumes from the checkpoint of step {}", step);
             return step;
         }
         log_damage(step, found);
         if (was_whole(step) && !lost) lost = found.failure;
     }
-    if (lost) refuse_all(*lost);
+    if (lost) reject_all(*lost);
     trainer.restore(beginning);
     content_.restore(beginning);
     trainer.share_parameters();
-    if (group_.rank() == 0) log_.warn("there is no whole checkpoint: trains from the beginning");
+    if (group_.rank() == 0) log_.warn("there is no complete checkpoint: trains from the beginning");
     return 0;
 }
 
 void GroupCheckpoints::pause_ended(std::int64_t steps_done, double seconds) {
     if (!pauses_.is_due(steps_done)) return;
     pauses_.took(seconds);
-    since_look_.restart();  // or looks would seem as far apart
+    since_poll_.restart();  // the pause is not part of the time between polls
 }
 
 bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
@@ -168,9 +169,9 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_look_ && !pauses_.is_due(steps_done)) return;
-    const double wish = agree_on_stop(trainer, steps_done);
-    if (wish != kGoOn) stop(trainer, steps_done, wish);
+    if (steps_done < next_poll_ && !pauses_.is_due(steps_done)) return;
+    const double request = agree_on_stop(trainer, steps_done);
+    if (request != kContinue) stop(trainer, steps_done, request);
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
@@ -190,14 +191,14 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     });
     watch_.resume();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());
-    held_up_seconds_ += since_begin.seconds();
+    exposed_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
-    log_.info("checkpoint of step {} begun; checkpoints have held up the steps for {:.3f} s",
-              steps_done, held_up_seconds_);
+    log_.info("checkpoint of step {} begun; checkpoints have delayed the steps by {:.3f} s",
+              steps_done, exposed_seconds_);
 }
 
-/// Waits for the write under way, on all ranks; then removes what is older than the one before it.
-/// Returns why it failed, empty where it did not; a failure of other ranks is theirs to tell.
+/// Waits for the current write on all ranks, then removes checkpoints older than the previous one.
+/// Returns why the write failed, empty if it did not. Other ranks report their own failures.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
     std::string failure = write_.wait();
@@ -208,7 +209,8 @@ std::string GroupCheckpoints::finish_write() {
     const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
     const std::int64_t step = *std::exchange(being_written_, std::nullopt);
     if (!is_whole) {
-        if (group_.rank() == 0 && step != last_whole_) {  // what others wrote would fill the disk
+        if (group_.rank() == 0 &&
+            step != last_whole_) {  // the files of other ranks would fill the disk
             std::error_code error;
             std::filesystem::remove_all(training::checkpoint_folder(place_, step), error);
         }
@@ -216,57 +218,58 @@ std::string GroupCheckpoints::finish_write() {
     }
     const auto before = std::exchange(last_whole_, step);
     if (group_.rank() != 0) return "";
-    log_.info("checkpoint of step {} is whole; rank 0 wrote its part in {:.3f} s", step,
+    log_.info("checkpoint of step {} is complete; rank 0 wrote its part in {:.3f} s", step,
               write_.seconds());
     if (before) training::remove_checkpoints_before(place_.folder, *before);
     return "";
 }
 
-/// The strongest wish is that of the rank that is asked most urgently; a look costs a small sum,
-/// and where steps are short there is one in many of them.
+/// Returns the strongest request of all ranks. A poll is a small all-reduce, so there is one in
+/// many steps if steps are short.
 double GroupCheckpoints::agree_on_stop(training::Trainer& trainer, std::int64_t steps_done) {
-    const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_look_, 1));
-    const double seconds = since_look_.restart();
+    const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_, 1));
+    const double seconds = since_poll_.restart();
     std::array<double, 2> most{local_stop_request(trainer, steps_done), seconds / steps};
     group_.all_reduce_max(most);
-    if (next_look_ > 0 && steps_done >= next_look_) look_seconds_ = seconds;
-    last_look_ = steps_done;
+    if (next_poll_ > 0 && steps_done >= next_poll_) poll_seconds_ = seconds;
+    last_poll_ = steps_done;
     const double wait =
-        std::clamp(kSecondsBetweenLooks / std::max(most[1], 1e-9), 1.0, kMaxStepsBetweenLooks);
-    next_look_ = steps_done + static_cast<std::int64_t>(wait);
+        std::clamp(kSecondsBetweenPolls / std::max(most[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
+    next_poll_ = steps_done + static_cast<std::int64_t>(wait);
     return most[0];
 }
 
-/// Looks lie as far apart as the last two did, or as steps whose results are read.
+/// Returns the request of this rank. The next poll is assumed as far away as the last two were from
+/// each other.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();
     if (signal == SIGUSR1) return kUserSignal;
     if (signal == SIGTERM) return kTerminate;
     const double limit = context_.config.run.time_limit_seconds;
-    if (limit == 0) return kGoOn;
+    if (limit == 0) return kContinue;
     const StopCosts costs{copy_seconds_, write_seconds_,
-                          std::max(kSecondsBetweenLooks, look_seconds_), trainer.saved_bytes()};
+                          std::max(kSecondsBetweenPolls, poll_seconds_), trainer.saved_bytes()};
     const double last_moment =
-        limit - checkpoint_lead_seconds(costs, limit) - pauses_.seconds_behind(steps_done);
-    return context_.program.since_start.seconds() > last_moment ? kTimeLimit : kGoOn;
+        limit - checkpoint_lead_seconds(costs, limit) - pauses_.seconds_after(steps_done);
+    return context_.program.since_start.seconds() > last_moment ? kTimeLimit : kContinue;
 }
 
-void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double wish) {
+void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
     const Stopwatch watch;
     if (being_written_ != steps_done) checkpoint(trainer, steps_done);
     watch_.pause("checkpoint", watch_.checkpoint_seconds());
     const std::string failure = finish_write();
     watch_.end();
     const std::string what = fmt::format("stopped at step {} by {}", steps_done,
-                                         cause_of(wish, context_.config.run.time_limit_seconds));
+                                         cause_of(request, context_.config.run.time_limit_seconds));
     if (!failure.empty()) {
         throw GroupStop(
-            fmt::format("{} without its checkpoint, {}; would go on from {}", what, failure,
+            fmt::format("{} without its checkpoint, {}; would resume from {}", what, failure,
                         last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"),
             ProgressState::unsaved, watch.seconds());
     }
-    const bool is_terminated = wish == kTerminate && context_.program.exit_ends_others;
+    const bool is_terminated = request == kTerminate && context_.program.exit_ends_others;
     throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
                     watch.seconds());
 }

@@ -76,13 +76,13 @@ private:
     Attempt attempt(training::Trainer& trainer, std::int64_t step);
     bool holds_everywhere(const Attempt& attempt);
     bool was_whole(std::int64_t step);
-    [[noreturn]] void refuse_all(const std::string& failure);
+    [[noreturn]] void reject_all(const std::string& failure);
     void log_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
     double agree_on_stop(training::Trainer& trainer, std::int64_t steps_done);
     double local_stop_request(training::Trainer& trainer, std::int64_t steps_done) const;
-    [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double wish);
+    [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double request);
     std::int64_t sum(std::int64_t mine);
 
     const context::RunContext& context_;
@@ -94,12 +94,12 @@ private:
     std::int64_t program_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> being_written_, last_whole_;
-    std::int64_t next_look_ = 0, last_look_ = 0;
-    Stopwatch since_look_;
-    double held_up_seconds_ = 0;  // of the steps, by checkpoints
-    double copy_seconds_ = 0;     // of the longest copy to host memory
-    double write_seconds_ = 0;    // of the longest write; 0: there was none
-    double look_seconds_ = 0;     // between the last two looks; 0: there was one at most
+    std::int64_t next_poll_ = 0, last_poll_ = 0;
+    Stopwatch since_poll_;
+    double exposed_seconds_ = 0;  // delay of steps by checkpoints
+    double copy_seconds_ = 0;     // longest copy to host memory
+    double write_seconds_ = 0;    // longest write; 0: none yet
+    double poll_seconds_ = 0;     // between the last two polls; 0: fewer than two
     UninterruptiblePhases pauses_;
 };
 

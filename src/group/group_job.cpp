@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
+#include <hpcai/config/keys.hpp>
 #include <hpcai/group/autotune_log.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/energy_monitor.hpp>
@@ -15,10 +17,12 @@
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/group_files.hpp>
+#include <hpcai/results/record.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/weights_file.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "divergence.hpp"
@@ -26,21 +30,57 @@
 #include "group_checkpoints.hpp"
 #include "group_training.hpp"
 #include "group_watch.hpp"
-#include "learning_curve.hpp"
 #include "predict.hpp"
 #include "progress_reporter.hpp"
-#include "split_by_shard.hpp"
 #include "step_times.hpp"
 
 namespace hpcai::group {
 namespace {
 
+constexpr double kHealthTimeoutAfterFailureSeconds = 5;
+
 /// The ranks that train one model.
 struct GroupRanks {
     comm::Communicator& group;
-    std::unique_ptr<comm::Communicator>
-        stage;  // those with the same shard; null: every rank trains the whole model
+    std::unique_ptr<comm::Communicator> stage;  // null if every rank trains the whole model
+
+    /// The ranks with the same stage and shard.
+    comm::Communicator& replicas() const { return stage == nullptr ? group : *stage; }
 };
+
+/// Returns a hash of small activations with few and many channels, as shards have them, in the
+/// layout of this rank's device.
+std::uint64_t fingerprint_of_layout(const context::Resources& resources) {
+    device::Device& device = *resources.device;
+    std::uint64_t fingerprint = 0;
+    for (const std::int64_t channels : {3, 4, 64}) {
+        const tensor::Shape shape{1, 2, 2, channels};
+        const std::size_t bytes = device.storage_bytes(shape, resources.precision.compute);
+        const auto memory = device.allocate(bytes);
+        std::vector<float> ramp(static_cast<std::size_t>(shape.elements()));
+        std::iota(ramp.begin(), ramp.end(), 1.0f);
+        device.store_channels_last(memory->data(), shape, resources.precision.compute, ramp);
+        fingerprint = 31 * fingerprint + device.hash({static_cast<const float*>(memory->data()),
+                                                      bytes / sizeof(float)});
+    }
+    return fingerprint;
+}
+
+/// Returns the communicator of the ranks with this rank's stage and shard of the model; null if
+/// every rank trains the whole model. Throws Error(launch) if the ranks of the group store
+/// activations in different layouts, because they exchange them unchanged. Collective in the group.
+std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& context,
+                                                   const context::Resources& resources,
+                                                   comm::Communicator& group) {
+    const plan::Layout& layout = context.controller.layout();
+    if (layout.slices() == 1) return nullptr;
+    const auto all = comm::all_gather(group, fingerprint_of_layout(resources));
+    require(std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
+            "parallel.mode {} needs the same layout of activations on all ranks, but those of "
+            "group {} differ; try device.layout: channels_last",
+            config::value_text(context.config, "parallel.mode"), context.place.group);
+    return group.split(layout.slice_of(group.rank()), group.rank());
+}
 
 /// Connects the shards of this rank's layers.
 void connect_parts(const context::RunContext& context, comm::Communicator& group, Model& model) {
@@ -54,7 +94,7 @@ void connect_parts(const context::RunContext& context, comm::Communicator& group
     model.exchange()->connect(group, std::move(ranks));
 }
 
-/// What the end of a group's training needs.
+/// The arguments of the functions that start and end a group.
 struct GroupJob {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -63,7 +103,22 @@ struct GroupJob {
     Logger& log;
 };
 
-void evaluate(const GroupJob& job, GroupOutcome& outcome) {
+/// Connects this rank to the others that compute a step with it.
+void connect(const GroupJob& job, TrainingState& state, GroupRanks& ranks) {
+    ranks.stage = split_by_shard(job.context, job.resources, job.group);
+    connect_parts(job.context, job.group, job.model);
+    state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
+    job.model.sync_batch_norm_group().connect(ranks.replicas(),
+                                              all_reduce_options_of(job.context).node_of_rank);
+}
+
+/// Logs the notes about the samples, once in a run.
+void log_notes(const GroupJob& job) {
+    if (job.context.place.group != 0 || job.group.rank() != 0) return;
+    for (const std::string& note : job.resources.samples.notes) job.log.info("{}", note);
+}
+
+void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome& outcome) {
     const auto& [context, resources, model, group, log] = job;
     const Stopwatch watch;
     const AutotuneLog note(device::tuning_of(*resources.device), log);
@@ -82,10 +137,11 @@ void evaluate(const GroupJob& job, GroupOutcome& outcome) {
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
         ->judge(outcome.predictions, outcome.result);
-    end_learning_curve(context, outcome.result);
+    verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 
-/// Writes the leader's files, each whole or not at all, the record last.
+/// Writes the files of the leader, each atomically and the record last. Then removes the
+/// checkpoints.
 void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& steps,
            const StepTimes& times) {
     const context::RunContext& context = job.context;
@@ -101,6 +157,7 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     store_steps(steps, directory);
     store_step_times(times, directory);
     storage::write_file_durably(directory / "record.json", records::to_json(outcome.result));
+    results::remove_group_checkpoints(context.output, context.place.group);
 }
 
 /// Returns whether an earlier program completed the group. Its files are then kept.
@@ -156,18 +213,34 @@ void explain(const context::RunContext& context, const WatchReport& report, Grou
     if (report.logs) log.error("group {} failed: {}", context.place.group, report.failure);
 }
 
-void describe_group(const context::RunContext& context, GroupRecord& record) {
-    record.group = context.place.group;
-    record.ranks = context.controller.layout().degree;
-    std::set<std::string> hosts;
-    for (int rank = 0; rank < record.ranks; ++rank) {
-        const int world_rank = context.controller.world_rank_of(record.group, rank);
-        hosts.insert(context.hostnames[world_rank]);
+class GroupLog final : public Logger {
+public:
+    GroupLog(std::unique_ptr<Logger> console, std::unique_ptr<Logger> file)
+        : console_(std::move(console)), file_(std::move(file)) {}
+
+    void write(Severity severity, std::string_view message) override {
+        if (file_ != nullptr) file_->write(severity, message);
+        if (severity != Severity::info) console_->write(severity, message);
     }
-    record.hosts.assign(hosts.begin(), hosts.end());
-}
+
+private:
+    std::unique_ptr<Logger> console_;
+    std::unique_ptr<Logger> file_;  // null: not a leader
+};
 
 }  // namespace
+
+std::unique_ptr<Logger> open_group_log(const context::RunContext& context) {
+    const std::string label =
+        fmt::format("group {} rank {}", context.place.group, context.place.group_rank);
+    std::unique_ptr<Logger> file;
+    if (context.place.group_rank == 0) {
+        file = make_logger(
+            label,
+            (results::group_directory(context.output, context.place.group) / "log.txt").string());
+    }
+    return std::make_unique<GroupLog>(make_logger(label, ""), std::move(file));
+}
 
 GroupOutcome run_group(const context::RunContext& context, const context::Resources& resources,
                        TrainingState& state, comm::Communicator& group, Logger& log) {
@@ -177,7 +250,8 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     const int number = context.place.group;
     GroupRecord& record = outcome.result.record;
     TrainingClock clock;
-    describe_group(context, record);
+    verification::describe_group(context.controller, results::describe_topology(context), number,
+                                 record);
     EnergyMonitor counters(context, resources.counters);
     GpuHealthMonitor device_watch(context);
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
@@ -190,33 +264,34 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         watch.emplace(context, group, flight);
         if (context.resumes) {
             if (auto finished = load_completed_group(context, resources, state, group, log)) {
-                finished->end = ProgressState::finished;
                 progress.end("", finished->end, false);
                 return std::move(*finished);
             }
         }
-        ranks.stage = split_by_shard(context, resources, group);
-        connect_parts(context, group, model);
-        comm::Communicator& replicas = ranks.stage == nullptr ? group : *ranks.stage;
-        watch->watch(replicas);
-        state.reducer = make_gradient_reducer(context, resources, replicas, log);
-        model.sync_batch_norm_group().connect(replicas,
-                                              all_reduce_options_of(context).node_of_rank);
-        if (number == 0 && group.rank() == 0) {
-            for (const std::string& note : resources.samples.notes) log.info("{}", note);
-        }
+        connect(job, state, ranks);
+        watch->watch(ranks.replicas());
+        log_notes(job);
         has_begun = true;
-        const StepTimes times = train({context, resources, state, group, replicas, log, clock,
-                                       steps, counters, device_watch, progress, *watch},
+        const StepTimes times = train({.context = context,
+                                       .resources = resources,
+                                       .state = state,
+                                       .group = group,
+                                       .replicas = ranks.replicas(),
+                                       .log = log,
+                                       .clock = clock,
+                                       .steps = steps,
+                                       .counters = counters,
+                                       .device_watch = device_watch,
+                                       .progress = progress,
+                                       .watch = *watch},
                                       outcome.result);
         state.drop_training();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
-        evaluate(job, outcome);
+        evaluate(job, steps, outcome);
         comm::collective_try(group, [&] {
             if (group.rank() == 0) store(job, outcome, steps, times);
         });
-        if (group.rank() == 0) results::remove_group_checkpoints(context.output, number);
         outcome.end = ProgressState::finished;
         outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     } catch (const training::ReplicaDivergence& error) {
@@ -238,8 +313,9 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     progress.end(record.failure, outcome.end, outcome.is_acting_leader);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
-    if (record.device_health.empty())
-        record.device_health = device_watch.mine();  // others' are lost
+    if (record.device_health.empty()) {  // those of the other ranks are lost
+        record.device_health = device_watch.finish(kHealthTimeoutAfterFailureSeconds);
+    }
     const bool stores = group.rank() == 0 || outcome.is_acting_leader;
     if (stores && (has_begun || !has_finished_before(context))) {
         store_failure(context, outcome.result, steps, log);

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_training.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/records/json.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "epoch_source.hpp"
 #include "group_checkpoints.hpp"
-#include "group_costs.hpp"
-#include "learning_curve.hpp"
+#include "predict.hpp"
 #include "resumable_record.hpp"
 
 namespace hpcai::group {
 namespace {
 
 constexpr double kNoTimeLimit = -1;
+constexpr double kHealthTimeoutSeconds = 60;
 
 std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
@@ -56,6 +61,39 @@ void resume(const Session& session, ResumableRecord& so_far) {
     if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
 }
 
+/// Evaluates the model between two epochs if run.evaluate_epochs asks for it, and adds its quality
+/// to the leader's `record`. The run evaluates after the last epoch anyway. Stops the clock and
+/// does not change the training. Collective in the group; a failure on one rank is thrown on all.
+void evaluate_between(const Session& session, int epochs_done, GroupRecord& record) {
+    const GroupTraining& training = session.training;
+    const context::RunContext& context = training.context;
+    const context::Resources& resources = training.resources;
+    Model& model = training.state.model;
+    comm::Communicator& group = training.group;
+    const int every = context.config.run.evaluate_epochs;
+    const bool is_last = epochs_done == context.config.workload.epochs;
+    if (every == 0 || epochs_done % every != 0 || is_last) return;
+    training.clock.stop();
+    graph::ParameterStore& store = model.store();
+    const std::vector<float> statistics = store.read(store.statistics());
+    session.trainer.average_statistics();
+    const auto collected = model.collected(group);
+    Evaluation evaluation = predict(context, resources, collected ? *collected : store,
+                                    resources.samples.validation, group);
+    store.write(statistics, store.statistics());
+    if (group.rank() == 0) {
+        GroupResult judged;
+        workloads::make_evaluator(context.config, resources.samples)
+            ->judge({.validation = std::move(evaluation.predictions)}, judged);
+        if (judged.quality.value) {
+            record.quality_by_epoch.push_back(
+                {epochs_done, training.steps.steps().back().end_seconds, *judged.quality.value});
+        }
+    }
+    group.barrier();  // the other clocks would otherwise include the leader's work
+    training.clock.resume();
+}
+
 /// Trains one epoch from batch `first_batch` on.
 void train_epoch(const Session& session, int epoch, std::int64_t first_batch, GroupRecord& record) {
     const GroupTraining& training = session.training;
@@ -72,9 +110,7 @@ void train_epoch(const Session& session, int epoch, std::int64_t first_batch, Gr
     record.skipped_steps = trainer.skipped_steps();
     training.watch.pause("evaluation", kNoTimeLimit);
     const Stopwatch evaluation;
-    evaluate_between({training.context, training.resources, training.state.model, training.group,
-                      trainer, training.clock, training.steps},
-                     epoch + 1, record);
+    evaluate_between(session, epoch + 1, record);
     session.checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
     training.watch.resume();
     if (training.group.rank() != 0) return;
@@ -94,14 +130,39 @@ void train_epochs(const Session& session, GroupRecord& record) {
     training.watch.end();
 }
 
+/// Adds the meters and the GPU health of all ranks to `result` at the leader. Collective in the
+/// group.
+void gather_readings(const GroupTraining& training, GroupResult mine, GroupResult& result) {
+    comm::Communicator& group = training.group;
+    // The meters of this program have read only a part of a resumed training.
+    const bool is_complete = result.record.continuations.empty();
+    if (!is_complete) mine.counters.clear();
+    if (is_complete && group.rank() == 0) {
+        result.counters.push_back(training.counters.steps(result.record));
+    }
+    const std::string text = mine == GroupResult{} ? "" : records::to_json(mine);
+    for (const std::string& stored : comm::gather_strings(group, text)) {
+        if (stored.empty()) continue;
+        const auto rank = records::from_json<GroupResult>(stored, "record.json");
+        std::ranges::copy(rank.counters, std::back_inserter(result.counters));
+        std::ranges::copy(rank.record.device_health,
+                          std::back_inserter(result.record.device_health));
+    }
+    const std::string& xids_unknown = training.device_watch.xids_unknown();
+    if (xids_unknown.empty() || group.rank() != 0) return;
+    training.log.info("the driver reports no Xids of rank {}: {}",
+                      training.context.place.world_rank, xids_unknown);
+}
+
 /// Fills in what the ranks of the group measured. Collective in the group.
 StepTimes gather_measurements(const Session& session, const ResumableRecord& so_far,
                               GroupResult& result) {
     const auto& [context, resources, state, group, replicas, log, clock, steps, counters,
                  device_watch, progress, watch] = session.training;
     GroupRecord& record = result.record;
-    const std::vector<CounterRecord> readings = counters.finish();
-    device_watch.finish();
+    GroupResult readings;
+    readings.counters = counters.finish();
+    readings.record.device_health = device_watch.finish(kHealthTimeoutSeconds);
     count_steps(steps, record);
     record.training_seconds = {steps.steps().back().end_seconds, ""};
     progress.finish();
@@ -114,9 +175,7 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& so_
         {context, group, replicas, *state.reducer, std::ssize(session.trainer.buckets().ranges()),
          static_cast<std::int64_t>(state.model.store().gradients().size_bytes())},
         so_far.costs(), result);
-    // The meters of this program have seen only a part of a resumed training.
-    if (record.continuations.empty()) result.counters = counters.gather(group, readings, record);
-    record.device_health = device_watch.gather(group, log);
+    gather_readings(session.training, std::move(readings), result);
     StepTimes times = gather_step_times(context, group, steps, hidden);
     record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, session.source.bad_samples(), log);
@@ -144,12 +203,18 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                  so_far.content());
     const training::PipelineShare share{context.controller.layout(), model.networks(),
                                         training.group, training.replicas, model.exchange()};
-    training::Trainer trainer(
-        {config, *share.networks.front(), steps_per_epoch, reducer,
-         config::has_pipeline(config.parallel) ? &share : nullptr, &training.steps,
-         &model.sync_batch_norm_group(), &checkpoints, where_is(context),
-         training::faults_of_environment(), context.place.group},
-        *training.resources.device, model.store(), training.group);
+    training::Trainer trainer({.config = config,
+                               .network = *share.networks.front(),
+                               .steps_per_epoch = steps_per_epoch,
+                               .reducer = reducer,
+                               .pipeline = config::has_pipeline(config.parallel) ? &share : nullptr,
+                               .log = &training.steps,
+                               .statistics = &model.sync_batch_norm_group(),
+                               .between = &checkpoints,
+                               .where = where_is(context),
+                               .faults = training::faults_of_environment(),
+                               .group = context.place.group},
+                              *training.resources.device, model.store(), training.group);
     so_far.watch(trainer);
     checkpoints.pauses_every(steps_per_epoch * config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};

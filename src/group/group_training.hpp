@@ -18,7 +18,7 @@
 
 namespace hpcai::group {
 
-/// What one rank needs to train its model with its group.
+/// The arguments of a training on one rank.
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -34,9 +34,9 @@ struct GroupTraining {
     GroupWatch& watch;
 };
 
-/// Trains all epochs that are left and fills in the work and the times of `result`. The clock has
-/// started right after the last barrier of the start-up. Returns where the time of the steps went.
-/// Throws Error(data) when the bootstrap does not fill one batch. Collective in the group.
+/// Trains all remaining epochs and fills in the work and the times of `result`. The clock has
+/// started right after the last barrier of the start-up. Returns the times of the steps. Throws
+/// Error(data) if the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 
 /// Fills in the steps and samples of a training, complete or not.

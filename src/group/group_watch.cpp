@@ -23,10 +23,10 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFlightIntervalSeconds = 1;
-constexpr double kSecondsForRecords = 10;    // of ranks that are told and look at once
+constexpr double kSecondsForRecords = 10;    // of ranks that notice at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
 constexpr double kMaxForRecords = 300;
-constexpr double kSecondsToTell = 30;  // after that, of the ranks that have read them
+constexpr double kSecondsToReport = 30;  // after the records are read
 constexpr double kMaxToReport = 3600;
 constexpr std::chrono::milliseconds kBetweenReadings{250};
 constexpr std::chrono::milliseconds kMaxBetweenReadings{5000};
@@ -47,8 +47,7 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_here = context.controller.place(world_rank).node == context.place.node;
-        can_be_looked_at_.push_back(is_here && rank != group.rank() &&
-                                    is_running(processes_[rank]));
+        is_visible_.push_back(is_here && rank != group.rank() && is_running(processes_[rank]));
     }
     next_here_ = find_next_here();
     watch(group);
@@ -71,16 +70,16 @@ training::WatchdogSettings GroupWatch::settings() {
     return settings;
 }
 
-/// For a process whose end is that of all. Returns whether the ranks that answer have reported this
-/// one and the other groups are done.
+/// Returns whether a process whose exit ends all ranks may exit: the ranks that answer have
+/// reported it, and the other groups have ended.
 bool GroupWatch::may_end() {
     const bool have_ended = others_->have_ended();
-    return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToTell;
+    return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToReport;
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
     watched_.push_back(&ranks);
-    ranks.while_waiting([this] { look(); });
+    ranks.while_waiting([this] { poll(); });
 }
 
 void GroupWatch::begin(std::int64_t steps_done) {
@@ -88,7 +87,7 @@ void GroupWatch::begin(std::int64_t steps_done) {
     watchdog_.begin();
 }
 
-/// The device may be anywhere until the results of a step have been read.
+/// The state of the device is unknown until the results of a step have been read.
 void GroupWatch::step_done(const training::StepReport& step) {
     recorder_.step_done(step.step);
     if (step.is_read) {
@@ -103,51 +102,50 @@ void GroupWatch::pause(const char* name, double seconds) {
     watchdog_.allow(seconds);
 }
 
-void GroupWatch::look() {
+void GroupWatch::poll() {
     watchdog_.check();
-    if (since_look_.seconds() < kFlightIntervalSeconds) return;
-    since_look_.restart();
+    if (since_poll_.seconds() < kFlightIntervalSeconds) return;
+    since_poll_.restart();
     require(!next_here_ || !has_died(*next_here_), ExitCode::watchdog, "a rank has died");
 }
 
-/// Each looks at one of the others, or on large nodes /proc would have much to do.
+/// Returns the process that this rank polls: only one, because polling all would load /proc on
+/// large nodes.
 std::optional<int> GroupWatch::find_next_here() const {
     for (int step = 1; step < group_.size(); ++step) {
         const int rank = (group_.rank() + step) % group_.size();
-        if (can_be_looked_at_[rank]) return rank;
+        if (is_visible_[rank]) return rank;
     }
     return std::nullopt;
 }
 
 bool GroupWatch::has_died(int group_rank) const {
-    const auto index = static_cast<std::size_t>(group_rank);
-    return can_be_looked_at_[index] && has_ended(processes_[index]);
+    return is_visible_[group_rank] && has_ended(processes_[group_rank]);
 }
 
 bool GroupWatch::is_halted(int group_rank) const {
-    const auto index = static_cast<std::size_t>(group_rank);
-    return can_be_looked_at_[index] && is_stopped(processes_[index]);
+    return is_visible_[group_rank] && is_stopped(processes_[group_rank]);
 }
 
 std::filesystem::path GroupWatch::file_of(int group_rank) const {
     return flights_of(context_) / fmt::format("rank-{}.json", group_rank);
 }
 
-/// In the watchdog's thread, while the other hangs or is about to notice.
+/// Runs in the thread of the watchdog while the training thread hangs or is about to notice.
 void GroupWatch::report_expiry(const std::string& reason) {
     since_expiry_.restart();
     others_.emplace(context_);
-    const bool does_anyone_else_tell = !context_.program.exit_ends_others && group_.size() > 1;
-    if (does_anyone_else_tell || group_.rank() != 0) return write_record(reason, false);
+    const bool do_others_report = !context_.program.exit_ends_others && group_.size() > 1;
+    if (do_others_report || group_.rank() != 0) return write_record(reason, false);
     std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
                              context_.host(), reason);
     write_record(reason, false);
 }
 
-/// What cannot be written is not: a group does not fail for that a second time.
+/// Ignores errors: the group has already failed.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for long, or for ever on a file system that hangs; and the
-    // watchdog's has nothing to say that this one would not.
+    // The other thread may write for a long time, or permanently on a file system that hangs. The
+    // record of the watchdog's thread adds nothing to that of the training thread.
     const std::unique_lock lock(writing_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
@@ -170,45 +168,46 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     }
 }
 
-/// A rank in a long step notices only after it.
+/// Returns how long to wait for the records. A rank notices only after its current step.
 double GroupWatch::seconds_for_records() const {
     const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
     const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
     return std::clamp(2 * watchdog_.longest_seconds(), least, kMaxForRecords);
 }
 
-/// All ranks of a group may wait for the same one, and together they read its record no more than
-/// a thousand times a second: a shared file system has other things to do.
+/// Limits the load on a shared file system: all ranks of a group together read the record of a rank
+/// at most a thousand times a second.
 std::chrono::milliseconds GroupWatch::between_readings() const {
     return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
                       kMaxBetweenReadings);
 }
 
-/// Waits for the word of a rank, unless none can come.
-GroupWatch::Standing GroupWatch::await(int group_rank, const Stopwatch& watch) const {
-    Standing standing;
+/// Waits for the record of a rank, unless the rank is gone.
+GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
+    RankState state;
     while (true) {
-        standing.record = results::read_flight(file_of(group_rank));
-        standing.is_gone = has_died(group_rank) || is_halted(group_rank);
-        standing.answers = group_rank == group_.rank() ||
-                           (standing.record && standing.record->answers && !standing.is_gone);
-        if (standing.answers || standing.is_gone || watch.seconds() >= seconds_for_records()) {
-            return standing;
+        state.record = results::read_flight(file_of(group_rank));
+        state.is_gone = has_died(group_rank) || is_halted(group_rank);
+        state.answers = group_rank == group_.rank() ||
+                        (state.record && state.record->answers && !state.is_gone);
+        if (state.answers || state.is_gone || watch.seconds() >= seconds_for_records()) {
+            return state;
         }
         std::this_thread::sleep_for(between_readings());
     }
 }
 
-std::string GroupWatch::describe(int group_rank, const Standing& standing) const {
+std::string GroupWatch::describe(int group_rank, const RankState& state) const {
     const int world_rank = context_.controller.world_rank_of(context_.place.group, group_rank);
-    const char* const state = has_died(group_rank) ? "has died"
-                              : standing.record    ? "hangs"
-                                                   : "does not answer";
+    const char* const what = has_died(group_rank) ? "has died"
+                             : state.record       ? "hangs"
+                                                  : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
-                       context_.hostnames[world_rank], processes_[group_rank].number, state);
+                       context_.hostnames[world_rank], processes_[group_rank].number, what);
 }
 
-/// One that is stopped would stay when all others have gone; one that hangs ends itself.
+/// Kills stopped processes, which would remain after all others have exited. A process that hangs
+/// exits by its watchdog.
 void GroupWatch::kill_stopped() const {
     if (context_.program.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
@@ -221,21 +220,21 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
     std::vector<FlightRecord> records;
     std::vector<std::string> silent;
     for (int rank = 0; rank < group_.size(); ++rank) {
-        Standing standing = await(rank, watch);
-        if (!standing.answers && (is_written_ || standing.is_gone)) {
-            silent.push_back(describe(rank, standing));
+        RankState state = await(rank, watch);
+        if (!state.answers && (is_written_ || state.is_gone)) {
+            silent.push_back(describe(rank, state));
         }
-        if (standing.record) records.push_back(std::move(*standing.record));
+        if (state.record) records.push_back(std::move(*state.record));
     }
     std::string text = reason;
     if (!records.empty()) {
         const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
-        text += fmt::format(", behind {} steps", farthest->steps_done);
+        text += fmt::format(", after {} steps", farthest->steps_done);
     }
     if (silent.size() > kNamed) {
         const std::size_t more = silent.size() - kNamed;
         silent.resize(kNamed);
-        silent.push_back(fmt::format("{} more likewise", more));
+        silent.push_back(fmt::format("{} more", more));
     }
     if (silent.empty() && !records.empty()) silent.push_back(report::describe_laggards(records));
     if (!silent.empty()) text += fmt::format(": {}", fmt::join(silent, "; "));
@@ -247,7 +246,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
-    if (!context_.program.exit_ends_others) {  // of a file system that hangs
+    if (!context_.program.exit_ends_others) {  // the file system may hang
         guard.emplace(kMaxToReport, ExitCode::watchdog, "the report of a group's end");
     }
     write_record(reason, true);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/base/log.hpp>
 #include <hpcai/base/process.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
@@ -25,9 +24,9 @@ namespace hpcai::group {
 
 /// The findings of the ranks that still answer about those that do not.
 struct WatchReport {
-    std::string failure;           // of the group: what and, on the rank that logs, who and where
+    std::string failure;           // what failed; on the rank that logs, also which rank
     bool has_lost_leader = false;  // the group's first rank does not answer
-    bool logs = true;              // this rank is the first that does
+    bool logs = true;              // whether this rank is the first that answers
 };
 
 /// Detects a rank of this group that hangs or has died. Every rank has one: a watchdog of its own
@@ -41,12 +40,12 @@ public:
     GroupWatch(const GroupWatch&) = delete;
     GroupWatch& operator=(const GroupWatch&) = delete;
 
-    /// Makes calls that wait for other `ranks` of the group check whether they may go on waiting.
+    /// Makes calls that wait for other `ranks` of the group poll this object.
     void watch(comm::Communicator& ranks);
 
     /// Begins the first step of this program, after `steps_done` steps.
     void begin(std::int64_t steps_done);
-    /// Throws Error(watchdog) when the step came too late.
+    /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
     /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; below 0:
     /// without limit.
@@ -66,13 +65,13 @@ public:
     WatchReport report(const std::string& reason);
 
 private:
-    void look();
+    void poll();
     std::optional<int> find_next_here() const;
     /// The known state of another rank.
-    struct Standing {
+    struct RankState {
         std::optional<FlightRecord> record;
         bool answers = false;  // and has not died since
-        bool is_gone = false;  // it has died, or was stopped
+        bool is_gone = false;  // it has died or was stopped
     };
 
     training::WatchdogSettings settings();
@@ -81,25 +80,25 @@ private:
     void write_record(const std::string& reason, bool answers);
     double seconds_for_records() const;
     std::chrono::milliseconds between_readings() const;
-    Standing await(int group_rank, const Stopwatch& watch) const;
+    RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path file_of(int group_rank) const;
     bool has_died(int group_rank) const;
     bool is_halted(int group_rank) const;
-    std::string describe(int group_rank, const Standing& standing) const;
+    std::string describe(int group_rank, const RankState& state) const;
     void kill_stopped() const;
 
     const context::RunContext& context_;
     comm::Communicator& group_;
     training::FlightRecorder& recorder_;
-    std::vector<ProcessId> processes_;    // by group rank
-    std::vector<bool> can_be_looked_at_;  // likewise: of this node, and /proc shows it
-    std::optional<int> next_here_;        // of these, the group rank after this one's
-    Stopwatch since_look_;
+    std::vector<ProcessId> processes_;  // by group rank
+    std::vector<bool> is_visible_;      // by group rank: on this node and visible in /proc
+    std::optional<int> next_here_;      // of these, the next group rank
+    Stopwatch since_poll_;
     std::vector<comm::Communicator*> watched_;
     std::timed_mutex writing_;
-    std::atomic<bool> is_written_ = false;  // by the thread that trains
-    Stopwatch since_expiry_;                // of the watchdog's thread, as the next
+    std::atomic<bool> is_written_ = false;  // by the training thread
+    Stopwatch since_expiry_;                // used by the watchdog's thread, as the next
     std::optional<PeerGroups> others_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };

@@ -12,7 +12,7 @@
 namespace hpcai::group {
 namespace {
 
-/// Why NCCL does not sum the group's gradients; nothing where it does. The same on all ranks.
+/// Returns why NCCL does not sum the group's gradients; nothing if it does. Equal on all ranks.
 std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
                                                const device::CudaLibrary& library) {
     if (rank.config.communication.backend == config::CommunicationBackend::mpi) {
@@ -20,7 +20,7 @@ std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Co
     }
     if (rank.spans_statistics) {
         // The host would wait for a GPU that waits for other ranks.
-        return "training.batch_norm_samples are those of several ranks, which sum through the host";
+        return "training.batch_norm_samples span several ranks, which sum through the host";
     }
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
@@ -49,7 +49,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
-        // What NCCL sums by itself is not the same bits in every run.
+        // Sums by NCCL do not have the same bits in every run.
         const bool is_ours = !comm::is_library_sum(sums) || rank.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,

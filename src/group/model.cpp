@@ -1,15 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/graph/fuse_for_device.hpp>
+#include <hpcai/graph/shard.hpp>
 #include <hpcai/group/model.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/tensor/half.hpp>
 #include <hpcai/training/initialize.hpp>
+#include <hpcai/training/stage_parameters.hpp>
 #include <hpcai/training/weights_file.hpp>
 
-#include "partition.hpp"
-
 namespace hpcai::group {
+
+/// The stages and shards of a model of which each rank trains one.
+class Partition {
+public:
+    /// Divides `graph`, which the partition does not keep, for rank `group_rank` of a group.
+    Partition(const graph::Graph& graph, const config::TrainingConfig& training,
+              const plan::Layout& layout, int group_rank)
+        : layout_(layout),
+          slice_(static_cast<std::size_t>(layout.slice_of(group_rank))),
+          stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph,
+                                          layout.stages, layout.parts)) {
+        if (layout.parts == 1) return;
+        exchange_ = std::make_unique<comm::TensorParallelExchange>(layout.parts,
+                                                                   layout.part_of(group_rank));
+    }
+
+    /// The graph of this rank's stage and shard.
+    const graph::Graph& graph() const { return mine().graph; }
+    /// The messages between the shards of a stage; null if there is one shard.
+    comm::TensorParallelExchange* exchange() { return exchange_.get(); }
+
+    /// Copies this rank's parameters out of those of the whole model. `states` is the number of
+    /// arrays that the optimizer keeps.
+    std::unique_ptr<graph::ParameterStore> take(graph::ParameterStore& whole,
+                                                device::Device& device, int states) const {
+        auto store = std::make_unique<graph::ParameterStore>(graph(), device, states);
+        training::copy_stage(mine(), whole, *store);
+        return store;
+    }
+
+    /// Returns the parameters of `whole_graph` from those of all ranks. Collective in the group.
+    std::unique_ptr<graph::ParameterStore> collect(comm::Communicator& group,
+                                                   graph::ParameterStore& mine,
+                                                   const graph::Graph& whole_graph,
+                                                   device::Device& device) const {
+        auto whole = std::make_unique<graph::ParameterStore>(whole_graph, device, 0);
+        training::collect_stages(group, layout_, stages_, mine, *whole);
+        return whole;
+    }
+
+private:
+    const graph::Stage& mine() const { return stages_[slice_]; }
+
+    plan::Layout layout_;
+    std::size_t slice_;
+    std::vector<graph::Stage> stages_;  // [slice]
+    std::unique_ptr<comm::TensorParallelExchange> exchange_;
+};
+
 namespace {
 
 /// Rounds the weights of a training without fp32 masters. The first step would otherwise start from

@@ -11,12 +11,12 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kSecondsToLeave = 10;    // of ranks that have the result
-constexpr double kSilentSeconds = 3600;   // as long as any wait of ranks for others
+constexpr double kSecondsToLeave = 10;    // for ranks that have the result
+constexpr double kSilentSeconds = 3600;   // as long as any wait of a rank for others
 constexpr double kSecondsOfVote = 10;     // besides the wait for absent groups
-constexpr double kShareOfTraining = 0.5;  // that leaders wait for others
+constexpr double kShareOfTraining = 0.5;  // for which leaders wait for others
 
-bool is_at_work(const ProgressRecord& progress) {
+bool is_active(const ProgressRecord& progress) {
     const bool is_under_way =
         progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
     const auto now =
@@ -35,8 +35,8 @@ bool PeerGroups::is_any_at_work() const {
     for (int group = 0; group < context_.controller.layout().groups; ++group) {
         if (group == context_.place.group) continue;
         const GroupProgress found = results::read_progress(context_.output, group);
-        if (!found.progress || !is_at_work(*found.progress)) continue;
-        if (results::hang_of(context_.output, group).empty()) return true;
+        if (!found.progress || !is_active(*found.progress)) continue;
+        if (results::describe_hang(context_.output, group).empty()) return true;
     }
     return false;
 }

@@ -11,7 +11,7 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kFileSeconds = 2;  // between two files of a state
+constexpr double kFileSeconds = 2;  // between two files of the same state
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
-    // Before the first reading of results the device may be anywhere.
+    // The state of the device is unknown until results are read.
     if (!std::isnan(step.loss)) {
         record_.loss = {step.loss, ""};
         record_.images_per_second = {progress.images_per_second, ""};
@@ -67,15 +67,15 @@ void ProgressReporter::finish() {
 
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
     if (line_) line_->finish();
-    if (is_acting_leader) take_over();
+    if (is_acting_leader) replace_leader();
     record_.reason = failure;
     record_.state = state;
     record_.seconds_left = {std::nullopt, "training has ended"};
     write();
 }
 
-/// What the leader has said of the training stays.
-void ProgressReporter::take_over() {
+/// Continues with the last progress that the leader wrote.
+void ProgressReporter::replace_leader() {
     leads_ = true;
     if (auto last = results::read_progress(context_.output, context_.place.group).progress)
         record_ = *last;

@@ -30,7 +30,7 @@ public:
     void end(const std::string& failure, ProgressState state, bool is_acting_leader);
 
 private:
-    void take_over();
+    void replace_leader();
     void write();
 
     const context::RunContext& context_;

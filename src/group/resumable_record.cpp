@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/base/error.hpp>
-
 namespace hpcai::group {
 namespace {
 
@@ -17,7 +15,7 @@ constexpr const char* kContinuations = "continuations";
 constexpr const char* kBadSamples = "bad_samples";
 constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
 
-/// One a line: "<step> <UTC>".
+/// Returns a line "<step> <UTC>" for each resumption.
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
     std::string text;
     for (const ContinuationRecord& one : continuations) {

@@ -43,7 +43,7 @@ private:
     Sources sources_;
     GroupRecord& record_;
     const training::Trainer* trainer_ = nullptr;
-    TrainingCosts before_;  // of steps that other programs took
+    TrainingCosts before_;  // of the steps of earlier programs
 };
 
 }  // namespace hpcai::group

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
 
 #include <hpcai/base/process.hpp>
 #include <hpcai/comm/collectives.hpp>
@@ -18,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAlignments = 9;
 
-/// A rank's numbers, as one message.
+/// The numbers of a rank, which travel as one message.
 constexpr double RankRecord::*kRankNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
     &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
@@ -64,12 +63,12 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
                                    const Quantity& overlapped_seconds) {
     metrics::UnknownReasons reasons;
     reasons.hidden_communication = overlapped_seconds.value
-                                       ? "another rank of the group does not know"
+                                       ? "another rank of the group has no number"
                                        : overlapped_seconds.reason;
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
     } else if (steps.is_asynchronous()) {
-        reasons.phases = "no step was repeated by a recording, which the GPU's clock times";
+        reasons.phases = "no recorded step was replayed, and the GPU's clock times only these";
         reasons.host_phases = "the host's clock does not show when a GPU waits";
     }
     return reasons;
@@ -90,7 +89,7 @@ double offset_to_leader(comm::Communicator& group, const std::function<double()>
     return offsets[kAlignments / 2];
 }
 
-/// Collective; the text of the file at the leader.
+/// Returns the text of trace.json at the leader. Collective.
 std::string gather_trace(const context::RunContext& context, comm::Communicator& group,
                          const training::StepLog& steps) {
     RankTrace trace;
@@ -121,7 +120,7 @@ Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, i
     if (!is_device_sum) {
         return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }
-    if (!accounting.timed) return {std::nullopt, "no step was repeated by a recording"};
+    if (!accounting.timed) return {std::nullopt, "no recorded step was replayed"};
     const double hidden = accounting.timed->under_way - accounting.timed->exposed;
     return {std::max(hidden, 0.0) / static_cast<double>(accounting.timed_steps), ""};
 }

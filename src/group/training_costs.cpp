@@ -1,40 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_costs.hpp"
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <hpcai/comm/all_reduce_traffic.hpp>
+
+#include "step_times.hpp"
 
 namespace hpcai::group {
 namespace {
 
 constexpr const char* kName = "costs";
 
-/// Calls `visit` with each number of the two, in the order of the file.
-template <typename Costs, typename Visit>
-void for_each_number(Costs& costs, const Visit& visit) {
-    visit(costs.input_wait_seconds);
-    auto& sums = costs.sums;
-    visit(sums.steps);
-    visit(sums.bytes_reduced);
-    visit(sums.exposed_seconds);
-    visit(sums.interleaved_seconds);
-    visit(sums.overlapped_seconds);
-    visit(sums.timed_steps);
-    auto& statistics = costs.statistics;
-    visit(statistics.sums);
-    visit(statistics.bytes);
-    visit(statistics.sent.all);
-    visit(statistics.sent.to_other_nodes);
-    visit(statistics.seconds);
-    auto& messages = costs.messages;
-    visit(messages.steps);
-    visit(messages.bytes_sent);
-    visit(messages.wait_seconds);
-    visit(messages.parts.bytes_sent);
-    visit(messages.parts.wait_seconds);
+/// Returns references to all numbers, in the order of the file.
+template <typename Costs>
+auto numbers_of(Costs& costs) {
+    auto& [input_wait_seconds, sums, statistics, gradients, messages] = costs;
+    return std::tie(input_wait_seconds, sums.steps, sums.bytes_reduced, sums.exposed_seconds,
+                    sums.interleaved_seconds, sums.overlapped_seconds, sums.timed_steps,
+                    statistics.sums, statistics.bytes, statistics.sent.all,
+                    statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
+                    messages.bytes_sent, messages.wait_seconds, messages.parts.bytes_sent,
+                    messages.parts.wait_seconds);
 }
 
 comm::SumSeconds sum_of(const std::optional<comm::SumSeconds>& one,
@@ -44,23 +37,87 @@ comm::SumSeconds sum_of(const std::optional<comm::SumSeconds>& one,
     return {first.exposed + second.exposed, first.under_way + second.under_way};
 }
 
+Quantity mean_over_ranks(comm::Communicator& group, double value) {
+    group.all_reduce_sum(std::span(&value, 1));
+    return {value / static_cast<double>(group.size()), ""};
+}
+
+/// Returns no value if one rank has none, because the shards of a model may sum in different ways.
+Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
+    std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
+    group.all_reduce_sum(sums);
+    if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
+    return {std::nullopt, mine.value ? "no number of another shard" : mine.reason};
+}
+
+/// Returns the exposed time of the sums of this rank, from the device's clock if it made them.
+Quantity exposed_seconds(const comm::BucketAccounting& sums,
+                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
+    if (!is_device_sum) {
+        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
+    }
+    if (!sums.timed) return {std::nullopt, "no recorded step was replayed"};
+    return {sums.timed->exposed, ""};
+}
+
+Quantity bandwidth_of(const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no device has timed the sums separately"};
+    const double bytes = static_cast<double>(sums.bytes_reduced) *
+                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
+    return {bytes / sums.timed->under_way, ""};
+}
+
+/// Records the sent bytes after the last step. All steps send the same bytes.
+void record_traffic(const context::RunContext& context, comm::Communicator& group,
+                    const comm::GradientReducer& reducer, const TrainingCosts& costs,
+                    GroupResult& result) {
+    const comm::StatisticsAccounting& statistics = costs.statistics;
+    const bool are_counted = largest_of_ranks(group, costs.gradients ? 0 : 1) == 0;
+    comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
+    sent += statistics.sent;
+    const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
+    if (reducer.size() > 1) result.sum_backend = reducer.backend();
+    const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*of) -> Quantity {
+        if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
+        return {static_cast<double>(bytes.*of / result.record.iterations), ""};
+    };
+    result.sent_bytes_per_step = per_step(&comm::AllReduceTraffic::sent);
+    result.between_nodes_bytes_per_step = per_step(&comm::AllReduceTraffic::between_nodes);
+    result.out_of_node_bytes_per_step = per_step(&comm::AllReduceTraffic::out_of_node);
+    result.statistics_sums_per_step =
+        largest_of_ranks(group, statistics.sums / result.record.iterations);
+    result.statistics_bytes_per_step =
+        largest_of_ranks(group, statistics.bytes / result.record.iterations);
+    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
+}
+
+/// Records the mean wait over the ranks and the most bytes that a rank has sent.
+void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
+                     GroupResult& result) {
+    if (messages.steps == 0) return;
+    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
+    result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
+    result.part_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
+    result.part_bytes_per_step =
+        largest_of_ranks(group, messages.parts.bytes_sent / messages.steps);
+}
+
 }  // namespace
 
 void TrainingCosts::add(const TrainingCosts& earlier) {
-    std::vector<double> numbers;
-    for_each_number(earlier, [&](auto number) { numbers.push_back(static_cast<double>(number)); });
-    std::size_t at = 0;
-    for_each_number(*this, [&](auto& number) {
-        number += static_cast<std::remove_reference_t<decltype(number)>>(numbers[at++]);
-    });
+    const auto add_all = [&](auto&... mine) {
+        std::apply([&](const auto&... theirs) { ((mine += theirs), ...); }, numbers_of(earlier));
+    };
+    std::apply(add_all, numbers_of(*this));
     if (sums.timed || earlier.sums.timed) sums.timed = sum_of(sums.timed, earlier.sums.timed);
     if (gradients && earlier.gradients) *gradients += *earlier.gradients;
 }
 
 void TrainingCosts::save(training::Snapshot& to) const {
-    std::vector<double> numbers;
-    for_each_number(*this, [&](auto number) { numbers.push_back(static_cast<double>(number)); });
-    to.put_numbers(kName, std::move(numbers));
+    const auto to_doubles = [](const auto&... number) {
+        return std::vector<double>{static_cast<double>(number)...};
+    };
+    to.put_numbers(kName, std::apply(to_doubles, numbers_of(*this)));
     std::vector<double> timed, sent;
     if (sums.timed) timed = {sums.timed->exposed, sums.timed->under_way};
     if (gradients) {
@@ -73,19 +130,17 @@ void TrainingCosts::save(training::Snapshot& to) const {
 
 TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
     TrainingCosts costs;
-    std::size_t count = 0;
-    for_each_number(costs, [&](auto) { ++count; });
-    const std::span<const double> numbers = from.numbers(kName, count);
+    const auto all = numbers_of(costs);
+    const std::span<const double> stored = from.numbers(kName, std::tuple_size_v<decltype(all)>);
     std::size_t at = 0;
-    for_each_number(costs, [&](auto& number) {
-        using Number = std::remove_reference_t<decltype(number)>;
-        const double stored = numbers[at++];
+    const auto read = [&]<typename Number>(Number& number) {
         if constexpr (std::is_same_v<Number, std::int64_t>) {
-            number = from.whole(kName, stored, 0, std::int64_t{1} << 53);
+            number = from.whole(kName, stored[at++], 0, std::int64_t{1} << 53);
         } else {
-            number = stored;
+            number = stored[at++];
         }
-    });
+    };
+    std::apply([&](auto&... number) { (read(number), ...); }, all);
     const std::span<const double> timed = from.table("costs.timed", 2);
     if (!timed.empty()) costs.sums.timed = comm::SumSeconds{timed[0], timed[1]};
     const std::span<const double> sent = from.table("costs.gradients", 2);
@@ -96,6 +151,32 @@ TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
         costs.gradients = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
     }
     return costs;
+}
+
+std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
+    auto largest = static_cast<double>(value);
+    group.all_reduce_max(std::span(&largest, 1));
+    return static_cast<std::int64_t>(largest);
+}
+
+Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result) {
+    const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = of;
+    GroupRecord& record = result.record;
+    record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
+    // Only the first shard reads.
+    *record.input_wait_seconds.value *= context.controller.layout().slices();
+    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
+    record.communication_seconds =
+        mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
+    result.bandwidth_bytes_per_second = bandwidth_of(costs.sums);
+    result.communicated_bytes = largest_of_ranks(group, costs.sums.bytes_reduced);
+    if (replicas.size() > 1) {
+        result.gradient_bytes = largest_of_ranks(group, gradient_bytes);
+        result.buckets = largest_of_ranks(group, buckets);
+    }
+    record_traffic(context, group, reducer, costs, result);
+    record_messages(group, costs.messages, result);
+    return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
 }
 
 }  // namespace hpcai::group

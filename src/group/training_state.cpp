@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/group/training_state.hpp>
 
-#include "epoch_source.hpp"
-
 namespace hpcai::group {
+namespace {
+
+/// Reserves the device memory that data.resident_mib asks for; null where that is 0. Throws
+/// Error(usage) when the memory does not suffice.
+std::unique_ptr<data::ResidentPictures> make_resident_pictures(
+    const context::RunContext& context, const context::Resources& resources) {
+    // The memory of a GPU that pictures leave free for NCCL's buffers, its gradient sums, kernels
+    // that load at their first use, and the recorded step.
+    constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
+    const config::Config& config = context.config;
+    if (config.data.resident_mib == 0) return nullptr;
+    return std::make_unique<data::ResidentPictures>(
+        *resources.device,
+        data::ResidentPictures::Room{static_cast<std::size_t>(config.data.resident_mib) << 20,
+                                     context.controller.layout().rows(config.training.batch_size),
+                                     kSpareBytes});
+}
+
+}  // namespace
 
 TrainingState::TrainingState(const context::RunContext& context,
                              const context::Resources& resources)

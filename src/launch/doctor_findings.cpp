@@ -19,7 +19,7 @@ std::string rank_on_host(LaunchRanks ranks, std::size_t rank) {
     return fmt::format("rank {} on {}", rank, ranks[rank].host);
 }
 
-/// Ranks whose text is not the most frequent one; all where there is none.
+/// Returns the ranks whose text is not the most frequent one; all ranks if there is none.
 std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*text) {
     std::map<std::string, std::size_t> votes;
     for (const RankHealth& rank : ranks) ++votes[rank.*text];
@@ -37,7 +37,7 @@ std::vector<std::size_t> minority(LaunchRanks ranks, std::string RankHealth::*te
     return found;
 }
 
-/// "rank 3 on host1", "ranks 2, 3 on host1, host2".
+/// Returns "rank 3 on host1", "ranks 2, 3 on host1, host2".
 std::string names_of(LaunchRanks ranks, const std::vector<std::size_t>& chosen) {
     if (chosen.size() == 1) return rank_on_host(ranks, chosen.front());
     constexpr std::size_t kMaxNamed = 8;
@@ -63,13 +63,14 @@ Finding bad(const char* check, std::string text, std::string remedy, ExitCode co
 Finding configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-        const std::string& mine = ranks[rank].config;  // empty: a run sends it
+        const std::string& mine = ranks[rank].config;  // empty: rank 0 of a run sends it
         if (!mine.empty() && mine != ranks[0].config) others.push_back(rank);
     }
     if (others.empty()) {
         return good("config", fmt::format("SHA-256 {}...", ranks[0].config.substr(0, 12)));
     }
-    return bad("config", "another configuration than rank 0 reads: " + names_of(ranks, others),
+    return bad("config",
+               "the configuration differs from that of rank 0: " + names_of(ranks, others),
                "give the path of one file on a shared file system", ExitCode::launch);
 }
 
@@ -79,7 +80,7 @@ std::string unbound(std::size_t ranks, const Launch& launch) {
                : fmt::format("mpirun -np {} --bind-to none {}", ranks, launch.run);
 }
 
-/// As a batch script of `hpcai500 sbatch` binds, where ranks on a node divide evenly.
+/// Returns the command that binds ranks to NUMA nodes, as a script of `hpcai500 sbatch` does.
 std::string bound_to_numa(std::size_t ranks, int of_a_node, int numa_nodes, const Launch& launch) {
     if (!launch.by_srun) {
         return fmt::format("mpirun -np {} --map-by ppr:{}:numa --bind-to numa {}", ranks,
@@ -151,7 +152,8 @@ Finding output(LaunchRanks ranks) {
         if (!ranks[rank].sees_output) blind.push_back(rank);
     }
     if (!blind.empty()) {
-        return bad("output", "what rank 0 has written is not seen by " + names_of(ranks, blind),
+        return bad("output",
+                   "a file that rank 0 has written is not visible to " + names_of(ranks, blind),
                    kShared, ExitCode::usage);
     }
     const auto least = static_cast<std::size_t>(
@@ -160,28 +162,28 @@ Finding output(LaunchRanks ranks) {
         format_bytes(static_cast<std::uint64_t>(ranks[least].free_bytes)) + " free";
     if (ranks[least].free_bytes < kMinBytes) {
         return bad("output", fmt::format("{}: {}", rank_on_host(ranks, least), space),
-                   "make room, or choose another folder with --output", ExitCode::ok);
+                   "free some space, or choose another folder with --output", ExitCode::ok);
     }
     return good("output", "all ranks can write, " + space);
 }
 
-/// Other kinds of devices may round in other ways.
+/// Compares the results of the golden steps. Devices of different kinds may round differently.
 Finding golden(LaunchRanks ranks) {
     const auto others = minority(ranks, &RankHealth::golden);
     if (others.empty()) {
         return good("golden",
-                    fmt::format("all ranks came to {}...", ranks[0].golden.substr(0, 12)));
+                    fmt::format("all ranks have the result {}...", ranks[0].golden.substr(0, 12)));
     }
     const bool is_attributed = others.size() < ranks.size();
-    std::string text = is_attributed ? "other bits than the rest came to: "
-                                     : "no result has most ranks behind it: ";
+    std::string text = is_attributed ? "the result differs from that of the other ranks: "
+                                     : "no result has a majority of the ranks: ";
     text += names_of(ranks, others);
     if (!minority(ranks, &RankHealth::device).empty()) {
         text += fmt::format("; their devices differ, too ({}, {})", ranks[0].device,
                             ranks[others.back()].device);
     }
     return bad("golden", std::move(text),
-               is_attributed ? "take that host out and start again"
+               is_attributed ? "exclude that host and start again"
                              : "start on more hosts of one kind, or on each alone",
                ExitCode::mismatch);
 }
@@ -190,13 +192,14 @@ Finding golden(LaunchRanks ranks) {
 
 Finding examine_program(std::span<const RankHealth> ranks) {
     if (const auto others = minority(ranks, &RankHealth::program); !others.empty()) {
-        return bad("program", "another program than the rest has: " + names_of(ranks, others),
+        return bad("program",
+                   "the program differs from that of the other ranks: " + names_of(ranks, others),
                    "start the same file on all nodes, such as one on a shared file system",
                    ExitCode::launch);
     }
     if (const auto others = minority(ranks, &RankHealth::mpi); !others.empty()) {
         return bad("program",
-                   fmt::format("another MPI library than the rest has, {}: {}",
+                   fmt::format("the MPI library differs from that of the other ranks, {}: {}",
                                ranks[others.front()].mpi, names_of(ranks, others)),
                    "load the same modules on all nodes", ExitCode::launch);
     }

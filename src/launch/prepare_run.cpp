@@ -3,7 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <span>
+#include <system_error>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
@@ -16,24 +16,110 @@
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/model_check.hpp>
+#include <hpcai/results/directory_lock.hpp>
+#include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_directory.hpp>
+#include <hpcai/results/result_layout.hpp>
+#include <hpcai/storage/manifest.hpp>
 #include <hpcai/training/faults.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 #include "rank_facts.hpp"
-#include "resume.hpp"
 
 namespace hpcai::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-int ranks_of_fullest_node(const std::vector<int>& node_of_world_rank) {
-    std::map<int, int> ranks;
-    int most = 1;
-    for (const int node : node_of_world_rank) most = std::max(most, ++ranks[node]);
-    return most;
+/// Returns whether all groups contributed to the result in `folder` and their files are whole.
+bool have_all_voted(const fs::path& folder, const config::Config& config, int groups) {
+    try {
+        for (const GroupRecord& group : results::read_result(folder).work.groups) {
+            if (!group.failure.empty()) return false;
+        }
+    } catch (const Error&) {  // the groups can vote again
+        return false;
+    }
+    for (int group = 0; group < groups; ++group) {
+        if (!results::read_finished_group(folder, config.workload, group)) return false;
+    }
+    return true;
+}
+
+/// Gives all ranks the fact of rank 0, because any of them may write the result.
+void share_fact(comm::Communicator& everyone, const char* name,
+                std::map<std::string, std::string>& facts) {
+    const auto found = facts.find(name);
+    const std::string mine = found == facts.end() ? "" : "=" + found->second;
+    const std::string shared = comm::broadcast(everyone, mine);
+    if (!shared.empty()) facts[name] = shared.substr(1);
+}
+
+/// A run to resume, as its directory describes it.
+struct Resumption {
+    LaunchRecord begun;  // complete at rank 0; elsewhere the start time and whether it had faults
+    std::shared_ptr<storage::FileLock> lock;  // of rank 0
+
+    /// Checks at rank 0 that a launch with this configuration and layout can resume the run in
+    /// `folder`. Throws Error(launch) or Error(usage), naming the command that would, or
+    /// Error(data) where files of finished groups are damaged.
+    void check(const std::filesystem::path& folder, const config::Config& config,
+               const plan::Layout& layout) const;
+
+    /// Throws Error(data), on all ranks, unless the run began with these samples. Adds to them the
+    /// objection that a run with injected faults has. Collective.
+    void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
+                       comm::Communicator& everyone) const;
+};
+
+void Resumption::check(const fs::path& folder, const config::Config& config,
+                       const plan::Layout& layout) const {
+    std::error_code error;
+    const TopologyRecord& topology = begun.topology;
+    require(
+        layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
+        "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks have {} "
+        "and {}; start `{}` with the same number of ranks per node",
+        folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
+        layout.degree, results::resume_command(topology.ranks, folder));
+    results::require_same_config(folder, config, begun);
+    const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
+    require(!has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
+            "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
+            "checks it",
+            folder.string(), layout.groups);
+    results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
+}
+
+/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) where this
+/// launch has another number of ranks, Error(usage) where another program uses the directory.
+/// Collective.
+Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
+    Resumption found;
+    comm::collective_try(everyone, [&] {
+        if (everyone.rank() != 0) return;
+        results::require_run(request.resume);
+        found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
+        found.begun = results::read_launch_file(request.resume);
+        const int ranks = found.begun.topology.ranks;
+        require(ranks == everyone.size(), ExitCode::launch,
+                "{}: the run began with {} ranks, got {}; start it as `{}`", request.resume, ranks,
+                everyone.size(), results::resume_command(ranks, request.resume));
+    });
+    found.begun.started_utc = comm::broadcast(everyone, found.begun.started_utc);
+    share_fact(everyone, kFaultsFact, found.begun.environment);
+    return found;
+}
+
+void Resumption::check_samples(const fs::path& output, data::SampleSets& samples,
+                               comm::Communicator& everyone) const {
+    comm::collective_try(everyone, [&] {
+        if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
+    });
+    object_to_faults(begun.environment, samples);
 }
 
 std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
@@ -72,10 +158,11 @@ void check_residents(const config::Config& config, const device::Device& device)
 }
 
 void check_parts(const plan::Layout& layout, const device::Device& device) {
-    require(layout.parts == 1 || device.computes_parts(), ExitCode::usage,
-            "parallel.model_degree: expected 1, as {} computes no parts of layers yet, got {}; "
-            "parallel.mode data and pipeline do without, and device.kind cpu has parts",
-            device.description(), layout.parts);
+    require(
+        layout.parts == 1 || device.computes_parts(), ExitCode::usage,
+        "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
+        "use parallel.mode data or pipeline, or device.kind cpu",
+        device.description(), layout.parts);
 }
 
 /// Opens the samples of the run, on each node's own disk where data.staging asks for it.
@@ -85,13 +172,13 @@ data::SampleSets open_samples(const config::Config& config,
     if (config.data.staging == config::Staging::none) {
         return data::make_sample_sets(config, everyone);
     }
-    constexpr int kMinThreads = 4;  // which wait for files more than they compute
+    constexpr int kMinThreads = 4;  // they mostly wait for files
     data::DataDuplicator duplicator(config, controller, everyone, std::max(kMinThreads, threads));
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
-/// Returns fp32, which every device has, where the ranks would choose different precisions: the
-/// members must be computed alike.
+/// Returns fp32, which every device has, if the ranks would choose different precisions, because
+/// all members must have the same precision.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> ends{number, -number};
@@ -120,7 +207,8 @@ RankDevice open_rank_device(const config::Config& config,
     comm::collective_try(everyone, [&] {
         found.opened = context::open_device(config, cores, place_on_node);
         const device::Device& device = *found.opened.device;
-        found.precision = context::choose_precision(config.training.precision, device);
+        found.precision =
+            context::choose_precision(config.training.precision, context::formats_of(device));
         check_backend(config, device);
         check_residents(config, device);
         check_parts(layout, device);
@@ -132,7 +220,7 @@ RankDevice open_rank_device(const config::Config& config,
     require(config.communication.backend != config::CommunicationBackend::nccl ||
                 layout.degree == 1 || sharing.empty(),
             ExitCode::launch,
-            "communication.backend: expected auto or mpi, as NCCL wants a GPU for each rank and "
+            "communication.backend: expected auto or mpi, as NCCL needs a GPU for each rank and "
             "{}, got 'nccl'",
             sharing);
     found.threads =
@@ -142,18 +230,15 @@ RankDevice open_rank_device(const config::Config& config,
 
 /// Places the ranks of this launch. Throws where the configuration does not fit them.
 plan::ParallelismController place_ranks(const config::Config& config, comm::StartUp& start_up) {
-    const std::vector<int>& nodes = start_up.node_of_world_rank();
-    const plan::Layout layout =
-        plan::make_layout(config.bagging, config.training, config.parallel,
-                          start_up.everyone().size(), ranks_of_fullest_node(nodes));
-    plan::ParallelismController controller(layout, nodes);
+    plan::ParallelismController controller =
+        verification::place_ranks(config, start_up.node_of_world_rank());
     const int group = controller.place(start_up.everyone().rank()).group;
     prediction::all_reduce_options(config.communication, controller, group);  // or throws
-    prediction::check_model(config, layout);
+    prediction::check_model(config, controller.layout());
     return controller;
 }
 
-/// Marks the run of a program that injects faults, because no measurement comes of it. Collective.
+/// Marks the run of a program that injects faults, because it is no measurement. Collective.
 void expect_faults(const plan::Layout& layout, comm::Communicator& everyone,
                    data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {

@@ -2,6 +2,7 @@
 #include "rank_facts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -14,39 +15,24 @@
 #include <hpcai/launch/environment.hpp>
 
 namespace hpcai::launch {
-namespace {
-
-struct PackedFacts {
-    std::int32_t threads = 0;
-    std::int8_t over_repeats = 0;
-    std::int8_t over_threads = 0;
-    char device[124] = {};
-    char conditions[126] = {};
-    char device_uuid[64] = {};
-};
-
-}  // namespace
 
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone) {
-    PackedFacts mine;
-    mine.threads = device.threads();
-    const std::string text = device.description();
-    text.copy(mine.device, sizeof mine.device - 1);
-    device.uuid().copy(mine.device_uuid, sizeof mine.device_uuid - 1);
-    const device::Determinism determinism = device.determinism();
-    mine.over_repeats = determinism.over_repeats;
-    mine.over_threads = determinism.over_threads;
+    const device::Determinism mine = device.determinism();
     // A truncated condition would promise more than the device does.
-    ensure(determinism.conditions.size() < sizeof mine.conditions, "conditions of {} letters",
-           determinism.conditions.size());
-    determinism.conditions.copy(mine.conditions, sizeof mine.conditions - 1);
+    ensure(mine.conditions.size() < 256, "conditions of {} letters", mine.conditions.size());
+    const auto devices = comm::all_gather_strings(everyone, device.description());
+    const auto uuids = comm::all_gather_strings(everyone, device.uuid());
+    const auto conditions = comm::all_gather_strings(everyone, mine.conditions);
+    const auto numbers = comm::all_gather(
+        everyone, std::array{device.threads(), int{mine.over_repeats}, int{mine.over_threads}});
     std::vector<context::RankFacts> facts;
-    for (const PackedFacts& packed : comm::all_gather(everyone, mine)) {
-        facts.push_back({packed.threads,
-                         packed.device,
-                         packed.device_uuid,
-                         {packed.over_repeats != 0, packed.over_threads != 0, packed.conditions}});
+    for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
+        const auto& [threads, over_repeats, over_threads] = numbers[rank];
+        facts.push_back({threads,
+                         devices[rank],
+                         uuids[rank],
+                         {over_repeats != 0, over_threads != 0, conditions[rank]}});
     }
     return facts;
 }
@@ -65,14 +51,15 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
     DeterminismRecord record;
     record.requested = true;
     record.guarantee = fmt::format(
-        "a group's model and predictions are the same bits in every run under the conditions; "
+        "a group's model and predictions have the same bits in every run under the conditions; "
         "{}bagging.M and the threads that read data may differ",
         over_threads ? "device.threads, " : "");
     record.conditions = fmt::format(
         "{}; the same program, libraries, data, seed, nodes of a group's ranks, precision in force "
-        "and, but for what may differ, configuration (docs/METRICS.md, Equal digests){}",
+        "and, except for what may differ, configuration (docs/METRICS.md, Equal digests){}",
         fmt::join(devices, " and "),
-        degree > 1 ? "; an MPI that sums in an order free of timing, as Open MPI does" : "");
+        degree > 1 ? "; an MPI whose order of sums does not depend on timing, such as Open MPI"
+                   : "");
     return record;
 }
 

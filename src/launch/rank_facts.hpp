@@ -10,7 +10,7 @@
 #include <hpcai/context/devices.hpp>
 #include <hpcai/records/run_record.hpp>
 
-/// What the ranks of a launch tell one another before a run.
+/// The facts that the ranks of a launch exchange before a run.
 namespace hpcai::launch {
 
 /// Returns the facts of every rank's device, by world rank. Collective.
@@ -23,7 +23,7 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
                                        int degree);
 
 /// Compares the program's file and the MPI library of all ranks. Throws Error(launch), on all
-/// ranks, naming those that have another one and their hosts. Returns the SHA-256 of this rank's
+/// ranks, with the ranks that differ and their hosts. Returns the SHA-256 of this rank's
 /// file, or "unreadable". Collective.
 std::string check_programs(comm::StartUp& start_up);
 

@@ -17,33 +17,29 @@ const char* environment(const char* name) {
 
 ExitCode run_under_mpi(const std::string& command_line,
                        const std::function<ExitCode(comm::MpiWorld&)>& work) {
+    bool prints = true;
+    const auto report = [&prints](const Error& error) {
+        if (prints) std::cerr << "hpcai500: " << error.what() << "\n";
+        return error.code();
+    };
+    ExitCode code = ExitCode::internal;
     try {
         comm::check_launch(std::nullopt, environment, command_line);
-    } catch (const Error& error) {
-        std::cerr << "hpcai500: " << error.what() << "\n";
-        return error.code();
-    }
-    ExitCode code = ExitCode::internal;
-    bool speaks = true;
-    try {
         comm::MpiWorld world;
-        speaks = world.rank() == 0;
+        prints = world.rank() == 0;  // failures of the start-up are the same on all ranks
         try {
             comm::check_launch(world.size(), environment, command_line);
             code = work(world);
         } catch (const Error& error) {
-            // Failures of the start-up are the same on all ranks.
-            if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
-            code = error.code();
+            code = report(error);
         } catch (const std::exception& error) {
-            // The other ranks of the group wait for this one in a sum that will never come.
+            // The other ranks of the group wait for this one in a sum that never completes.
             std::cerr << "hpcai500: rank " << world.rank() << ": " << error.what() << "\n";
             world.abort(ExitCode::internal);
         }
         world.finish(code);
     } catch (const Error& error) {
-        if (speaks) std::cerr << "hpcai500: " << error.what() << "\n";
-        code = error.code();
+        code = report(error);
     }
     return code;
 }

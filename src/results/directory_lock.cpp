@@ -21,43 +21,42 @@ using storage::FileLock;
 
 constexpr const char* kLocked = "config.yaml";  // no program replaces it
 constexpr std::chrono::milliseconds kBetweenTries{50};
-constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` tries the lock for a moment
+constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` holds the lock for a moment
 
-/// A job that is requeued since a node died meets the locks of that node until the file server
-/// gives it up: 90 s by NFS 4, some 100 s by Lustre.
+/// After a node has died, the file server keeps its locks for a while: 90 s with NFS 4, about 100 s
+/// with Lustre. A requeued job must wait for that.
 constexpr double kLockTimeoutInJobsSeconds = 180;
 
-void require_not_taken(const fs::path& output, const FileLock& lock) {
+void require_not_locked(const fs::path& output, const FileLock& lock) {
     require(lock.state() != FileLock::State::taken, ExitCode::usage,
-            "{}: another program is at work in it, a run or `hpcai500 resume` or `score` of it; "
-            "wait for its end, or end it",
+            "{}: another program uses it, a run or `hpcai500 resume` or `score`; wait for its end, "
+            "or end it",
             output.string());
 }
 
 FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
-    const double patience =
+    const double timeout =
         std::getenv("SLURM_JOB_ID") != nullptr ? kLockTimeoutInJobsSeconds : kLockTimeoutSeconds;
     const Stopwatch watch;
-    bool has_told = false;
+    bool has_reported = false;
     while (true) {
         FileLock lock(output / kLocked, kind);
         const double seconds = watch.seconds();
-        if (lock.state() != FileLock::State::taken || seconds > patience) return lock;
-        if (!has_told && seconds > kLockTimeoutSeconds) {
-            has_told = true;
+        if (lock.state() != FileLock::State::taken || seconds > timeout) return lock;
+        if (!has_reported && seconds > kLockTimeoutSeconds) {
+            has_reported = true;
             std::cerr << fmt::format(
-                "hpcai500: {}: another program is at work in it, or was on a node that died; waits "
-                "up to "
-                "{:.0f} s for its lock\n",
-                printable(output.string()), patience);
+                "hpcai500: {}: another program uses it, or used it on a node that died; waiting up "
+                "to {:.0f} s for its lock\n",
+                printable(output.string()), timeout);
         }
         std::this_thread::sleep_for(kBetweenTries);
     }
 }
 
-/// none, too, where it cannot be tried.
-FileLock::State look_at_lock(const fs::path& output, FileLock::Kind kind) {
-    constexpr int kTries = 3;  // another `hpcai500 status` has it for a moment
+/// Returns the state of the lock; none if it cannot be tried.
+FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
+    constexpr int kTries = 3;  // another `hpcai500 status` holds it for a moment
     for (int attempt = 0; attempt < kTries; ++attempt) {
         if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
         try {
@@ -74,24 +73,24 @@ FileLock::State look_at_lock(const fs::path& output, FileLock::Kind kind) {
 
 std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind kind) {
     auto lock = std::make_shared<FileLock>(try_lock(output, kind));
-    require_not_taken(output, *lock);
+    require_not_locked(output, *lock);
     if (lock->state() == FileLock::State::none && kind == FileLock::Kind::exclusive) {
         std::cerr << fmt::format(
-            "hpcai500: {}: its file system has no locks: see to it that no other program resumes "
-            "it\n",
+            "hpcai500: {}: its file system has no locks; make sure that no other program resumes "
+            "the run\n",
             printable(output.string()));
     }
     return lock;
 }
 
-std::optional<bool> is_at_work(const fs::path& output) {
-    const FileLock::State state = look_at_lock(output, FileLock::Kind::exclusive);
+std::optional<bool> is_locked(const fs::path& output) {
+    const FileLock::State state = poll_lock(output, FileLock::Kind::exclusive);
     if (state == FileLock::State::none) return std::nullopt;
     return state == FileLock::State::taken;
 }
 
-bool is_being_taken_up(const fs::path& output) {
-    return look_at_lock(output, FileLock::Kind::shared) == FileLock::State::taken;
+bool is_being_resumed(const fs::path& output) {
+    return poll_lock(output, FileLock::Kind::shared) == FileLock::State::taken;
 }
 
 std::shared_ptr<FileLock> share_directory(const context::RunContext& context,
@@ -100,7 +99,7 @@ std::shared_ptr<FileLock> share_directory(const context::RunContext& context,
     comm::collective_try(everyone, [&] {
         if (!lock) return;
         lock->share();
-        require_not_taken(context.output, *lock);
+        require_not_locked(context.output, *lock);
     });
     comm::collective_try(everyone, [&] {
         if (context.place.group_rank != 0 || lock) return;

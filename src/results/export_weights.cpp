@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/base/error.hpp>
-#include <hpcai/config/reader.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/group_files.hpp>
+#include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/training/weights_file.hpp>
 
@@ -13,10 +13,8 @@ namespace hpcai::results {
 
 void export_weights(const std::filesystem::path& result_directory, int group,
                     const std::filesystem::path& output) {
-    require(std::filesystem::is_regular_file(result_directory / "config.yaml"), ExitCode::usage,
-            "{}: expected a result directory with its config.yaml", result_directory.string());
-    const std::string config_path = (result_directory / "config.yaml").string();
-    const config::Config config = config::parse(config::read_file(config_path), config_path, {});
+    require_run(result_directory);
+    const config::Config config = read_config(result_directory);
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     require(std::filesystem::is_regular_file(weights), ExitCode::usage,

@@ -17,7 +17,7 @@
 namespace hpcai::results {
 namespace {
 
-/// Why a group without a record has none, where one of an earlier attempt has moved away.
+/// Returns why a group has no record, and where a record of an earlier attempt is.
 std::string why_no_record(const std::filesystem::path& output, int group) {
     std::string text = "it has stored no record";
     std::error_code error;
@@ -28,15 +28,39 @@ std::string why_no_record(const std::filesystem::path& output, int group) {
         const auto folder = group_directory(attempt, group);
         if (std::filesystem::exists(folder / "record.json", error)) newest = folder.string();
     }
-    return newest.empty() ? text : fmt::format("{} since that in '{}'", text, newest);
+    return newest.empty() ? text : fmt::format("{} after that in '{}'", text, newest);
 }
 
-/// By its own word; nothing where it cannot be read.
+/// Returns whether a record contains a failure; empty if it is unreadable.
 std::optional<bool> has_failed(const std::filesystem::path& record) {
     try {
         return !read_record(record).record.failure.empty();
     } catch (const Error&) {
         return std::nullopt;
+    }
+}
+
+/// Returns the progress from the record of a group whose leader could not write its progress.
+ProgressRecord progress_of_record(const std::filesystem::path& path) {
+    const GroupRecord record = read_record(path).record;
+    ProgressRecord progress;
+    progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
+    progress.reason = record.failure;
+    progress.host = record.hosts.empty() ? "" : record.hosts.front();
+    progress.step = progress.steps = record.iterations;
+    progress.images_per_second = record.images_per_second;
+    progress.loss = record.final_training_loss;
+    return progress;
+}
+
+/// Replaces a file on a full disk. No file is better than an outdated one.
+void replace_after_removal(const std::filesystem::path& path, const std::string& text) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    try {
+        storage::replace_file(path, text);
+    } catch (const Error&) {
+        return;
     }
 }
 
@@ -49,32 +73,32 @@ GroupResult read_record(const std::filesystem::path& path) {
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
                                                std::string* why) {
-    const auto refuse = [&](const std::string& reason) -> std::optional<GroupResult> {
+    const auto reject = [&](const std::string& reason) -> std::optional<GroupResult> {
         if (why != nullptr) *why = reason;
         return std::nullopt;
     };
     const auto directory = group_directory(output, group);
     std::error_code error;
     if (!std::filesystem::exists(directory / "record.json", error)) {
-        return refuse(why_no_record(output, group));
+        return reject(why_no_record(output, group));
     }
     try {
         GroupResult result = read_record(directory / "record.json");
-        if (!result.record.failure.empty()) return refuse(result.record.failure);
+        if (!result.record.failure.empty()) return reject(result.record.failure);
         for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
             if (!std::filesystem::is_regular_file(directory / name, error)) {
-                return refuse(fmt::format("it has no '{}'", (directory / name).string()));
+                return reject(fmt::format("it has no '{}'", (directory / name).string()));
             }
         }
         const auto predictions = directory / workloads::workload_of(workload).files.member;
         if (result.record.group != group ||
             storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
-            return refuse(
-                fmt::format("'{}' is not what the group's record.json says", predictions.string()));
+            return reject(fmt::format("'{}' does not have the digest in the group's record.json",
+                                      predictions.string()));
         }
         return result;
     } catch (const Error& damaged) {
-        return refuse(damaged.what());
+        return reject(damaged.what());
     }
 }
 
@@ -84,15 +108,16 @@ void require_undamaged_groups(const std::filesystem::path& output,
         const auto directory = group_directory(output, group);
         std::error_code error;
         if (!std::filesystem::exists(directory / "record.json", error)) continue;
-        // One that has finished has no checkpoints left.
+        // A finished group has no checkpoints.
         const std::optional<bool> failed = has_failed(directory / "record.json");
         if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
         std::string why;
-        require(read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
-                "{}: group {} {}{}; where that cannot be had back, remove '{}' to train the group "
-                "from the beginning",
-                output.string(), group, failed ? "had finished, and " : "may have finished: ", why,
-                directory.string());
+        require(
+            read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
+            "{}: group {} {}{}; if that cannot be restored, remove '{}' to train the group from "
+            "the beginning",
+            output.string(), group, failed ? "had finished, but " : "may have finished: ", why,
+            directory.string());
     }
 }
 
@@ -101,7 +126,7 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
     try {
         result = read_record(group_directory(output, group) / "record.json");
     } catch (const Error&) {
-        result = {};  // it died before it could store anything
+        result = {};  // the group died before it stored anything
     }
     result.record.group = group;
     result.record.ranks = ranks;
@@ -117,39 +142,11 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file) {
     }
 }
 
-std::string hang_of(const std::filesystem::path& output, int group) {
+std::string describe_hang(const std::filesystem::path& output, int group) {
     const auto record = read_flight(flight_directory(output, group) / "rank-0.json");
     if (!record) return "";
     return fmt::format("{}: {}", record->reason, report::describe_laggards(std::span(&*record, 1)));
 }
-
-namespace {
-
-/// By the record of a group whose leader could not write how far it is.
-ProgressRecord progress_of_record(const std::filesystem::path& path) {
-    const GroupRecord record = read_record(path).record;
-    ProgressRecord progress;
-    progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
-    progress.reason = record.failure;
-    progress.host = record.hosts.empty() ? "" : record.hosts.front();
-    progress.step = progress.steps = record.iterations;
-    progress.images_per_second = record.images_per_second;
-    progress.loss = record.final_training_loss;
-    return progress;
-}
-
-/// None is better than one that says what is no more so.
-void replace_where_there_is_no_room(const std::filesystem::path& path, const std::string& text) {
-    std::error_code error;
-    std::filesystem::remove(path, error);
-    try {
-        storage::replace_file(path, text);
-    } catch (const Error&) {
-        return;
-    }
-}
-
-}  // namespace
 
 GroupProgress read_progress(const std::filesystem::path& output, int group) {
     constexpr std::size_t kLimitBytes = std::size_t{64} << 10;
@@ -177,7 +174,7 @@ void write_progress(const std::filesystem::path& output, int group, ProgressReco
     try {
         storage::replace_file(path, text);
     } catch (const Error&) {
-        replace_where_there_is_no_room(path, text);
+        replace_after_removal(path, text);
     }
 }
 

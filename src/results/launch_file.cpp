@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <system_error>
+
 #include <hpcai/base/error.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/json.hpp>
@@ -9,6 +12,19 @@
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::results {
+
+void require_run(const std::filesystem::path& output) {
+    std::error_code error;
+    require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
+            "{}: expected the result directory of a run, with its config.yaml; a rejected "
+            "launch makes none",
+            output.string());
+}
+
+config::Config read_config(const std::filesystem::path& output) {
+    const std::string path = (output / "config.yaml").string();
+    return config::parse(config::read_file(path), path, {});
+}
 
 std::string config_digest(const config::Config& config) {
     return storage::sha256_hex(storage::bytes_of(config::to_yaml(config)));
@@ -31,23 +47,23 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 }
 
 LaunchRecord read_launch_file(const std::filesystem::path& output) {
-    constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // places of 100,000 ranks
+    constexpr std::size_t kLimitBytes = std::size_t{64} << 20;  // enough for 100,000 ranks
     return records::read_file<LaunchRecord>(output / kLaunchName, kLimitBytes);
 }
 
 void require_same_config(const std::filesystem::path& output, const config::Config& config,
                          const LaunchRecord& launch) {
     require(config_digest(config) == launch.config_sha256, ExitCode::usage,
-            "{}: is not that with which the run was begun; what was trained by it cannot go on by "
-            "another",
+            "{}: differs from the configuration with which the run began; training cannot continue "
+            "with another one",
             (output / "config.yaml").string());
 }
 
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch) {
     require(data::samples_digest(samples) == launch.samples_sha256, ExitCode::data,
-            "{}: was begun with other training or test samples: their names or classes differ from "
-            "those that data.path and data.validation_path lead to now",
+            "{}: the run began with other training or test samples: their names or classes differ "
+            "from those in data.path and data.validation_path",
             output.string());
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "previous_placement.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/verification/derive.hpp>
 
 namespace hpcai::results {
 namespace {
 
-/// Numbers of nodes, of which each host has its own.
+/// Assigns a number of its own to the node of each host.
 class NodeNumbers {
 public:
     NodeNumbers(const NodesOfRanks& now, const std::vector<std::string>& hosts) {
@@ -24,10 +24,10 @@ public:
         }
     }
 
-    /// Of a rank that is on `node` now and was on `host`, where that is another.
+    /// Returns the node of a rank that is on `node` now and was on another `host`.
     int number(const std::string& host, int node) {
         const auto now = nodes_of_host_.find(host);
-        if (now != nodes_of_host_.end()) {  // several of one name cannot be told apart
+        if (now != nodes_of_host_.end()) {  // nodes of one name are not distinguishable
             return now->second.size() == 1 ? *now->second.begin() : node;
         }
         const auto before = found_.find(host);
@@ -40,20 +40,10 @@ public:
     }
 
 private:
-    std::map<std::string, std::set<int>> nodes_of_host_;  // of the program that ends the run
+    std::map<std::string, std::set<int>> nodes_of_host_;  // in the program that ends the run
     std::set<int> used_;
     std::map<std::string, int> found_;
 };
-
-plan::Layout layout_on(const config::Config& config, const std::vector<int>& nodes) {
-    std::vector<int> ranks_of_node(nodes.size());
-    int most = 0;
-    for (const int node : nodes) {
-        most = std::max(most, ++ranks_of_node[node]);
-    }
-    return plan::make_layout(config.bagging, config.training, config.parallel,
-                             static_cast<int>(nodes.size()), most);
-}
 
 bool has_same_groups(const plan::ParallelismController& one,
                      const plan::ParallelismController& other) {
@@ -82,9 +72,9 @@ plan::ParallelismController controller_on(const config::Config& config,
                                           const plan::ParallelismController& now,
                                           const std::vector<int>& nodes) {
     try {
-        plan::ParallelismController then(layout_on(config, nodes), nodes);
+        plan::ParallelismController then = verification::place_ranks(config, nodes);
         return has_same_groups(now, then) ? then : now;
-    } catch (const Error&) {  // the layout follows from the ranks of a node
+    } catch (const Error&) {  // the layout depends on the ranks per node
         return now;
     }
 }

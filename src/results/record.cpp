@@ -11,7 +11,6 @@
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/verdict.hpp>
 #include <hpcai/workloads/workload.hpp>
 
 #include "previous_placement.hpp"
@@ -30,10 +29,10 @@ WorkloadRecord workload(const LaunchedRun& run) {
     return record;
 }
 
-/// Results of all M groups in order; a group that did not vote is known by its status, and by what
-/// it may have stored.
+/// Returns the results of all M groups in order. The result of a group that did not vote comes from
+/// its status and its files.
 std::vector<GroupResult> all_groups(const context::RunContext& context,
-                                    const EnsembleScore& ensemble,
+                                    const EnsembleResult& ensemble,
                                     const std::vector<comm::GroupStatus>& statuses) {
     std::vector<GroupResult> results;
     for (const comm::GroupStatus& status : statuses) {
@@ -48,28 +47,18 @@ std::vector<GroupResult> all_groups(const context::RunContext& context,
             read_failed_group(context.output, status.group, context.controller.layout().degree);
         if (lost.record.failure.empty()) lost.record.failure = status.reason_text();
         if (lost.record.failure.empty())
-            lost.record.failure = hang_of(context.output, status.group);
-        if (lost.record.failure.empty()) lost.record.failure = "not heard of at the end";
+            lost.record.failure = describe_hang(context.output, status.group);
+        if (lost.record.failure.empty()) lost.record.failure = "no status at the end";
         results.push_back(std::move(lost));
     }
     return results;
-}
-
-void add_quality(const context::RunContext& context, const EnsembleScore& ensemble,
-                 const std::vector<GroupResult>& groups, RunRecord& record) {
-    record.quality =
-        ensemble.members.empty()
-            ? workloads::no_quality(workloads::workload_of(context.config.workload).metric,
-                                    "no group finished")
-            : ensemble.quality;
-    verification::derive_members(context.config, groups, record.quality);
 }
 
 void add_staging(const LaunchRecord& launch, RunRecord& record) {
     record.staging = launch.staging;
     if (record.staging.scope == "none") {
         record.time.staging_seconds = {std::nullopt,
-                                       "data are read where they lie; nothing is staged"};
+                                       "data are read from their source; nothing is staged"};
         return;
     }
     record.time.staging_seconds = {launch.staging_seconds.value.value_or(0), ""};
@@ -80,17 +69,17 @@ void add_verdict(const context::RunContext& context, const Closing& closing,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // Who has only the group's files knows no other code.
+        // `score` has only the files of the group, which do not contain another code.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : closing.groups[index].exit_code);
     }
-    record.verdict = verification::judge(context.config, facts);
-    verification::echo_facts(record.staging, facts.bad_samples, record.parameters);
+    record.verdict = verification::make_verdict(context.config, facts);
+    verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// By world rank. Groups that another program has finished may have been on other nodes than those
-/// of this one.
+/// Returns the hosts of all ranks. Groups that another program finished may have been on other
+/// nodes than those of this program.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;
@@ -102,8 +91,9 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
             const auto bytes = storage::read_file_bytes(file, kTableLimitBytes);
             for (const RankRecord& rank :
                  report::ranks_from_csv(storage::text_of(bytes), file.string())) {
-                if (rank.group_rank >= context.controller.layout().degree)
-                    continue;  // verify tells
+                if (rank.group_rank >= context.controller.layout().degree) {
+                    continue;  // `verify` reports it
+                }
                 const int world_rank = context.controller.world_rank_of(number, rank.group_rank);
                 std::string& host = hosts[world_rank];
                 if (report::table_name(host) != rank.host) host = rank.host;
@@ -117,7 +107,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-/// Of the ranks on these hosts.
+/// Returns the placement of the ranks on these hosts.
 plan::ParallelismController controller_of(const context::RunContext& context,
                                           const std::vector<std::string>& hosts) {
     NodesOfRanks now{{}, context.hostnames};
@@ -146,7 +136,7 @@ TopologyRecord describe_topology(const context::RunContext& context) {
     return describe_topology(context.controller, context.ranks, context.hostnames);
 }
 
-RunRecord make_record(const LaunchedRun& run, const EnsembleScore& ensemble,
+RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
                       const Closing& closing) {
     const context::RunContext& context = run.context;
     const LaunchRecord& launch = run.launch;
@@ -157,7 +147,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleScore& ensemble,
     record.program_version = HPCAI500_VERSION;
     record.name = context.config.run.name;
     record.parameters =
-        verification::echo_settings(context.config, controller.layout(), launch.precision);
+        verification::summary_settings(context.config, controller.layout(), launch.precision);
     record.topology = describe_topology(controller, context.ranks, hosts);
     record.workload = workload(run);
     record.config = config::to_yaml(context.config);
@@ -172,17 +162,14 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleScore& ensemble,
     record.time.vote_seconds = {ensemble.seconds, ""};
     record.time.total_seconds = closing.total_seconds;
     record.environment = launch.environment;
-    verification::derive_work(groups, record);
-    add_quality(context, ensemble, groups, record);
-    verification::derive_scores(record);
-    verification::derive_time_to_quality(context.config, record);
     record.roofline = launch.roofline;
-    record.utilization =
-        verification::utilization_of(launch.roofline, record.scores.flops, record.topology.ranks);
-    verification::derive_communication(context.config, controller, groups, record);
+    record.quality =
+        ensemble.members.empty()
+            ? workloads::no_quality(workloads::workload_of(context.config.workload).metric,
+                                    "no group finished")
+            : ensemble.quality;
+    verification::derive_results(context.config, controller, groups, record);
     verification::derive_energy(context.config.run, groups, record);
-    verification::derive_parallel(context.config, controller.layout(), groups, record);
-    verification::derive_time_breakdown(record);
     record.determinism = launch.determinism;
     add_verdict(context, closing, groups, record);
     return record;

@@ -13,17 +13,17 @@
 namespace hpcai::results {
 namespace {
 
-/// Why there are fewer runs than requested, as far as this one knows; empty behind the last.
+/// Returns why there are fewer runs than requested; empty after the last run.
 std::string reason_of(const context::RunContext& context, bool all_answer) {
     if (context.program.repetition == context.program.repetitions) return "";
     if (all_answer)
         return fmt::format("repetition {} has not ended", context.program.repetition + 1);
     return fmt::format(
-        "not every rank answered at the end of repetition {}; another needs all of them",
+        "not every rank answered at the end of repetition {}; another run needs all ranks",
         context.program.repetition);
 }
 
-/// `out`, unless null, gets the table.
+/// Writes repetitions.json, and the table to `out` unless that is null.
 void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
            std::ostream* out) {
     const std::string text = records::to_json(record);
@@ -35,19 +35,19 @@ void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
 
 }  // namespace
 
-RunEnd close_repetition(const context::RunContext& context, const FinishedRun& run,
-                        std::ostream& out) {
+RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
+                        const std::string& manifest, bool all_answer, std::ostream& out) {
     const auto folder = context.output.parent_path();
     RepetitionsRecord record;
     if (context.program.repetition > 1) record = verification::read_repetitions(folder);
-    record.program_version = run.record.program_version;
-    record.name = run.record.name;
+    record.program_version = run.program_version;
+    record.name = run.name;
     record.requested = context.program.repetitions;
-    record.stopped = reason_of(context, run.all_answer);
+    record.stopped = reason_of(context, all_answer);
     record.repetitions.push_back(
-        verification::describe_repetition(context.program.repetition, run.record, run.manifest));
+        verification::describe_repetition(context.program.repetition, run, manifest));
     verification::derive_repetitions(record);
-    const bool another = run.all_answer && context.program.repetition < context.program.repetitions;
+    const bool another = all_answer && context.program.repetition < context.program.repetitions;
     write(record, folder, another ? nullptr : &out);
     return {another ? ExitCode::ok : record.exit_code, another};
 }

@@ -126,7 +126,7 @@ void renew_report_files(const fs::path& directory) {
             require(listed != sealed.end() &&
                         listed->second == storage::sha256_hex(storage::bytes_of(text)),
                     ExitCode::usage,
-                    "{} lists {}, and the result stays as it was sealed; --output writes the page "
+                    "{} lists {}, and a sealed result must not change; --output writes the page "
                     "elsewhere",
                     manifest.string(), listed == sealed.end() ? "no " + name : "another " + name);
         }
@@ -149,7 +149,7 @@ verification::Verification verify_result(const fs::path& directory) {
             if (!is_file(name)) {
                 find(name, "is missing or no regular file");
             } else if (text_of_file(directory / name) != text) {
-                find(name, "is not what result.json and groups/<m>/steps.csv give");
+                find(name, "does not follow from result.json and groups/<m>/steps.csv");
             }
         }
     } catch (const Error& error) {

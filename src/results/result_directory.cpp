@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfig = "config.yaml";
 
-/// The directory, which must be new or empty, with what belongs in it from the start, or things as
-/// they were. By config.yaml, which comes last, others take it for that of a run.
+/// Makes the directory, which must be new or empty, with its first files. Leaves no trace on
+/// failure. Writes config.yaml last, because it marks the directory of a run.
 void make_output(const context::RunContext& context, const LaunchRecord& launch) {
     const fs::path& wanted = context.output;
     require_new_or_empty(wanted);
@@ -42,7 +42,7 @@ void make_output(const context::RunContext& context, const LaunchRecord& launch)
     }
 }
 
-/// attempts/<n>, which is made when something moves there.
+/// attempts/<n>, a folder that is made when the first file moves there.
 class Attempt {
 public:
     explicit Attempt(const fs::path& output) : output_(output) {
@@ -50,7 +50,7 @@ public:
             folder_ = output / "attempts" / std::to_string(number);
         }
     }
-    void take(const fs::path& name) const {
+    void move_here(const fs::path& name) const {
         if (!fs::exists(output_ / name)) return;
         storage::make_folder_durably((folder_ / name).parent_path());
         std::error_code error;
@@ -63,7 +63,7 @@ private:
     fs::path output_, folder_;
 };
 
-/// Of a group whose record is there.
+/// Returns whether the record of a group, which exists, is one of `records`.
 bool is_stale(const context::RunContext& context, int group, StaleRecords records) {
     try {
         const fs::path path = group_directory(context.output, group) / "record.json";
@@ -89,10 +89,10 @@ void move_attempt_away(const context::RunContext& context, StaleRecords records,
     const fs::path& output = context.output;
     const Attempt attempt(output);
     if (fs::exists(output / "result.json")) {
-        // The manifest, by which it is a result, first.
+        // The manifest goes first, because it marks a result.
         for (const char* name : {storage::kManifestName, "result.json", "report.html",
                                  "summary.txt", "environment.json", "mllog", "evaluation"}) {
-            attempt.take(name);
+            attempt.move_here(name);
         }
     }
     fs::create_directories(output / "evaluation");
@@ -101,8 +101,8 @@ void move_attempt_away(const context::RunContext& context, StaleRecords records,
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
         if (whole_groups.contains(group) || !fs::exists(output / record, error)) continue;
         if (!is_stale(context, group, records)) continue;
-        attempt.take(record);
-        attempt.take(record.parent_path() / "flight");  // of which it speaks
+        attempt.move_here(record);
+        attempt.move_here(record.parent_path() / "flight");  // its failure refers to them
     }
 }
 
@@ -113,7 +113,7 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         if (context.resumes) {
-            remove_progress(context.output);  // of the program that ended
+            remove_progress(context.output);  // of the previous program
             move_attempt_away(context, StaleRecords::unfinished);
             return write_launch_file(context.output, launch);
         }

@@ -45,7 +45,7 @@ void remove_group_checkpoints(const std::filesystem::path& output, int group) no
         std::error_code error;
         std::filesystem::remove_all(checkpoint_directory(output, group), error);
     } catch (const std::exception&) {
-        // It takes room, no more.
+        // A checkpoint that stays only occupies space.
     }
 }
 

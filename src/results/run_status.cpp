@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <set>
 #include <system_error>
 
-#include <hpcai/config/reader.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
 #include <hpcai/report/repetitions.hpp>
@@ -40,12 +38,11 @@ RunStatus status_of_result(const fs::path& directory) {
     return {report::result_line(record, manifest) + "\n", record.verdict.exit_code, true};
 }
 
-/// The configured ones and those that have a directory.
+/// Returns the configured groups and those that have a directory.
 std::set<int> groups_of(const fs::path& directory) {
-    const std::string path = (directory / "config.yaml").string();
-    const config::Config config = config::parse(config::read_file(path), path, {});
+    const int configured = read_config(directory).bagging.groups.value_or(0);
     std::set<int> groups;
-    for (int group = 0; group < config.bagging.groups.value_or(0); ++group) groups.insert(group);
+    for (int group = 0; group < configured; ++group) groups.insert(group);
     std::error_code error;
     for (fs::directory_iterator entry(directory / "groups", error), end; entry != end;
          entry.increment(error)) {
@@ -58,7 +55,7 @@ std::set<int> groups_of(const fs::path& directory) {
     return groups;
 }
 
-/// When the last program that took the run up wrote so; 0 where that is not there.
+/// Returns when the latest program began; 0 if there is no launch.json.
 std::int64_t begun_unix_seconds(const fs::path& directory) {
     std::error_code error;
     const auto written = fs::last_write_time(directory / kLaunchName, error);
@@ -67,11 +64,11 @@ std::int64_t begun_unix_seconds(const fs::path& directory) {
     return std::chrono::duration_cast<std::chrono::seconds>(since).count();
 }
 
-/// Here, wherever it was when it was begun.
+/// Returns the command that resumes the run in `directory`, which may have moved; empty if unknown.
 std::string command_to_resume(const fs::path& directory) {
     try {
         return resume_command(read_launch_file(directory).topology.ranks, directory);
-    } catch (const Error&) {  // `resume` says what is wrong with it
+    } catch (const Error&) {  // `resume` reports the error
         return "";
     }
 }
@@ -84,23 +81,20 @@ RunStatus status_of_progress(const fs::path& directory) {
     for (const int group : groups_of(directory))
         run.groups.push_back(read_progress(directory, group));
     run.begun_unix_seconds = begun_unix_seconds(directory);
-    run.is_at_work = is_at_work(directory);
+    run.is_at_work = is_locked(directory);
     run.resume_command = command_to_resume(directory);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
 RunStatus status_of_run(const fs::path& directory) {
-    // The manifest comes last; `resume` moves a result away when it has looked at its data.
+    // The manifest is written last. `resume` holds the lock until it has moved the result away.
     const bool has_result = is_there(directory / storage::kManifestName);
-    if (has_result && !is_being_taken_up(directory)) return status_of_result(directory);
-    require(is_there(directory / "config.yaml"), ExitCode::usage,
-            "{}: expected a result directory with its config.yaml; a run that is refused makes "
-            "none",
-            directory.string());
+    if (has_result && !is_being_resumed(directory)) return status_of_result(directory);
+    require_run(directory);
     return status_of_progress(directory);
 }
 
-/// Of several runs the one under way, or what they have come to.
+/// Returns the status of the current one of several runs, or that of all if none is left.
 RunStatus status_of_series(const fs::path& directory) {
     RepetitionsRecord record;
     const bool is_begun = verification::has_repetitions(directory);

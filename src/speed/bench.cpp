@@ -38,7 +38,8 @@ public:
     explicit StepBench(const config::Config& config)
         : config_(config),
           device_(context::open_device(config, device::count_cores(), {}).device),
-          precision_(context::choose_precision(config.training.precision, *device_)),
+          precision_(
+              context::choose_precision(config.training.precision, context::formats_of(*device_))),
           reducer_(comm::make_mpi_reducer(*self_)),
           whole_({config, *device_, precision_, *reducer_, config.training.batch_size}),
           update_(device_->build(

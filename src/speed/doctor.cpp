@@ -54,8 +54,10 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
     const auto device = context::open_device(small, cores, place).device;
     const auto self = comm::make_self_communicator();
     const auto reducer = comm::make_mpi_reducer(*self);
-    WholeStep step({small, *device, context::choose_precision(small.training.precision, *device),
-                    *reducer, kSamples});
+    WholeStep step(
+        {small, *device,
+         context::choose_precision(small.training.precision, context::formats_of(*device)),
+         *reducer, kSamples});
     // One reading may cover several steps of a device.
     while (std::ssize(step.phases().steps()) < kSteps) step.seconds();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
@@ -186,7 +188,8 @@ private:
         std::string uuid;
         comm::collective_try(everyone(), [&] {
             const context::OpenDevice opened = context::open_device(config_, cores_, place_);
-            context::choose_precision(config_.training.precision, *opened.device);
+            context::choose_precision(config_.training.precision,
+                                      context::formats_of(*opened.device));
             device = opened.device->description();
             uuid = opened.device->uuid();
         });

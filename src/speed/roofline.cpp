@@ -213,7 +213,8 @@ private:
         comm::collective_try(ranks_.everyone, [&] {
             device_ = context::open_device(config_, cores, {sharing, static_cast<int>(local_rank)})
                           .device;
-            precision_ = context::choose_precision(config_.training.precision, *device_);
+            precision_ = context::choose_precision(config_.training.precision,
+                                                   context::formats_of(*device_));
         });
         record_.cores = cores.allowed;
         // A configuration for other ranks than these is measured as its own ranks would
@@ -248,7 +249,8 @@ private:
 
     void measure_other_precisions() {
         if (request_.one_precision) return;
-        std::vector<device::Precision> others = context::available_precisions(*device_);
+        std::vector<device::Precision> others =
+            context::available_precisions(context::formats_of(*device_));
         std::erase_if(others, [&](const device::Precision& one) {
             return one == precision_ || one.is_pure;  // pure fp16 has the kernels of mixed
         });

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <hpcai/config/config.hpp>
 #include <hpcai/graph/graph.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
+#include <hpcai/records/step_record.hpp>
 #include <hpcai/workloads/prediction_check.hpp>
 
 /// The parts of verify().
@@ -13,30 +15,52 @@ namespace hpcai::verification {
 
 using workloads::Inspector;
 
-/// What of the result is taken as given while the rest of it is recomputed.
+/// The parts of a result from which the others are recomputed.
 struct Claim {
     const RunRecord& record;  // as stored
     const config::Config& config;
     const plan::ParallelismController& controller;
 };
 
-/// Every file below the directory against manifest.sha256. Returns that file's SHA-256; "" where
-/// it cannot be read.
+/// Compares every file in the directory with manifest.sha256. Returns the SHA-256 of that file,
+/// or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
-/// The files of all groups; returns their results as they must be. `predictions` may be null
-/// where no group has voted.
+/// Checks the files of all groups and returns their expected results. `predictions` may be null if
+/// no group has finished.
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
-/// The training digest of the weights in `file`, those of a model with so many steps behind it.
-/// Nothing, and a finding, when they are not the weights of `graph`.
+/// The paths of one group's files in the result directory.
+struct GroupFiles {
+    std::string record;
+    std::string steps;
+    std::string ranks;
+};
+
+/// Checks samples, epoch and learning rate of each step of a finished group, and its phases against
+/// its length. `record.samples_drawn` is already checked. Reports the first error of each kind.
+void check_steps(const Claim& claim, const GroupRecord& record,
+                 const std::vector<StepRecord>& steps, const GroupFiles& files,
+                 Inspector& inspector);
+
+/// Checks record.epoch_seconds, which another clock measured, against the steps.
+void check_epochs(const config::Config& config, const GroupRecord& record,
+                  const std::vector<StepRecord>& steps, const GroupFiles& files,
+                  Inspector& inspector);
+
+/// Checks `leader`, the row of the rank that stored the steps, against them.
+void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
+                  const GroupFiles& files, Inspector& inspector);
+
+/// Returns the training digest of the weights in `file` of a model that was trained for
+/// `steps_trained` steps. Returns nothing, and reports a finding, if they do not fit `graph`.
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
                                              std::int64_t steps_trained, Inspector& inspector);
 
-/// The record as it must be: everything that follows from the configuration, the steps and the
-/// predictions is formed again. `groups` are the results as they must be, `quality` what the
-/// ensemble's predictions are worth.
+/// Returns the expected record: everything that follows from the configuration, the steps and the
+/// predictions is recomputed. `groups` are the expected results, `quality` is the quality of the
+/// ensemble's predictions.
 RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     const QualityRecord& quality);
 

@@ -3,22 +3,21 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/reader.hpp>
-#include <hpcai/evaluation/statistics.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/verification/compare.hpp>
 #include <hpcai/verification/repetitions.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 #include "checks.hpp"
-#include "compare_quality.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -26,27 +25,34 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
-constexpr double kSameTime = 0.02;       // of a time, which counts as none
-constexpr double kRatioRounding = 1e-9;  // of a ratio
-constexpr double kTestLevel = 0.05;      // of rank sums
+constexpr double kSameTime = 0.02;       // times that differ by less count as equal
+constexpr double kRatioRounding = 1e-9;  // relative
+constexpr double kTestLevel = 0.05;      // of the rank-sum test
 
 std::string text_of(const fs::path& path) {
     const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
     return std::string(storage::text_of(bytes));
 }
 
+/// One of the two results that are compared.
+struct StoredResult {
+    fs::path directory;
+    RunRecord record;
+    config::Config config;
+};
+
 StoredResult read_run(const fs::path& directory) {
     const fs::path path = directory / "result.json";
     std::error_code error;
     require(fs::is_regular_file(path, error), ExitCode::usage,
-            "{}: expected the directory of a result, with its result.json", directory.string());
+            "{}: expected a result directory with its result.json", directory.string());
     StoredResult result{
         directory, records::read_file<RunRecord>(path, kComparedFileLimitBytes), {}};
     result.config = config::parse(result.record.config, path.string() + ": config", {});
     return result;
 }
 
-/// Several runs are known by the one with the median VFLOPS.
+/// A result; `run` is the run with the median VFLOPS if there are several.
 struct Side {
     StoredResult run;
     std::optional<RepetitionsRecord> repetitions;
@@ -61,18 +67,12 @@ Side read(const fs::path& directory) {
 
 std::vector<SettingDifference> differing(const std::map<std::string, std::string>& first,
                                          const std::map<std::string, std::string>& second) {
-    std::set<std::string> keys;
-    for (const auto& [key, value] : first) keys.insert(key);
-    for (const auto& [key, value] : second) keys.insert(key);
-    const auto value_in = [](const std::map<std::string, std::string>& all,
-                             const std::string& key) {
-        const auto found = all.find(key);
-        return found == all.end() ? std::string() : found->second;
-    };
+    std::map<std::string, std::pair<std::string, std::string>> values;
+    for (const auto& [key, value] : first) values[key].first = value;
+    for (const auto& [key, value] : second) values[key].second = value;
     std::vector<SettingDifference> differences;
-    for (const std::string& key : keys) {
-        const std::string one = value_in(first, key), other = value_in(second, key);
-        if (one != other) differences.push_back({key, one, other});
+    for (const auto& [key, both] : values) {
+        if (both.first != both.second) differences.push_back({key, both.first, both.second});
     }
     return differences;
 }
@@ -93,7 +93,7 @@ std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
     return facts;
 }
 
-/// Of the groups that finished; without content where one has stored no steps.
+/// Returns the step times of the finished groups; empty if one has stored no steps.
 evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
     evaluation::StepSeconds groups;
     for (const GroupRecord& group : result.record.work.groups) {
@@ -115,23 +115,23 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// As the results have it: the second's time for a unit of work over the first's.
+/// Returns the time per unit of work of the second result divided by that of the first.
 std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
     if (!metric.first.value || !metric.second.value) return std::nullopt;
     return direction == Direction::time ? *metric.second.value / *metric.first.value
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// `ratio` is of the runs' times, and times `scale` that of the metric's own.
+/// Compares by `ratio`, the interval of the ratio of the runs' times, scaled to that of the metric.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
     if (!stored) {
-        metric.why = "one has no such number";
+        metric.why = "one result has no such number";
         return metric;
     }
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "the steps of one were not stored, are too few or too uneven";
+        metric.why = "the steps of one result were not stored, are too few or too uneven";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
@@ -152,15 +152,15 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
     return metric;
 }
 
-/// Without a spread only the same number is known to be the same.
+/// Compares numbers without a known spread. Only equal numbers are certainly the same.
 MetricComparison compare_number(MetricComparison metric) {
     const bool is_same = metric.first.value && metric.first.value == metric.second.value;
     metric.judgement = is_same ? Judgement::same : Judgement::unclear;
-    metric.why = is_same ? "equal" : "one number each, whose spread is not known";
+    metric.why = is_same ? "equal" : "one number each, with unknown spread";
     return metric;
 }
 
-/// VFLOPS is better where neither speed nor quality is worse and one of them better.
+/// Judges VFLOPS as better if speed or quality is better and neither is worse.
 MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgement quality) {
     const auto sign = [](Judgement judgement) {
         switch (judgement) {
@@ -191,6 +191,45 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
     return metric;
 }
 
+workloads::QualityComparison by_intervals(const IntervalRecord& first,
+                                          const IntervalRecord& second) {
+    const std::string other_samples = "other test samples: by the 95 % intervals, which ";
+    if (!first.low.value || !first.high.value || !second.low.value || !second.high.value) {
+        return {Judgement::unclear, "one result has no interval"};
+    }
+    if (*second.low.value > *first.high.value) {
+        return {Judgement::better, other_samples + "do not overlap"};
+    }
+    if (*second.high.value < *first.low.value) {
+        return {Judgement::worse, other_samples + "do not overlap"};
+    }
+    return {Judgement::unclear, other_samples + "overlap"};
+}
+
+workloads::QualityComparison judge_quality(const StoredResult& first, const StoredResult& second) {
+    const QualityRecord& one = first.record.quality;
+    const QualityRecord& other = second.record.quality;
+    if (!one.ensemble.value || !other.ensemble.value) {
+        return {Judgement::unclear, "one result has no quality"};
+    }
+    if (one.metric.index() != other.metric.index())
+        return {Judgement::unclear, "the metrics differ"};
+    if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
+        return by_intervals(one.confidence_interval, other.confidence_interval);
+    }
+    return workloads::workload_of(first.config.workload)
+        .compare({first.config, first.directory, second.directory});
+}
+
+/// Compares quality.ensemble: by a paired test if both results have the same labels, else by
+/// whether their intervals overlap.
+MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
+    const QualityRecord &one = first.record.quality, &other = second.record.quality;
+    const auto [judgement, why] = judge_quality(first, second);
+    return {
+        "quality.ensemble", metric_name(one.metric), one.ensemble, other.ensemble, judgement, why};
+}
+
 double value_or_nan(const Quantity& quantity) {
     return quantity.value.value_or(std::nan(""));
 }
@@ -204,7 +243,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const auto ratio = !steps_1.empty() && steps_1 == steps_2
                            ? evaluation::Interval{1, 1}
                            : evaluation::time_ratio_95(steps_1, steps_2);
-    // Of rates: the time of a sample, and of a FLOP.
+    // The scales turn times of runs into times per sample and per FLOP.
     const double samples = static_cast<double>(one.work.samples_trained) /
                            static_cast<double>(other.work.samples_trained);
     const double flops = samples * static_cast<double>(one.flops.training_per_sample) /
@@ -223,7 +262,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     if (std::isfinite(value_or_nan(vflops.first) + value_or_nan(vflops.second))) {
         vflops = compare_vflops(vflops, speed, quality.judgement);
     } else {
-        vflops.why = "one has no VFLOPS";
+        vflops.why = "one result has no VFLOPS";
     }
     metrics.push_back(vflops);
     metrics.push_back(quality);
@@ -258,18 +297,18 @@ constexpr std::array kRepetitionMetrics{
                      &RepetitionsRecord::training_seconds, false, true},
 };
 
-/// Whether no run of one is further than that from any of the other.
+/// Returns whether all runs of the two results differ by less than kSameTime.
 bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
     const auto [low_1, high_1] = std::ranges::minmax(first);
     const auto [low_2, high_2] = std::ranges::minmax(second);
     return low_1 > 0 && low_2 >= (1 - kSameTime) * high_1 && high_2 <= (1 + kSameTime) * low_1;
 }
 
-void judge(const RepetitionMetric& row, const std::vector<double>& first,
-           const std::vector<double>& second, MetricComparison& metric) {
+void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
+                const std::vector<double>& second, MetricComparison& metric) {
     metric.judgement = Judgement::unclear;
     if (first.empty() || second.empty()) {
-        metric.why = "one has no run whose groups all finished";
+        metric.why = "one result has no run whose groups all finished";
         return;
     }
     const double p = evaluation::rank_sum_p(first, second);
@@ -286,8 +325,8 @@ void judge(const RepetitionMetric& row, const std::vector<double>& first,
     }
 }
 
-/// Judges anew, by the spread of their runs, what two series of repetitions both have; the numbers
-/// become their medians. Other `metrics` stay as they are.
+/// Replaces the metrics that two series of repetitions have by their medians, and judges them by
+/// the spread of the runs. Other `metrics` do not change.
 void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
                          std::vector<MetricComparison>& metrics) {
     for (const RepetitionMetric& row : kRepetitionMetrics) {
@@ -295,12 +334,12 @@ void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord
             if (metric.key != row.key) continue;
             metric.first = (first.*row.spread).median;
             metric.second = (second.*row.spread).median;
-            judge(row, counted_values(first, row.of), counted_values(second, row.of), metric);
+            judge_runs(row, counted_values(first, row.of), counted_values(second, row.of), metric);
         }
     }
 }
 
-/// Of one result, in a line.
+/// Adds a warning if the files of one result differ from its manifest.
 void check_files(const fs::path& directory, std::vector<std::string>& warnings) {
     Inspector inspector(directory);
     check_manifest(inspector);
@@ -321,12 +360,6 @@ void check_files(const fs::path& directory, const Side& side, std::vector<std::s
 }
 
 }  // namespace
-
-std::string_view word_of(Judgement judgement) {
-    constexpr std::array<std::string_view, 6> kWords{"SAME",   "FASTER", "SLOWER",
-                                                     "BETTER", "WORSE",  "UNCLEAR"};
-    return kWords[static_cast<std::size_t>(judgement)];
-}
 
 Comparison compare(const fs::path& first, const fs::path& second) {
     const Side side_1 = read(first), side_2 = read(second);

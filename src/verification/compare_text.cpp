@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -11,9 +13,9 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string shown(const std::string& value) {
-    constexpr std::size_t kMost = 60;
-    const std::string line = printable(value.substr(0, kMost));
-    return value.empty() ? "(none)" : value.size() > kMost ? line + "..." : line;
+    constexpr std::size_t kMaxLetters = 60;
+    const std::string line = printable(value.substr(0, kMaxLetters));
+    return value.empty() ? "(none)" : value.size() > kMaxLetters ? line + "..." : line;
 }
 
 std::string number(const Quantity& quantity) {
@@ -49,6 +51,12 @@ ordered_json json_of(const Quantity& quantity) {
 }
 
 }  // namespace
+
+std::string_view word_of(Judgement judgement) {
+    constexpr std::array<std::string_view, 6> kWords{"SAME",   "FASTER", "SLOWER",
+                                                     "BETTER", "WORSE",  "UNCLEAR"};
+    return kWords[static_cast<std::size_t>(judgement)];
+}
 
 std::string to_text(const Comparison& comparison) {
     std::string text =

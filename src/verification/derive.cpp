@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string>
 
 #include <fmt/core.h>
@@ -9,6 +11,7 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/ledger.hpp>
 #include <hpcai/metrics/score.hpp>
+#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/report/device_health.hpp>
 #include <hpcai/report/summary.hpp>
@@ -16,6 +19,16 @@
 #include <hpcai/verification/derive.hpp>
 
 namespace hpcai::verification {
+
+plan::ParallelismController place_ranks(const config::Config& config,
+                                        const std::vector<int>& node_of_world_rank) {
+    std::map<int, int> ranks_of_node;
+    int most = 1;
+    for (const int node : node_of_world_rank) most = std::max(most, ++ranks_of_node[node]);
+    return {plan::make_layout(config.bagging, config.training, config.parallel,
+                              static_cast<int>(node_of_world_rank.size()), most),
+            node_of_world_rank};
+}
 
 WorkloadRecord describe_workload(const config::Config& config) {
     const auto text = [&](const char* key) { return config::value_text(config, key); };
@@ -54,6 +67,17 @@ void derive_topology(const plan::ParallelismController& controller, TopologyReco
     }
 }
 
+void describe_group(const plan::ParallelismController& controller, const TopologyRecord& topology,
+                    int group, GroupRecord& record) {
+    record.group = group;
+    record.ranks = controller.layout().degree;
+    std::set<std::string> hosts;
+    for (int rank = 0; rank < record.ranks; ++rank) {
+        hosts.insert(topology.map[controller.world_rank_of(group, rank)].host);
+    }
+    record.hosts.assign(hosts.begin(), hosts.end());
+}
+
 FlopsRecord flops_of_model(const config::Config& config) {
     const metrics::FlopsLedger ledger(models::make_model(config));
     FlopsRecord record;
@@ -78,26 +102,14 @@ void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group) {
 
 namespace {
 
-/// The longest of all groups, epoch by epoch.
-void add_epochs(std::size_t epochs, RunRecord& record) {
-    for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-        double longest = 0;
-        for (const GroupRecord& row : record.work.groups) {
-            if (epoch < row.epoch_seconds.size()) {
-                longest = std::max(longest, row.epoch_seconds[epoch]);
-            }
-        }
-        record.time.epoch_seconds.push_back(longest);
-    }
-}
-
-}  // namespace
+constexpr const char* kNoGroupFinished = "no group finished";
 
 void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
     std::vector<metrics::GroupWork> work;
     std::size_t epochs = 0;
     record.work = {};
-    record.time.epoch_seconds.clear();
+    std::vector<double>& longest_epochs = record.time.epoch_seconds;
+    longest_epochs.clear();
     record.training_digest.clear();
     for (const GroupResult& group : groups) {
         const GroupRecord& row = group.record;
@@ -105,23 +117,28 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
         work.push_back({row.samples_trained, row.training_seconds.value.value_or(0), finished});
         record.work.groups.push_back(row);
         record.training_digest.push_back(finished ? group.training_digest : "");
+        for (std::size_t epoch = 0; epoch < row.epoch_seconds.size(); ++epoch) {
+            if (epoch == longest_epochs.size()) longest_epochs.push_back(0);
+            longest_epochs[epoch] = std::max(longest_epochs[epoch], row.epoch_seconds[epoch]);
+        }
         if (!finished) continue;
         record.work.samples_trained += row.samples_trained;
         record.work.iterations += row.iterations;
         epochs = std::max(epochs, row.epoch_seconds.size());
     }
-    add_epochs(epochs, record);
+    longest_epochs.resize(epochs);  // those of the finished groups
     double longest = 0;
     for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
     record.time.training_seconds = {longest, ""};
     const auto speed = metrics::samples_per_second(work);
-    record.throughput.images_per_second = or_reason(speed, "no group finished");
-    record.throughput.per_rank = or_reason(
-        speed ? std::optional(*speed / record.topology.ranks) : speed, "no group finished");
+    record.throughput.images_per_second = or_reason(speed, kNoGroupFinished);
+    record.throughput.per_rank =
+        or_reason(speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
     record.scores.flops =
-        or_reason(metrics::flops(work, record.flops.training_per_sample), "no group finished");
+        or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
 }
 
+/// Fills in target and exponent, the members' qualities, their mean and the ensemble's gain.
 void derive_members(const config::Config& config, const std::vector<GroupResult>& groups,
                     QualityRecord& quality) {
     quality.target = config.workload.target_quality;
@@ -146,9 +163,7 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-namespace {
-
-/// Eq. 7 and 8 of the ends of an interval of the quality.
+/// Returns eq. 7 and 8 at both ends of an interval of the quality.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();
@@ -165,8 +180,6 @@ IntervalRecord vflops_interval_of(const RunRecord& record) {
                         has_members ? "members_interval" : "confidence_interval")};
 }
 
-}  // namespace
-
 void derive_scores(RunRecord& record) {
     std::optional<double> penalty;
     if (record.quality.ensemble.value) {
@@ -179,7 +192,13 @@ void derive_scores(RunRecord& record) {
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
-namespace {
+void derive_time_breakdown(RunRecord& record) {
+    std::vector<TimeBreakdownRecord> groups;
+    for (const GroupRecord& group : record.work.groups) {
+        if (group.failure.empty()) groups.push_back(group.time_breakdown);
+    }
+    record.time_breakdown = metrics::largest(groups, kNoGroupFinished);
+}
 
 void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
     for (const DeviceHealthRecord& one : group.device_health) {
@@ -191,7 +210,55 @@ void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
     }
 }
 
+/// Returns the seconds until the group's model first reached the target.
+Quantity time_of(const GroupRecord& group, double target) {
+    const auto reached =
+        std::ranges::find_if(group.quality_by_epoch,
+                             [&](const EpochQualityRecord& one) { return one.quality >= target; });
+    if (reached == group.quality_by_epoch.end()) {
+        return nothing(fmt::format("the model of group {} did not reach the target", group.group));
+    }
+    return {reached->training_seconds, ""};
+}
+
+ParameterRecord as_configured(const config::Config& config, const std::string& key) {
+    const std::size_t dot = key.find('.');
+    const config::Key* row = config::find_key(key.substr(0, dot), key.substr(dot + 1));
+    return {key, config::value_text(config, key), row != nullptr ? row->meaning : ""};
+}
+
+/// Adds the settings of a step that is split between ranks. Some modes do not have all of them.
+void add_parallel(const config::Config& config, const plan::Layout& layout,
+                  std::vector<ParameterRecord>& parameters) {
+    parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),
+                          "how the ranks of a group divide a step"});
+    if (layout.slices() > 1) {
+        parameters.push_back({"parallel.data_degree", std::to_string(layout.data_degree()),
+                              "ranks that share the samples of a batch"});
+        parameters.push_back({"parallel.pipeline_degree", std::to_string(layout.stages),
+                              "consecutive stages of the model"});
+        parameters.push_back({"parallel.model_degree", std::to_string(layout.parts),
+                              "ranks that share the channels of each layer"});
+    }
+    if (config::has_pipeline(config.parallel)) {
+        parameters.push_back({"parallel.micro_batches", std::to_string(layout.micro_batches),
+                              "consecutive parts of a rank's samples"});
+    }
+}
+
 }  // namespace
+
+void derive_results(const config::Config& config, const plan::ParallelismController& controller,
+                    const std::vector<GroupResult>& groups, RunRecord& record) {
+    derive_work(groups, record);
+    derive_members(config, groups, record.quality);
+    derive_scores(record);
+    derive_time_to_quality(config, record);
+    derive_traffic(config, controller, groups, record);
+    derive_time_breakdown(record);
+    record.utilization =
+        utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
+}
 
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups) {
     VerdictFacts facts;
@@ -202,7 +269,7 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
     facts.groups = static_cast<int>(groups.size());
     for (std::size_t index = 0; index < groups.size(); ++index) {
         facts.bad_samples += groups[index].bad_samples;
-        facts.went_on |= !groups[index].record.continuations.empty();
+        facts.was_resumed |= !groups[index].record.continuations.empty();
         if (groups[index].record.failure.empty()) {
             add_gpus(groups[index].record, facts);
             continue;
@@ -217,11 +284,8 @@ std::string summary_digest(const RunRecord& record) {
 }
 
 UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks) {
-    UtilizationRecord utilization{flops, ceiling.ceiling_flops};
-    if (!flops.value) {
-        utilization.fraction = flops;
-        return utilization;
-    }
+    UtilizationRecord utilization{flops, flops.value ? ceiling.ceiling_flops : flops};
+    if (!flops.value) return utilization;
     utilization.flops_per_rank = {*flops.value / ranks, ""};
     if (ceiling.ceiling_flops.value) {
         utilization.fraction = {*utilization.flops_per_rank.value / *ceiling.ceiling_flops.value,
@@ -230,25 +294,9 @@ UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& f
     return utilization;
 }
 
-namespace {
-
-/// Seconds until the group's model had the target first.
-Quantity time_of(const GroupRecord& group, double target) {
-    const auto reached =
-        std::ranges::find_if(group.quality_by_epoch,
-                             [&](const EpochQualityRecord& one) { return one.quality >= target; });
-    if (reached == group.quality_by_epoch.end()) {
-        return nothing(fmt::format("the model of group {} did not reach the target", group.group));
-    }
-    return {reached->training_seconds, ""};
-}
-
-}  // namespace
-
 void derive_time_to_quality(const config::Config& config, RunRecord& record) {
     Quantity& time = record.time.time_to_quality_seconds;
-    time =
-        nothing(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : "no group finished");
+    time = nothing(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : kNoGroupFinished);
     if (config.run.evaluate_epochs == 0) return;
     for (const GroupRecord& group : record.work.groups) {
         if (!group.failure.empty()) continue;
@@ -279,52 +327,22 @@ void derive_learning_curve(const config::Config& config, const std::vector<StepR
         {last, result.record.training_seconds.value.value_or(0), *result.quality.value});
 }
 
-namespace {
-
-ParameterRecord as_configured(const config::Config& config, const std::string& key) {
-    const std::size_t dot = key.find('.');
-    const config::Key* row = config::find_key(key.substr(0, dot), key.substr(dot + 1));
-    return {key, config::value_text(config, key), row != nullptr ? row->meaning : ""};
-}
-
-/// How the ranks of a group split a step; what only some modes have is left out of the others.
-void add_parallel(const config::Config& config, const plan::Layout& layout,
-                  std::vector<ParameterRecord>& parameters) {
-    parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),
-                          "how the ranks of a group share a step"});
-    if (layout.slices() > 1) {
-        parameters.push_back({"parallel.data_degree", std::to_string(layout.data_degree()),
-                              "ranks that share the samples of a batch"});
-        parameters.push_back({"parallel.pipeline_degree", std::to_string(layout.stages),
-                              "stages of the model, one after the other"});
-        parameters.push_back({"parallel.model_degree", std::to_string(layout.parts),
-                              "ranks that share the channels of each layer"});
-    }
-    if (config::has_pipeline(config.parallel)) {
-        parameters.push_back({"parallel.micro_batches", std::to_string(layout.micro_batches),
-                              "parts of a rank's samples, one after the other"});
-    }
-}
-
-}  // namespace
-
-std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
-                                           const std::string& precision) {
-    constexpr std::array kKeys{
-        "workload.model",
-        "workload.image_size",
-        "workload.epochs",
-        "training.batch_size",
-        "training.optimizer",
-        "training.learning_rate",
-        "training.schedule",
-        "bagging.sampler",
-        "bagging.aggregation",
-        "communication.backend",
-        "communication.algorithm",
-        "communication.precision",
-        "run.seed",
-    };
+std::vector<ParameterRecord> summary_settings(const config::Config& config,
+                                              const plan::Layout& layout,
+                                              const std::string& precision) {
+    constexpr std::array kKeys{"workload.model",
+                               "workload.image_size",
+                               "workload.epochs",
+                               "training.batch_size",
+                               "training.optimizer",
+                               "training.learning_rate",
+                               "training.schedule",
+                               "bagging.sampler",
+                               "bagging.aggregation",
+                               "communication.backend",
+                               "communication.algorithm",
+                               "communication.precision",
+                               "run.seed"};
     std::vector<ParameterRecord> parameters{
         {"bagging.M", std::to_string(layout.groups), "base models trained at the same time"},
         {"bagging.P_degree", std::to_string(layout.degree), "ranks that train one base model"}};
@@ -338,19 +356,19 @@ std::vector<ParameterRecord> echo_settings(const config::Config& config, const p
     return parameters;
 }
 
-void echo_facts(const StagingRecord& staging, std::int64_t bad_samples,
-                std::vector<ParameterRecord>& parameters) {
+void add_summary_facts(const StagingRecord& staging, std::int64_t bad_samples,
+                       std::vector<ParameterRecord>& parameters) {
     const auto text = [](std::int64_t bytes) {
         return format_bytes(static_cast<std::uint64_t>(bytes));
     };
     if (staging.scope != "none") {
-        parameters.push_back(
-            {"staged", text(staging.copied_bytes),
-             fmt::format("copied to the nodes' disks; {} were there", text(staging.reused_bytes))});
+        parameters.push_back({"staged", text(staging.copied_bytes),
+                              fmt::format("copied to the nodes' disks; {} were already there",
+                                          text(staging.reused_bytes))});
     }
     if (bad_samples > 0) {
         parameters.push_back({"bad samples", std::to_string(bad_samples),
-                              "damaged files met by the groups; their logs name them"});
+                              "damaged files, which the logs of the groups name"});
     }
 }
 

@@ -18,36 +18,36 @@ namespace {
 
 constexpr const char* kNoGroup = "no group finished";
 
-/// Why nothing was read of the whole training; empty: it was.
-std::string why_unread(const config::RunConfig& run, bool went_on) {
+/// Returns why the meters did not read the whole training; empty if they did.
+std::string why_unread(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0) {
-        return "run.evaluate_epochs has evaluations between the steps, which meters would count, "
-               "too";
+        return "run.evaluate_epochs has evaluations between the steps, which meters would include";
     }
-    if (went_on) return "a group went on from a checkpoint: no program has read its whole training";
+    if (was_resumed)
+        return "a group was resumed from a checkpoint: no program has read its whole training";
     return "";
 }
 
-/// Meters of one kind, by the first part of their counters' names.
+/// A kind of meters; the names of their counters begin with `family`.
 struct Kind {
     std::string_view family;
     std::string_view name;
-    std::string_view says;
+    std::string_view method;
 };
 constexpr std::array kKinds{
     Kind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
     Kind{"nvml-power", "NVML",
-         "NVML's power of GPUs without such a counter is summed by trapezoids"},
-    Kind{"rapl", "RAPL", "RAPL counts those of the processors' packages and of the memory at them"},
+         "NVML's power of GPUs without such a counter is integrated by trapezoids"},
+    Kind{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
 };
 
 constexpr const char* kHow =
-    "read about every second from the start of a group's clock to its last step, of each node "
-    "while one of its groups trained; power supplies, fans, disks and networks are not in it";
+    "each node is read about every second while one of its groups trains, from the start of the "
+    "group's clock to its last step; power supplies, fans, disks and networks are not included";
 constexpr const char* kCounterLevel =
-    "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which want the "
-    "power of whole nodes over the core phase by a meter of their own";
+    "meters of components: not Level 1, 2 or 3 of the EE HPC WG's methodology, which require the "
+    "power of whole nodes over the core phase by separate meters";
 
 double begin_of(const CounterRecord& record) {
     return record.readings.front().utc_seconds;
@@ -56,8 +56,8 @@ double end_of(const CounterRecord& record) {
     return record.readings.back().utc_seconds;
 }
 
-/// The counter's value then: what another group read at that time, if that can be, else between two
-/// readings on the straight line.
+/// Returns the value of the counter at a time: the value that another group read then, if it lies
+/// between the neighbouring readings, else an interpolated one.
 double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> read_then) {
     const auto& readings = record.readings;
     const auto right =
@@ -74,13 +74,13 @@ std::string_view family_of(std::string_view name) {
     return name.substr(0, name.find(':'));
 }
 
-/// NVML by its counter and by its power are one kind of meter.
+/// Returns "NVML" for both its counter and its power.
 std::string_view name_of_kind(std::string_view family) {
     const auto* kind = std::ranges::find(kKinds, family, &Kind::family);
     return kind == kKinds.end() ? "" : kind->name;
 }
 
-/// By host and name, what each group has read of it.
+/// The readings of each group, by host and name of the counter.
 using Counters = std::map<std::pair<std::string, std::string>, std::vector<const CounterRecord*>>;
 
 Counters counters_of(const std::vector<GroupResult>& groups) {
@@ -94,7 +94,6 @@ Counters counters_of(const std::vector<GroupResult>& groups) {
     return counters;
 }
 
-/// Hosts in the order of their names; several nodes of one name cannot be told apart.
 std::set<std::string> hosts_of(const TopologyRecord& topology) {
     std::set<std::string> hosts;
     for (const PlaceRecord& place : topology.map) hosts.insert(place.host);
@@ -118,11 +117,11 @@ std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<Mete
     return meters;
 }
 
-/// The sum of all rows' numbers, where each row has one and each host a row. `nobody` is what a
-/// host without a row lacks.
+/// Returns the sum over all rows if each row has a number and each host has a row. `missing`
+/// describes what a host without a row lacks.
 template <typename Row>
 Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<std::string> hosts,
-                std::string_view nobody) {
+                std::string_view missing) {
     double sum = 0;
     for (const Row& row : rows) {
         const Quantity& one = row.*number;
@@ -131,12 +130,12 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
         hosts.erase(row.host);
     }
     if (hosts.empty()) return {sum, ""};
-    return nothing(fmt::format("no {} on {}", nobody, *hosts.begin()));
+    return nothing(fmt::format("no {} on {}", missing, *hosts.begin()));
 }
 
-/// From the first step of any group to the last, by the clocks of their hosts. All groups start
-/// behind one barrier, so that clocks which agree make it as long as the longest training; its
-/// length, or why it cannot be told.
+/// Adds the core phase, from the first step of any group to the last, by the clocks of their hosts.
+/// All groups start after one barrier, so the phase is as long as the longest training if the
+/// clocks agree. Returns its length, or why it is unknown.
 Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
@@ -154,8 +153,8 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     const double seconds = *end - *begin;
     if (seconds > longest + std::max(kMinSlackSeconds, kSlackShare * longest)) {
         return nothing(
-            fmt::format("the clocks of the hosts differ: the core phase is {:.3f} s long "
-                        "by them, the longest training {:.3f} s",
+            fmt::format("the clocks of the hosts differ: by them the core phase takes {:.3f} s, "
+                        "but the longest training {:.3f} s",
                         seconds, longest));
     }
     energy.core_begin_utc = meters::utc_text(*begin);
@@ -164,11 +163,11 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     return nothing("the core phase has no length");
 }
 
-/// Why there is no energy where no meter has said anything.
+/// Returns why there is no energy if no meter has a reading.
 std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, bool has_groups) {
     if (!unread.empty()) return unread;
     if (!has_groups) return kNoGroup;
-    if (energy.meters.empty()) return "the nodes show no energy meter";
+    if (energy.meters.empty()) return "the nodes have no readable energy meter";
     const MeterRecord& first = energy.meters.front();
     return fmt::format("{} of {}: {}", first.name, first.host, first.joules.reason);
 }
@@ -182,13 +181,13 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     }
     for (const Kind& kind : kKinds) {
         if (families.contains(std::string(kind.family))) {
-            energy.method += fmt::format("{}; ", kind.says);
+            energy.method += fmt::format("{}; ", kind.method);
         }
     }
     energy.method += kHow;
 }
 
-/// From record.energy.meters.
+/// Returns the sum of record.energy.meters.
 Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& record) {
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
@@ -219,7 +218,7 @@ void add_meters(const Counters& counters, EnergyRecord& energy) {
     }
 }
 
-/// "net:eth0" of "net:eth0:sent"; empty of other counters.
+/// Returns "net:eth0" for "net:eth0:sent"; empty for other counters.
 std::string interface_of(const std::string& counter, std::string_view direction) {
     const bool is_one = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
                         counter.ends_with(fmt::format(":{}", direction));
@@ -283,17 +282,17 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
         if (farthest == nullptr) return nothing("no group read it for a while");
         sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
         now = end_of(*farthest);
-        // Each group sums NVML's power from a beginning of its own.
+        // Each group starts its own sum of NVML's power at 0.
         if (family_of(farthest->name) != "nvml-power") read_last = farthest->readings.back().value;
     }
 }
 
 void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
                    RunRecord& record) {
-    const bool went_on = std::ranges::any_of(
+    const bool was_resumed = std::ranges::any_of(
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
-    const std::string unread = why_unread(run, went_on);
-    const Counters counters = went_on ? Counters{} : counters_of(groups);
+    const std::string unread = why_unread(run, was_resumed);
+    const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
     Quantity core_seconds = nothing("the core phase has no length");

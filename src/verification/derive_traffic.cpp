@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/config/keys.hpp>
-#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/verification/derive.hpp>
@@ -17,7 +16,7 @@ namespace {
 
 using Result = GroupResult;
 
-/// The one value of the groups' that `exceeds` all others, else the last reason why there is none.
+/// Returns the value of the groups that `exceeds` all others, or the last reason why there is none.
 template <typename Exceeds = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
                  const Exceeds& exceeds = {}) {
@@ -47,7 +46,8 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// The grid or the nodes that sums go by; of nodes that of the first rank, the most of all groups.
+/// Fills in the grid or the nodes of hierarchical sums, as the first rank of the widest group has
+/// them.
 void derive_places(const config::CommunicationConfig& settings,
                    const plan::ParallelismController& controller,
                    CommunicationRecord& communication) {
@@ -71,8 +71,6 @@ void derive_places(const config::CommunicationConfig& settings,
         communication.ranks_per_node = {most, ""};
     }
 }
-
-}  // namespace
 
 void derive_communication(const config::Config& config,
                           const plan::ParallelismController& controller,
@@ -116,7 +114,7 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.schedule = config::value_text(config, "parallel.schedule");
     parallel.part_bytes_per_step = largest(groups, &Result::part_bytes_per_step);
     parallel.part_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::part_wait_seconds)
-                                                  : nothing("the layers are in one part");
+                                                  : nothing("the layers are in one shard");
     if (layout.stages == 1) {
         parallel.bubble_fraction = parallel.message_wait_seconds =
             nothing("the model is in one stage");
@@ -127,12 +125,12 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.message_wait_seconds = extreme(groups, &Result::message_wait_seconds);
 }
 
-void derive_time_breakdown(RunRecord& record) {
-    std::vector<TimeBreakdownRecord> groups;
-    for (const GroupRecord& group : record.work.groups) {
-        if (group.failure.empty()) groups.push_back(group.time_breakdown);
-    }
-    record.time_breakdown = metrics::largest(groups, "no group finished");
+}  // namespace
+
+void derive_traffic(const config::Config& config, const plan::ParallelismController& controller,
+                    const std::vector<GroupResult>& groups, RunRecord& record) {
+    derive_communication(config, controller, groups, record);
+    derive_parallel(config, controller.layout(), groups, record);
 }
 
 }  // namespace hpcai::verification

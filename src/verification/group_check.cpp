@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -11,7 +10,7 @@
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/workloads/workload.hpp>
 
-#include "step_check.hpp"
+#include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {
@@ -21,7 +20,7 @@ struct Model {
     std::int64_t training_flops_per_sample;
 };
 
-/// One group's files.
+/// Checks the files of one group.
 class GroupCheck {
 public:
     GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
@@ -31,7 +30,7 @@ public:
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
-    /// The result as it must be.
+    /// Returns the expected result.
     GroupResult check(workloads::PredictionCheck* predictions) {
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
@@ -55,7 +54,7 @@ public:
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
-        // Of a group that finished too late for the vote.
+        // The group finished too late for the vote.
         if (expected.record.failure.empty()) expected.record.failure = listed.failure;
         return expected;
     }
@@ -65,7 +64,7 @@ private:
         return workloads::group_prefix(group_) + name;
     }
 
-    /// What is known of a group that has stored nothing.
+    /// Returns the result of a group that has stored nothing.
     GroupResult lost(const GroupRecord& listed) const {
         GroupResult result;
         result.record.group = group_;
@@ -75,14 +74,7 @@ private:
     }
 
     void describe(GroupRecord& record) const {
-        record.group = group_;
-        record.ranks = claim_.controller.layout().degree;
-        std::set<std::string> hosts;
-        for (int rank = 0; rank < record.ranks; ++rank) {
-            const int world_rank = claim_.controller.world_rank_of(group_, rank);
-            hosts.insert(claim_.record.topology.map[world_rank].host);
-        }
-        record.hosts.assign(hosts.begin(), hosts.end());
+        describe_group(claim_.controller, claim_.record.topology, group_, record);
         if (record.failure.empty()) record.audit.diverged_at_step = 0;
         const bool began = record.failure.empty() || record.samples_drawn > 0;
         const std::int64_t samples = claim_.record.workload.training_samples;
@@ -95,8 +87,8 @@ private:
         });
     }
 
-    /// Before as many numbers are drawn. That a Poisson sampler draws another size has a
-    /// probability of 1e-23.
+    /// Rejects a size that a Poisson sampler draws with a probability of 1e-23, before as many
+    /// numbers are drawn.
     bool may_be_drawn(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
         const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
@@ -126,7 +118,7 @@ private:
         steps_ = *steps;
     }
 
-    /// Each program goes on at a step that the one before has taken, or at the first.
+    /// Checks that each program resumed at a step that the previous one has done, or at the first.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;
@@ -144,7 +136,7 @@ private:
         }
     }
 
-    /// What drivers told is the record's own word, as far as they can have told it.
+    /// Checks only whether readings of drivers are possible: nothing else contains them.
     void check_health(GroupRecord& record) const {
         int last_rank = -1;
         for (DeviceHealthRecord& one : record.device_health) {
@@ -155,7 +147,7 @@ private:
                                   claim_.config.run.meters != config::Meters::none;
             if (!is_known) {
                 inspector_.find(files_.record,
-                                "record.device_health has rank {} behind {}; must have the ranks "
+                                "record.device_health has rank {} after {}; must have the ranks "
                                 "of the group in order, and none with run.meters none",
                                 rank, last_rank);
                 return;
@@ -172,13 +164,13 @@ private:
                 continue;
             }
             inspector_.find(files_.record,
-                            "record.device_health has a share of looks or a count of errors of "
-                            "rank {} that cannot be",
+                            "record.device_health has an impossible share of polls or count of "
+                            "errors of rank {}",
                             rank);
         }
     }
 
-    /// When it began is the record's own word.
+    /// Recomputes the counter of steps from its first time, which only the record has.
     void take_core_phase(GroupResult& result) {
         if (!result.record.continuations.empty()) {
             result.counters.clear();
@@ -192,7 +184,8 @@ private:
         *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
     }
 
-    /// Why numbers are not there is the record's own word.
+    /// Recomputes the times of phases. The reasons for missing numbers stay, because only the
+    /// record has them.
     void take_ranks(GroupRecord& record) {
         const auto ranks =
             inspector_.parse(files_.ranks, report::ranks_from_csv, report::ranks_to_csv);
@@ -214,22 +207,19 @@ private:
                                      times.hidden_communication.minimum.reason});
     }
 
-    /// Where the ranks are, by topology.map; a table has names without what would end a cell.
+    /// Checks the places of the ranks against topology.map.
     void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
         for (const RankRecord& rank : ranks) {
-            RankRecord expected = rank;
-            expected.world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
-            expected.host =
-                report::table_name(claim_.record.topology.map[expected.world_rank].host);
-            expected.steps = steps;
+            const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
             const auto compare = [&](const char* column, const auto& is, const auto& must) {
                 if (is == must) return;
                 inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
                                 rank.group_rank, is, must);
             };
-            compare("world_rank", rank.world_rank, expected.world_rank);
-            compare("host", rank.host, expected.host);
-            compare("steps", rank.steps, expected.steps);
+            compare("world_rank", rank.world_rank, world_rank);
+            compare("host", rank.host,
+                    report::table_name(claim_.record.topology.map[world_rank].host));
+            compare("steps", rank.steps, steps);
         }
     }
 

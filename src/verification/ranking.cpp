@@ -10,8 +10,8 @@
 namespace hpcai::verification {
 namespace {
 
-/// "NVIDIA H100 * 8": ranks by device, one accelerator each. What follows a device's name behind a
-/// comma is its software.
+/// Returns "NVIDIA H100 * 8": the ranks by device, with one accelerator each. A comma separates the
+/// name of a device from its software.
 std::string accelerators_of(const RunRecord& record) {
     std::map<std::string, int> counts;
     for (const PlaceRecord& place : record.topology.map) {
@@ -24,7 +24,7 @@ std::string accelerators_of(const RunRecord& record) {
     return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
 }
 
-/// "System, Organization" as far as they are told, else the run's name.
+/// Returns "System, Organization" as far as they are given, else the name of the run.
 std::string source_of(const RunRecord& record) {
     const SubmissionRecord& by = record.submission;
     if (by.system_name.empty() || by.organization.empty()) {

@@ -5,21 +5,13 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/verification/derive.hpp>
-#include <hpcai/verification/verdict.hpp>
 
 #include "checks.hpp"
 
 namespace hpcai::verification {
 namespace {
 
-void recompute_parameters(const Claim& claim, const std::vector<GroupResult>& groups,
-                          RunRecord& record) {
-    record.parameters =
-        echo_settings(claim.config, claim.controller.layout(), record.workload.precision);
-    echo_facts(record.staging, facts_of(record, groups).bad_samples, record.parameters);
-}
-
-/// Its parts are taken as they were measured.
+/// Recomputes the ceiling from its measured parts.
 void recompute_ceiling(const Claim& claim, RunRecord& record) {
     CeilingRecord& ceiling = record.roofline;
     const std::string& from = claim.config.run.roofline;
@@ -48,10 +40,10 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     }
 }
 
-/// The machine's pow() may round another way than the one that wrote the record.
-void recompute_scores(const Claim& claim, RunRecord& record) {
+/// Keeps stored scores that differ by rounding only: pow() may round differently on the machine
+/// that wrote the record.
+void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     constexpr double kRoundings = 1e-15;
-    derive_scores(record);
     const ScoresRecord& stored = claim.record.scores;
     Quantity& penalty = record.scores.penalty_coefficient;
     if (penalty.value && stored.penalty_coefficient.value &&
@@ -72,8 +64,8 @@ void recompute_scores(const Claim& claim, RunRecord& record) {
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
-/// A failure's exit code is in the record only where it is the run's, or its reason diverged
-/// replicas.
+/// Recomputes the verdict. The exit code of a failed group is known only if it is the code of the
+/// run or if its replicas diverged.
 void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     VerdictFacts facts = facts_of(record, groups);
@@ -85,7 +77,7 @@ void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& group
                                       : is_data ? ExitCode::data
                                                 : ExitCode::internal);
     }
-    record.verdict = judge(claim.config, facts);
+    record.verdict = make_verdict(claim.config, facts);
 }
 
 }  // namespace
@@ -98,20 +90,15 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
     record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     derive_topology(claim.controller, record.topology);
-    recompute_parameters(claim, groups, record);
+    record.parameters =
+        summary_settings(claim.config, claim.controller.layout(), record.workload.precision);
+    add_summary_facts(record.staging, facts_of(record, groups).bad_samples, record.parameters);
     recompute_ceiling(claim, record);
     record.flops = flops_of_model(claim.config);
-    derive_work(groups, record);
     record.quality = quality;
-    derive_members(claim.config, groups, record.quality);
-    recompute_scores(claim, record);
-    derive_time_to_quality(claim.config, record);
-    derive_communication(claim.config, claim.controller, groups, record);
+    derive_results(claim.config, claim.controller, groups, record);
+    keep_rounded_scores(claim, record);
     derive_energy(claim.config.run, groups, record);
-    derive_parallel(claim.config, claim.controller.layout(), groups, record);
-    derive_time_breakdown(record);
-    record.utilization =
-        utilization_of(record.roofline, record.scores.flops, record.topology.ranks);
     record.determinism.requested = claim.config.run.deterministic;
     recompute_verdict(claim, groups, record);
     record.summary_sha256 = summary_digest(claim.record);

@@ -13,7 +13,6 @@
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/storage/sha256.hpp>
-#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 #include "checks.hpp"
@@ -38,7 +37,7 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity Repet
             {median(std::move(deviations)), ""}};
 }
 
-/// From good to bad; what is not named is worse than all.
+/// Returns the rank of a code from good to bad. Codes that are not listed are the worst.
 int badness(ExitCode code) {
     constexpr std::array kOrder{ExitCode::ok, ExitCode::partial, ExitCode::invalid, ExitCode::data,
                                 ExitCode::all_groups_failed};
@@ -120,7 +119,7 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
 
 namespace {
 
-/// The configuration as if it were that of the first run.
+/// Returns the configuration with the seed of the first run.
 std::string first_config(const RunRecord& record, std::size_t index) {
     config::Config config = config::parse(record.config, "config", {});
     config.run.seed -= index;
@@ -153,7 +152,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
     }
 }
 
-/// The file as it must be, of runs that could be read.
+/// Returns the expected file, from the runs that could be read.
 RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerification& series) {
     RepetitionsRecord expected = stored;
     for (std::size_t index = 0; index < stored.repetitions.size(); ++index) {
@@ -168,7 +167,7 @@ RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerif
     return expected;
 }
 
-/// A run that did not end may have left files behind.
+/// Checks the entries of the directory. A run that did not end may have left files.
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName};
@@ -178,11 +177,11 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
     for (const auto& entry : fs::directory_iterator(directory)) {
         const std::string name = entry.path().filename().string();
         if (!known.contains(name)) {
-            inspector.find(printable(name), "is there; {} does not list it", kRepetitionsName);
+            inspector.find(printable(name), "exists; {} does not list it", kRepetitionsName);
         }
     }
     if (runs > record.requested || (runs == record.requested) != record.stopped.empty()) {
-        inspector.find(kRepetitionsName, "has {} runs of {} requested and {} reason why it stopped",
+        inspector.find(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
                        runs, record.requested, record.stopped.empty() ? "no" : "a");
     }
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "step_check.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/training/schedule.hpp>
 
+#include "checks.hpp"
+
 namespace hpcai::verification {
 namespace {
 
-// Seconds. Two readings of a clock are the parts of a sum in another order.
-constexpr double kStepRounding = 1e-6;
-// How late the end of an epoch may be read, behind its last step, on a machine that is busy.
-constexpr double kPause = 5;
+// A length and a sum of its parts differ by rounding.
+constexpr double kStepRounding = 1e-6;  // seconds
+// A busy machine may read the end of an epoch this long after its last step.
+constexpr double kPause = 5;  // seconds
 
 double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
     return steps[index].end_seconds - (index == 0 ? 0 : steps[index - 1].end_seconds);
 }
 
-/// Of those that are known.
+/// Returns the sum of the measured phases.
 double sum_of(const PhaseSeconds& phases) {
     double sum = 0;
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
@@ -28,7 +28,7 @@ double sum_of(const PhaseSeconds& phases) {
     return sum;
 }
 
-/// Only the host's clock divides a step into all of them; a GPU's runs beside it.
+/// Returns whether the host's clock timed the step. A GPU's clock does not time all phases.
 bool has_host_phases(const StepRecord& step) {
     return std::isfinite(step.phases.input_wait);
 }
@@ -44,7 +44,7 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     }
 }
 
-/// The machine's pow() and cos() may round another way than those that wrote the steps.
+/// Checks the learning rates. pow() and cos() may round differently on the machine that wrote them.
 void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
     constexpr double kRoundings = 1e-12;
@@ -61,8 +61,8 @@ void check_rates(const config::Config& config, const std::vector<StepRecord>& st
     }
 }
 
-/// Behind the pause between epochs a step begins later than the one before it ends, which its
-/// phases tell.
+/// Returns the lengths of the steps. The first step of an epoch begins after a pause, so its length
+/// is the sum of its phases.
 std::vector<double> step_seconds(const std::vector<StepRecord>& steps) {
     std::vector<double> seconds;
     for (std::size_t index = 0; index < steps.size(); ++index) {
@@ -71,20 +71,6 @@ std::vector<double> step_seconds(const std::vector<StepRecord>& steps) {
     }
     return seconds;
 }
-
-bool is_near(double one, double other, double allowed) {
-    return std::isnan(one) ? std::isnan(other) : std::abs(one - other) <= allowed;
-}
-
-struct LengthColumn {
-    const char* name;
-    double RankRecord::*seconds;
-};
-constexpr LengthColumn kLengths[] = {
-    {"median_step_seconds", &RankRecord::median_step_seconds},
-    {"p99_step_seconds", &RankRecord::p99_step_seconds},
-    {"longest_step_seconds", &RankRecord::longest_step_seconds},
-};
 
 }  // namespace
 
@@ -119,7 +105,7 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
                        record.epoch_seconds.size(), epochs);
         return;
     }
-    double before = 0;  // the end of the epoch before
+    double before = 0;  // end of the previous epoch
     for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
         const auto in_epoch = [&](const StepRecord& step) {
             return static_cast<std::size_t>(step.epoch) == epoch;
@@ -143,7 +129,8 @@ void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps
                   const GroupFiles& files, Inspector& inspector) {
     const RankRecord expected = metrics::summarize(steps, step_seconds(steps));
     const auto compare = [&](const std::string& column, double is, double must, double allowed) {
-        if (is_near(is, must, allowed)) return;
+        const bool is_near = std::isnan(is) ? std::isnan(must) : std::abs(is - must) <= allowed;
+        if (is_near) return;
         inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, by {}", column, is, must,
                        files.steps);
     };
@@ -152,9 +139,11 @@ void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps
                 expected.mean.*row.phase, 0);
     }
     if (!std::ranges::all_of(steps, has_host_phases)) return;
-    for (const LengthColumn& column : kLengths) {
-        compare(column.name, leader.*column.seconds, expected.*column.seconds, kStepRounding);
-    }
+    compare("median_step_seconds", leader.median_step_seconds, expected.median_step_seconds,
+            kStepRounding);
+    compare("p99_step_seconds", leader.p99_step_seconds, expected.p99_step_seconds, kStepRounding);
+    compare("longest_step_seconds", leader.longest_step_seconds, expected.longest_step_seconds,
+            kStepRounding);
 }
 
 }  // namespace hpcai::verification

@@ -15,11 +15,11 @@ namespace hpcai::verification {
 namespace {
 
 constexpr std::int64_t kImageNetTraining = 1281167, kImageNetValidation = 50000;  // samples
-constexpr std::int64_t kYear = 1460;                                              // likewise
+constexpr std::int64_t kYear = 1460;                                              // samples
 
 struct Rule {
     RuleRecord record;
-    std::string broken;  // what to say when it does not hold
+    std::string broken;  // the message if it is broken
 };
 
 Rule rule_of(const RuleRecord& record) {
@@ -38,31 +38,31 @@ Rule at_least(int number, const char* what, std::int64_t required, std::int64_t 
                     found >= required});
 }
 
-/// `holds`: whether the configuration's value of `key` is what is required.
-Rule of_key(int number, const char* key, const char* required, const config::Config& config,
-            bool holds) {
+/// Makes a rule about the value of `key`; `holds` is whether it is the required one.
+Rule rule_of_key(int number, const char* key, const char* required, const config::Config& config,
+                 bool holds) {
     const std::string found = config::value_text(config, key);
     return rule_of({number, key, required, found.empty() ? "empty" : found, holds});
 }
 
-/// Breaks where there are `texts`, of which it names the first.
-Rule none_of(int number, const char* what, const std::vector<std::string>& texts) {
+/// Makes a rule that is broken if there are `texts`; its message has the first one.
+Rule rule_against(int number, const char* what, const std::vector<std::string>& texts) {
     std::string found = texts.empty() ? "none" : texts.front();
     if (texts.size() > 1) found += fmt::format(" (and {} more)", texts.size() - 1);
     return {{number, what, "none", found, texts.empty()},
             fmt::format("rule {}: {}", number, found)};
 }
 
-/// Specification V2.0; layer 9 is never changed.
+/// Returns the rules of specification V2.0, in which layer 9 never changes.
 std::vector<Rule> rules_of_image_classification(const config::Config& config,
                                                 const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
     return {
-        of_key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config,
-               config.data.kind == config::DataKind::image_folder),
+        rule_of_key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config,
+                    config.data.kind == config::DataKind::image_folder),
         equal(1, "the number of training samples", kImageNetTraining, facts.training_samples),
         equal(1, "the number of validation samples", kImageNetValidation, facts.validation_samples),
-        none_of(1, "objections to the data", facts.objections),
+        rule_against(1, "objections to the data", facts.objections),
         equal(1, "workload.classes", 1000, workload.classes),
         equal(2, "workload.image_size", 224, workload.image_size),
         equal(2, "workload.backbone_width", 64, workload.backbone_width),
@@ -72,16 +72,16 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
     };
 }
 
-/// Likewise; the split of the years is not published.
+/// Returns the rules of specification V2.0. The split of the years is not published.
 std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
                                            const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
     return {
-        of_key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config,
-               config.data.kind == config::DataKind::climate_hdf5),
+        rule_of_key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config,
+                    config.data.kind == config::DataKind::climate_hdf5),
         at_least(1, "the number of training samples", kYear, facts.training_samples),
         at_least(1, "the number of validation samples", kYear, facts.validation_samples),
-        none_of(1, "objections to the data", facts.objections),
+        rule_against(1, "objections to the data", facts.objections),
         equal(1, "workload.classes", 4, workload.classes),
         equal(2, "workload.image_size", 768, workload.image_size),
         equal(2, "workload.image_width", 1152, image_width(config)),
@@ -93,7 +93,7 @@ std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
     };
 }
 
-/// Normalization and thresholds are free.
+/// Returns the rules of a detector. Normalization and thresholds are free.
 std::vector<Rule> rules_of_detector(const config::Config& config) {
     constexpr std::array kFixed{
         "detector.trained_stages", "detector.pyramid_channels",   "detector.head_features",
@@ -107,7 +107,9 @@ std::vector<Rule> rules_of_detector(const config::Config& config) {
     return rules;
 }
 
+/// Returns rules 1 to 7 and 9, as far as run.level has them.
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
+    if (config.run.level == config::Level::custom) return {};
     std::vector<Rule> rules;
     if (config.workload.kind == config::WorkloadKind::image_classification) {
         rules = rules_of_image_classification(config, facts);
@@ -115,23 +117,23 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
         rules = rules_of_extreme_weather(config, facts);
         std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
     } else {
-        rules.push_back(
-            of_key(1, "workload.kind", "image_classification or extreme_weather", config, false));
+        rules.push_back(rule_of_key(1, "workload.kind", "image_classification or extreme_weather",
+                                    config, false));
     }
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
                       config.bagging.sampler == config::Sampler::poisson;
-    rules.push_back(of_key(5, "bagging.sampler", "bootstrap or poisson", config, bags));
-    rules.push_back(of_key(6, "training.initial_weights", "empty", config,
-                           config.training.initial_weights.empty()));
+    rules.push_back(rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, bags));
+    rules.push_back(rule_of_key(6, "training.initial_weights", "empty", config,
+                                config.training.initial_weights.empty()));
     rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));
     if (config.run.level != config::Level::free) {
-        rules.push_back(of_key(9, "training.batch_norm_samples", "auto", config,
-                               !config.training.batch_norm_samples.has_value()));
+        rules.push_back(rule_of_key(9, "training.batch_norm_samples", "auto", config,
+                                    !config.training.batch_norm_samples.has_value()));
     }
     return rules;
 }
 
-/// Groups whose replicas were not the same: no level allows that.
+/// Returns rule 8, which every level has: the replicas of a group must be equal.
 Rule equal_replicas(const VerdictFacts& facts) {
     const auto diverged =
         std::count(facts.failure_codes.begin(), facts.failure_codes.end(), ExitCode::invalid);
@@ -142,13 +144,7 @@ Rule equal_replicas(const VerdictFacts& facts) {
                         diverged, facts.groups)};
 }
 
-/// Rules 1 to 7 and 9, as far as run.level has them.
-std::vector<Rule> rules_of_level(const config::Config& config, const VerdictFacts& facts) {
-    if (config.run.level == config::Level::custom) return {};
-    return official_rules(config, facts);
-}
-
-std::vector<std::string> what_broke(const std::vector<Rule>& rules) {
+std::vector<std::string> messages_of_broken(const std::vector<Rule>& rules) {
     std::vector<std::string> broken;
     for (const Rule& rule : rules) {
         if (!rule.record.kept) broken.push_back(rule.broken);
@@ -162,7 +158,8 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     return all_data ? ExitCode::data : ExitCode::all_groups_failed;
 }
 
-/// The verdict but for the list of rules. `broken` has what broke the others.
+/// Makes the verdict without the list of rules. `broken` has the messages of broken rules but
+/// `replicas`.
 VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
                      const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());
@@ -192,20 +189,20 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
     if (config.run.level == config::Level::custom) {
         return {Status::custom, {"run.level is custom: not rankable"}, ExitCode::ok, false, {}};
     }
-    const std::string incomplete = what_submission_lacks(config);
+    const std::string incomplete = describe_missing_submission(config);
     if (!incomplete.empty()) reasons.push_back(incomplete);
-    if (facts.went_on) {
+    if (facts.was_resumed) {
         reasons.emplace_back(
-            "a group went on from a checkpoint in another program: not rankable, as the time "
-            "between is not counted");
+            "a group was resumed from a checkpoint by another program: not rankable, because the "
+            "time between is not counted");
     }
-    return {Status::valid, reasons, ExitCode::ok, incomplete.empty() && !facts.went_on, {}};
+    return {Status::valid, reasons, ExitCode::ok, incomplete.empty() && !facts.was_resumed, {}};
 }
 
 }  // namespace
 
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts) {
-    return what_broke(rules_of_level(config, facts));
+    return messages_of_broken(official_rules(config, facts));
 }
 
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
@@ -216,14 +213,15 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config) 
     return broken_rules(config, as_ruled);
 }
 
-VerdictRecord judge(const config::Config& config, const VerdictFacts& facts) {
-    std::vector<Rule> rules = rules_of_level(config, facts);
-    if (facts.watched_gpus > 0) {  // which may have computed something else: at every level
+VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts) {
+    std::vector<Rule> rules = official_rules(config, facts);
+    if (facts.watched_gpus >
+        0) {  // such GPUs may have computed wrong results: every level has the rule
         rules.push_back(
-            none_of(10, "GPUs with uncorrected memory errors or Xids", facts.gpu_errors));
+            rule_against(10, "GPUs with uncorrected memory errors or Xids", facts.gpu_errors));
     }
     const Rule replicas = equal_replicas(facts);
-    VerdictRecord verdict = decide(config, facts, replicas, what_broke(rules));
+    VerdictRecord verdict = decide(config, facts, replicas, messages_of_broken(rules));
     for (const Rule& rule : rules) verdict.rules.push_back(rule.record);
     verdict.rules.push_back(replicas.record);
     std::ranges::stable_sort(verdict.rules, {}, &RuleRecord::number);
@@ -242,7 +240,7 @@ SubmissionRecord describe_submission(const config::Config& config) {
     return record;
 }
 
-std::string what_submission_lacks(const config::Config& config) {
+std::string describe_missing_submission(const config::Config& config) {
     if (config.run.level == config::Level::custom) return "";
     const std::vector<std::string> missing = describe_submission(config).missing;
     if (missing.empty()) return "";

@@ -9,6 +9,7 @@
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/verification/derive.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -19,27 +20,27 @@ namespace {
 
 constexpr const char* kResult = "result.json";
 
-/// Of a run that has not come to its end, by what it has from the start.
+/// Returns whether the run has begun but not ended.
 bool is_unfinished(const Inspector& inspector) {
     return inspector.has(kLaunchName) && !inspector.has(kResult) &&
            !inspector.has(storage::kManifestName);
 }
 
-/// Finds the first line of `file` that is not as in `expected`.
+/// Reports the first line of `file` that differs from `expected`.
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
     if (const auto text = inspector.text_of(file)) {
         inspector.compare_lines(file, *text, expected);
     }
 }
 
-/// What is used before it is compared.
+/// Checks numbers that are used before they are compared.
 void check_ranges(const WorkloadRecord& workload) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 31;
+    constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
     for (const auto& [name, samples] :
          {std::pair{"training_samples", workload.training_samples},
           std::pair{"validation_samples", workload.validation_samples}}) {
-        require(samples >= 0 && samples <= kMost, ExitCode::data,
-                "workload.{} is {}; must be 0 to {}", name, samples, kMost);
+        require(samples >= 0 && samples <= kMaxSamples, ExitCode::data,
+                "workload.{} is {}; must be 0 to {}", name, samples, kMaxSamples);
     }
 }
 
@@ -48,22 +49,19 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
     const TopologyRecord& topology = record.topology;
     const std::size_t ranks = topology.map.size();
     require(ranks > 0 && static_cast<std::size_t>(topology.ranks) == ranks, ExitCode::data,
-            "topology.ranks is {}; must be {}, as many as topology.map has", topology.ranks, ranks);
+            "topology.ranks is {}; must be {}, the length of topology.map", topology.ranks, ranks);
     std::vector<int> nodes;
-    std::vector<int> ranks_of_node(ranks);
-    int most = 0;
     for (const PlaceRecord& place : topology.map) {
         require(place.node >= 0 && static_cast<std::size_t>(place.node) < ranks, ExitCode::data,
-                "topology.map has a node {}; must be one from 0 to {}", place.node, ranks - 1);
+                "topology.map has a node {}; must be 0 to {}", place.node, ranks - 1);
         nodes.push_back(place.node);
-        most = std::max(most, ++ranks_of_node[place.node]);
     }
-    const plan::Layout layout =
-        plan::make_layout(config.bagging, config.training, config.parallel, topology.ranks, most);
-    require(record.work.groups.size() == static_cast<std::size_t>(layout.groups), ExitCode::data,
-            "work.groups has {} groups; must have {}, those of the configuration",
-            record.work.groups.size(), layout.groups);
-    return {layout, nodes};
+    plan::ParallelismController controller = place_ranks(config, nodes);
+    const int groups = controller.layout().groups;
+    require(std::cmp_equal(record.work.groups.size(), groups), ExitCode::data,
+            "work.groups has {} groups; must have {}, by config", record.work.groups.size(),
+            groups);
+    return controller;
 }
 
 std::string source_of(const std::string& key, const config::Config& config) {
@@ -72,7 +70,7 @@ std::string source_of(const std::string& key, const config::Config& config) {
         std::string prefix, text;
     };
     const std::vector<Source> sources{
-        {"work.groups[", "by groups/<m>/record.json and what it is made of"},
+        {"work.groups[", "by groups/<m>/record.json and the files that it follows from"},
         {"training_digest[", "by groups/<m>/weights.safetensors"},
         {"quality.members", "by groups/<m>/" + files.member},
         {"quality.ensemble_sha256", "that of evaluation/" + files.ensemble},
@@ -121,42 +119,6 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
                            [&](const std::string& key) { return source_of(key, config); });
 }
 
-}  // namespace
-
-Verification verify(const std::filesystem::path& directory) {
-    std::error_code error;
-    require(std::filesystem::is_directory(directory, error), ExitCode::usage,
-            "{}: expected the directory of a result", directory.string());
-    Verification verification;
-    Inspector inspector(directory);
-    if (is_unfinished(inspector)) {
-        inspector.find(kResult, "is missing: the run has no result (unfinished; see `{}`)",
-                       "hpcai500 status " + shell_word(directory.string()));
-        verification.findings = inspector.take();
-        return verification;
-    }
-    verification.manifest = check_manifest(inspector);
-    verification.record =
-        inspector.parse(kResult, records::from_json<RunRecord>, records::to_json<RunRecord>);
-    if (verification.record) {
-        const RunRecord& record = *verification.record;
-        check_text("environment.json", records::environment_to_json(record.environment), inspector);
-        check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
-        check_text("config.yaml", record.config, inspector);
-        const auto config =
-            inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
-        if (config) {
-            inspector.attempt(kResult, [&] {  // numbers of a size that no run has
-                check_numbers(record, *config, inspector);
-            });
-        }
-    }
-    verification.findings = inspector.take();
-    return verification;
-}
-
-namespace {
-
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
     if (!inspector.entries().at(name)) {
         inspector.find(name, "is no regular file; {} lists one", storage::kManifestName);
@@ -190,12 +152,44 @@ std::string check_manifest(Inspector& inspector) {
     }
     for (const auto& [name, is_regular] : inspector.entries()) {
         if (name == storage::kManifestName || name == report::kSummaryName) continue;
-        if (name.starts_with("checkpoints/")) continue;  // of groups that may still go on
+        if (name.starts_with("checkpoints/")) continue;  // of groups that may still be resumed
         if (!listed->contains(name)) {
-            inspector.find(name, "is there; {} does not list it", storage::kManifestName);
+            inspector.find(name, "exists; {} does not list it", storage::kManifestName);
         }
     }
     return storage::sha256_hex(storage::bytes_of(*text));
+}
+
+Verification verify(const std::filesystem::path& directory) {
+    std::error_code error;
+    require(std::filesystem::is_directory(directory, error), ExitCode::usage,
+            "{}: expected the directory of a result", directory.string());
+    Verification verification;
+    Inspector inspector(directory);
+    if (is_unfinished(inspector)) {
+        inspector.find(kResult, "is missing: the run has no result (unfinished; see `{}`)",
+                       "hpcai500 status " + shell_word(directory.string()));
+        verification.findings = inspector.take();
+        return verification;
+    }
+    verification.manifest = check_manifest(inspector);
+    verification.record =
+        inspector.parse(kResult, records::from_json<RunRecord>, records::to_json<RunRecord>);
+    if (verification.record) {
+        const RunRecord& record = *verification.record;
+        check_text("environment.json", records::environment_to_json(record.environment), inspector);
+        check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
+        check_text("config.yaml", record.config, inspector);
+        const auto config =
+            inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
+        if (config) {
+            inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
+                check_numbers(record, *config, inspector);
+            });
+        }
+    }
+    verification.findings = inspector.take();
+    return verification;
 }
 
 }  // namespace hpcai::verification

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstring>
 
 #include <hpcai/storage/safetensors.hpp>
@@ -24,8 +23,8 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
     return *tensor;
 }
 
-/// From (rows, channels, pixels), as the file has it, to (rows, pixels, channels), which is what
-/// the digest is of.
+/// Converts from (rows, channels, pixels), the layout of the file, to (rows, pixels, channels), the
+/// layout of the digest.
 std::vector<float> canonical(const StoredTensor& tensor, std::int64_t rows, std::int64_t pixels) {
     std::vector<float> stored(tensor.bytes.size() / sizeof(float));
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
@@ -65,7 +64,7 @@ std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& 
     return digest.finish_hex();
 }
 
-/// What the digest does not span.
+/// Checks what the digest does not include.
 void check_the_rest(const storage::SafetensorsFile& file, const graph::Graph& graph,
                     std::int64_t steps_trained) {
     for (const graph::NormStatistics& statistics : graph.statistics()) {
@@ -80,7 +79,7 @@ void check_the_rest(const storage::SafetensorsFile& file, const graph::Graph& gr
             "has {} tensors; must have {}, those of the model", file.tensors().size(), expected);
 }
 
-/// Of a file with the parameters, statistics and step counts of `graph` behind the longest header.
+/// Returns the largest size of a file with the parameters, statistics and step counts of `graph`.
 std::size_t limit_bytes_of(const graph::Graph& graph) {
     constexpr std::size_t kHeader = 100'000'008;
     std::int64_t elements = 0;

@@ -39,8 +39,9 @@ protected:
 };
 
 TEST_F(Status, RefusesADirectoryWithoutARun) {
-    expect_refused(status("nowhere"), 2, "nowhere: expected a result directory");
-    expect_refused(status("."), 2, ".: expected a result directory with its config.yaml");
+    expect_refused(status("nowhere"), 2, "nowhere: expected the result directory of a run");
+    expect_refused(status("."), 2,
+                   ".: expected the result directory of a run, with its config.yaml");
     expect_refused(run_in(folder_.path(), {"status", ".", "--interval", "0"}), 2,
                    "status: --interval: expected a number from 0.1 to 86400, got '0'");
 }

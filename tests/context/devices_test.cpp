@@ -14,82 +14,37 @@ namespace {
 using storage::error_of;
 using tensor::DType;
 
-/// A device of which only the precisions are known.
-class PaperDevice final : public device::Device {
-public:
-    explicit PaperDevice(std::vector<DType> dtypes, bool has_tf32 = false, bool has_int8 = false)
-        : dtypes_(std::move(dtypes)), has_tf32_(has_tf32), has_int8_(has_int8) {}
-
-    bool has_tf32() const override { return has_tf32_; }
-    bool has_int8() const override { return has_int8_; }
-
-    std::vector<DType> compute_dtypes() const override { return dtypes_; }
-    std::string description() const override { return "paper"; }
-    int threads() const override { return 1; }
-    device::Determinism determinism() const override { return {}; }
-    std::unique_ptr<device::Memory> allocate(std::size_t) override { refuse(); }
-    void upload(void*, std::span<const std::byte>) override { refuse(); }
-    void download(std::span<std::byte>, const void*) override { refuse(); }
-    void enqueue_upload(void*, std::span<const std::byte>) override { refuse(); }
-    void enqueue_copy(void*, const void*, std::size_t) override { refuse(); }
-    void store_channels_last(void*, const tensor::Shape&, DType, std::span<const float>) override {
-        refuse();
-    }
-    void synchronize() override { refuse(); }
-    std::unique_ptr<device::Kernel> build(const ops::Operation&,
-                                          const device::KernelOptions&) override {
-        refuse();
-    }
-    std::unique_ptr<device::Update> build(const device::Optimizer&,
-                                          const device::OptimizerTensors&) override {
-        refuse();
-    }
-    void check_finite(std::span<const float>, device::StepScalars*) override { refuse(); }
-    void add_losses(std::span<const float>, device::StepScalars*) override { refuse(); }
-    void finish_step(const device::LossScalePolicy&, device::StepScalars*) override { refuse(); }
-    std::uint64_t hash(std::span<const float>) override { refuse(); }
-
-private:
-    [[noreturn]] static void refuse() { throw Error(ExitCode::internal, "paper does not compute"); }
-    std::vector<DType> dtypes_;
-    bool has_tf32_, has_int8_;
-};
-
-device::Precision chosen(config::Precision wanted, const PaperDevice& device) {
-    return choose_precision(wanted, device);
-}
-
 constexpr device::Precision kFp32{DType::f32, false}, kTf32{DType::f32, true},
     kMixed{DType::f16, false}, kFp16{.compute = DType::f16, .is_pure = true},
     kBf16{DType::bf16, false}, kInt8{.int8 = true};
 
 TEST(ChoosePrecision, TakesTheFastestOfTheDeviceByItself) {
     using config::Precision;
-    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::bf16, DType::f32})), kBf16);
-    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32})), kFp32);
-    EXPECT_EQ(chosen(Precision::automatic, PaperDevice({DType::f32}, true)), kTf32);
+    EXPECT_EQ(choose_precision(Precision::automatic, {{DType::bf16, DType::f32}}), kBf16);
+    EXPECT_EQ(choose_precision(Precision::automatic, {{DType::f32}}), kFp32);
+    EXPECT_EQ(choose_precision(Precision::automatic, {{DType::f32}, true}), kTf32);
 }
 
 TEST(ChoosePrecision, TakesWhatIsAskedForWhereTheDeviceHasIt) {
     using config::Precision;
-    const PaperDevice all({DType::f16, DType::bf16, DType::f32}, true);
-    EXPECT_EQ(chosen(Precision::fp32, all), kFp32);
-    EXPECT_EQ(chosen(Precision::tf32, all), kTf32);
-    EXPECT_EQ(chosen(Precision::mixed, all), kMixed);
-    EXPECT_EQ(chosen(Precision::fp16, all), kFp16);
-    EXPECT_EQ(chosen(Precision::automatic, all), kMixed);
-    EXPECT_EQ(chosen(Precision::bf16, all), kBf16);
-    const PaperDevice integers({DType::f32}, false, true);
-    EXPECT_EQ(chosen(Precision::int8, integers), kInt8);
-    EXPECT_EQ(chosen(Precision::fp32, integers), kFp32);
-    EXPECT_EQ(chosen(Precision::automatic, integers), kFp32);
+    const DeviceFormats all{{DType::f16, DType::bf16, DType::f32}, true};
+    EXPECT_EQ(choose_precision(Precision::fp32, all), kFp32);
+    EXPECT_EQ(choose_precision(Precision::tf32, all), kTf32);
+    EXPECT_EQ(choose_precision(Precision::mixed, all), kMixed);
+    EXPECT_EQ(choose_precision(Precision::fp16, all), kFp16);
+    EXPECT_EQ(choose_precision(Precision::automatic, all), kMixed);
+    EXPECT_EQ(choose_precision(Precision::bf16, all), kBf16);
+    const DeviceFormats integers{{DType::f32}, false, true};
+    EXPECT_EQ(choose_precision(Precision::int8, integers), kInt8);
+    EXPECT_EQ(choose_precision(Precision::fp32, integers), kFp32);
+    EXPECT_EQ(choose_precision(Precision::automatic, integers), kFp32);
 }
 
 TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     using config::Precision;
     const auto refusal = [](Precision wanted) {
         return error_of(ExitCode::usage, [&] {
-            chosen(wanted, PaperDevice({DType::bf16, DType::f32}));
+            choose_precision(wanted, {{DType::bf16, DType::f32}});
         });
     };
     const std::string message = refusal(Precision::mixed);

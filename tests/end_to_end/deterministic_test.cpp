@@ -52,7 +52,7 @@ TEST_F(DeterministicRun, HasTheBitsItsRecordPromisesForAllNumbersOfThreadsGroups
     const Json promised = first.record["determinism"];
     EXPECT_EQ(promised["requested"], true);
     EXPECT_EQ(promised["guarantee"],
-              "a group's model and predictions are the same bits in every run under the "
+              "a group's model and predictions have the same bits in every run under the "
               "conditions; device.threads, bagging.M and the threads that read data may differ");
     const std::string conditions = promised["conditions"];
     EXPECT_TRUE(conditions.starts_with("oneDNN ")) << conditions;

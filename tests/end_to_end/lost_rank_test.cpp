@@ -100,7 +100,7 @@ TEST_F(LostRank, ThatIsKilledIsNamedByTheOthersOfItsGroupAndTheOtherGroupVotes) 
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("RESULT PARTIAL"));
     EXPECT_THAT(failure_of(1),
-                MatchesRegex("a rank has died, behind [0-9]+ steps: rank 1 \\(world rank 3 on .*, "
+                MatchesRegex("a rank has died, after [0-9]+ steps: rank 1 \\(world rank 3 on .*, "
                              "process [0-9]+\\) has died; the flight records are in "
                              "groups/1/flight"));
     const nlohmann::json flight = json_of(folder_ / "result/groups/1/flight/rank-0.json");
@@ -128,7 +128,7 @@ TEST_F(LostRank, ThatIsTheFirstOfAllLeavesTheOthersToVote) {
     EXPECT_EQ(outcome.exit_code, 7) << outcome.out << outcome.error;
     EXPECT_THAT(failure_of(0), HasSubstr("rank 0 (world rank 0 on "));
     EXPECT_EQ(failure_of(1), "");
-    EXPECT_THAT(text_of(folder_ / "intruder.0"), HasSubstr("another program is at work in it"));
+    EXPECT_THAT(text_of(folder_ / "intruder.0"), HasSubstr("another program uses it"));
 }
 
 TEST_F(LostRank, OfALargerGroupIsTheOnlyOneThatIsNamed) {
@@ -204,7 +204,7 @@ TEST_F(LostRank, ThatWasItsWholeGroupDoesNotKeepTheOthersFromAStop) {
     const Outcome outcome = status();
     EXPECT_EQ(outcome.exit_code, 8) << outcome.out << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr(" failed=1 stopped=2 "));
-    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: not heard of at the end"));
+    EXPECT_THAT(outcome.out, HasSubstr("reason: group 1: no status at the end"));
 }
 
 /// SIGTERM, by which launchers end the other ranks after a death, is no stop with a requeue.

@@ -134,9 +134,9 @@ TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {
                                    "result", "--set", "bagging.M=3", ":"});
     }
     words.pop_back();
-    expect_refused(
-        cli::execute_in(folder_.path(), words), 3,
-        {"another program than the rest has: rank 2 on ", "; start the same file on all nodes"});
+    expect_refused(cli::execute_in(folder_.path(), words), 3,
+                   {"the program differs from that of the other ranks: rank 2 on ",
+                    "; start the same file on all nodes"});
 }
 
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {

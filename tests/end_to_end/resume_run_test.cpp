@@ -73,10 +73,11 @@ TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
     EXPECT_EQ(begin(2, {kOneStep}, "result").exit_code, 8);
     const Outcome fewer = resume(1, "result");
     EXPECT_EQ(fewer.exit_code, 3);
-    EXPECT_THAT(messages(fewer),
-                testing::ElementsAre(
-                    "hpcai500: result: was begun with 2 ranks, got 1; start it as `mpirun -np 2 "
-                    "hpcai500 resume result`"));
+    EXPECT_THAT(
+        messages(fewer),
+        testing::ElementsAre(
+            "hpcai500: result: the run began with 2 ranks, got 1; start it as `mpirun -np 2 "
+            "hpcai500 resume result`"));
     EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
     std::string config = text_of(folder_ / "result/config.yaml");
     const std::string rate = "learning_rate: ";
@@ -84,8 +85,9 @@ TEST_F(ResumedRun, TellsHowItIsTakenUpByTheRightRanks) {
     write(folder_ / "result/config.yaml", config);
     const Outcome other = resume(2, "result");
     EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.error, HasSubstr("result/config.yaml: is not that with which the run was "
-                                       "begun"));
+    EXPECT_THAT(other.error,
+                HasSubstr("result/config.yaml: differs from the configuration with which "
+                          "the run began"));
     EXPECT_TRUE(fs::exists(folder_ / "result/checkpoints/1/step-000000000001/rank-0.done"));
     const Outcome nowhere = resume(1, "nowhere");
     EXPECT_EQ(nowhere.exit_code, 2);
@@ -106,7 +108,7 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     const std::string log = text_of(folder_ / "result/groups/0/log.txt");
     EXPECT_THAT(log, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/0/"
                                "step-000000000002/rank-1.safetensors': has the SHA-256"));
-    EXPECT_THAT(log, HasSubstr("group 0 is to be trained: it has stored no record since that in "
+    EXPECT_THAT(log, HasSubstr("group 0 is to be trained: it has stored no record after that in "
                                "'result/attempts/2/groups/0'"));
     EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 2 hpcai500 resume result");
     EXPECT_EQ(resume(2, "result").exit_code, 0);
@@ -152,10 +154,11 @@ TEST_F(ResumedRun, TakesNoCheckpointOfTwoPrograms) {
                       fs::copy_options::overwrite_existing);
     }
     const Outcome again = resume(2, "result");
-    EXPECT_THAT(again.error, HasSubstr("the checkpoint of step 2 is not used: it is not whole on "
-                                       "all ranks"));
+    EXPECT_THAT(again.error,
+                HasSubstr("the checkpoint of step 2 is not used: it is not complete on "
+                          "all ranks"));
     EXPECT_THAT(text_of(folder_ / "result/groups/0/log.txt"),
-                testing::ContainsRegex("step 2 is not used(.|\n)*goes on from the checkpoint of "
+                testing::ContainsRegex("step 2 is not used(.|\n)*resumes from the checkpoint of "
                                        "step 1"));
 }
 
@@ -208,8 +211,7 @@ TEST_F(ResumedRun, IsKeptApartFromAnotherProgramInItsDirectory) {
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("resume 2\n"));
     EXPECT_THAT(outcome.out, HasSubstr("score 2\n"));
-    EXPECT_THAT(messages(outcome),
-                testing::Each(HasSubstr("result: another program is at work in it")));
+    EXPECT_THAT(messages(outcome), testing::Each(HasSubstr("result: another program uses it")));
     EXPECT_EQ(messages(outcome).size(), 2U);
 }
 
@@ -225,9 +227,9 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     EXPECT_EQ(refused.exit_code, 4) << refused.out;
     EXPECT_THAT(messages(refused),
                 testing::ElementsAre(
-                    "hpcai500: result: group 1 had finished, and 'result/groups/1/predictions.npy' "
-                    "is not what the group's record.json says; where that cannot be had back, "
-                    "remove 'result/groups/1' to train the group from the beginning"));
+                    "hpcai500: result: group 1 had finished, but 'result/groups/1/predictions.npy' "
+                    "does not have the digest in the group's record.json; if that cannot be "
+                    "restored, remove 'result/groups/1' to train the group from the beginning"));
     write(predictions, bytes);
     const fs::path file = folder_ / "result/groups/0/record.json";
     const std::string record = text_of(file);
@@ -236,7 +238,7 @@ TEST_F(ResumedRun, LosesNothingOfAGroupThatCannotVoteThisTime) {
     write(file, changed.dump());
     const Outcome partial = resume(2, "result");
     EXPECT_EQ(partial.exit_code, 7) << partial.error;
-    EXPECT_THAT(partial.out, HasSubstr("says that its model's top_1_accuracy is 0.9375"));
+    EXPECT_THAT(partial.out, HasSubstr("top_1_accuracy is 0.9375"));
     EXPECT_EQ(text_of(file), changed.dump());
     write(file, record);
     const Outcome end = resume(2, "result");
@@ -249,7 +251,8 @@ TEST_F(ResumedRun, IsRefusedWithOtherSamples) {
     fs::rename(picture, folder_ / "kept.jpg");
     const Outcome refused = resume(2, "result");
     EXPECT_EQ(refused.exit_code, 4) << refused.out;
-    EXPECT_THAT(refused.error, HasSubstr("result: was begun with other training or test samples"));
+    EXPECT_THAT(refused.error,
+                HasSubstr("result: the run began with other training or test samples"));
     fs::rename(folder_ / "kept.jpg", picture);
     EXPECT_EQ(resume(2, "result").exit_code, 8);
 }

@@ -127,9 +127,9 @@ TEST_F(ScoredRun, NamesTheGroupsThatHaveNotFinishedAndVotesWithoutThemWhereItMay
     EXPECT_THAT(messages(refused),
                 testing::ElementsAre(
                     "hpcai500: result: 1 of 2 groups have finished (group 1: training at step 5 of "
-                    "12 on node7 when it last spoke, at 2023-11-14T22:13:20Z); `mpirun -np 2 "
-                    "hpcai500 resume result` goes on with the others, and with --allow-partial "
-                    "those that have finished vote without them"));
+                    "12 on node7 in its last report, at 2023-11-14T22:13:20Z); `mpirun -np 2 "
+                    "hpcai500 resume result` resumes the others, and with --allow-partial the "
+                    "finished groups vote without them"));
     EXPECT_TRUE(is_unscored());
     const Outcome partial = score({"--allow-partial"});
     EXPECT_EQ(partial.exit_code, 7) << partial.error;
@@ -151,10 +151,11 @@ TEST_F(ScoredRun, DoesNotVoteWithFilesThatAreDamaged) {
     write(folder_ / "result/groups/1/record.json", "{\"schema\": 7}");
     const Outcome none = score({"--allow-partial"});
     EXPECT_EQ(none.exit_code, 5);
-    EXPECT_THAT(none.error, HasSubstr("result: no group has finished (group 0: "
-                                      "'result/groups/0/predictions.npy' is not what the group's "
-                                      "record.json says; group 1: 'result/groups/1/record.json': "
-                                      "schema"));
+    EXPECT_THAT(none.error,
+                HasSubstr("result: no group has finished (group 0: "
+                          "'result/groups/0/predictions.npy' does not have the digest in "
+                          "the group's record.json; group 1: 'result/groups/1/record.json': "
+                          "schema"));
     EXPECT_TRUE(is_unscored());
     fs::copy_file(folder_ / "whole/groups/0/predictions.npy", predictions,
                   fs::copy_options::overwrite_existing);
@@ -223,7 +224,8 @@ TEST_F(ScoredRun, IsRefusedWhereTheTestSamplesAreNotThoseOfTheTraining) {
     }
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
-    EXPECT_THAT(outcome.error, HasSubstr("result: was begun with other training or test samples"));
+    EXPECT_THAT(outcome.error,
+                HasSubstr("result: the run began with other training or test samples"));
     EXPECT_TRUE(is_unscored());
 }
 
@@ -234,8 +236,7 @@ TEST_F(ScoredRun, IsRefusedWhereAModelIsNotWorthWhatItsRecordSays) {
     write(folder_ / "result/groups/1/record.json", record.dump());
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
-    EXPECT_THAT(outcome.error,
-                HasSubstr("says that its model's top_1_accuracy is 0.9375, and by "));
+    EXPECT_THAT(outcome.error, HasSubstr("the stored top_1_accuracy is 0.9375, but with "));
     EXPECT_TRUE(is_unscored());
 }
 
@@ -254,7 +255,7 @@ TEST_F(ScoredRun, WaitsInAJobForTheLockOfANodeThatDied) {
     run_and_die();
     const std::string script = fmt::format(
         "flock result/config.yaml -c 'touch locked; "
-        "until grep -q waits said || [ -e over ]; do sleep 0.02; done' 2> /dev/null & "
+        "until grep -q waiting said || [ -e over ]; do sleep 0.02; done' 2> /dev/null & "
         "until [ -e locked ]; do sleep 0.02; done; "
         "SLURM_JOB_ID=7 {} score result 2> said; code=$?; touch over; cat said >&2; exit $code",
         cli::environment("HPCAI500_BINARY"));
@@ -262,8 +263,8 @@ TEST_F(ScoredRun, WaitsInAJobForTheLockOfANodeThatDied) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_THAT(
         messages(outcome),
-        testing::ElementsAre("hpcai500: result: another program is at work in it, or was on a node "
-                             "that died; waits up to 180 s for its lock"));
+        testing::ElementsAre("hpcai500: result: another program uses it, or used it on a node that "
+                             "died; waiting up to 180 s for its lock"));
 }
 
 TEST_F(ScoredRun, IsThatOfOneRunWithItsOwnConfiguration) {
@@ -279,7 +280,7 @@ TEST_F(ScoredRun, IsThatOfOneRunWithItsOwnConfiguration) {
     write(folder_ / "result/config.yaml", config.insert(config.find(rate) + rate.size(), "1"));
     const Outcome other = score();
     EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.error, HasSubstr("result/config.yaml: is not that with which the run was"));
+    EXPECT_THAT(other.error, HasSubstr("result/config.yaml: differs from the configuration"));
     write(folder_ / "result/launch.json", "{}");
     EXPECT_THAT(score().error, HasSubstr("'result/launch.json': schema"));
 }

@@ -136,7 +136,7 @@ TEST_F(TamperedWeather, IsToldWhereANameIsNoText) {
     for (const Outcome& outcome : {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
         EXPECT_EQ(outcome.exit_code, 10) << outcome.error;
         EXPECT_NE(outcome.out.find("groups/0/\\x1b"), std::string::npos) << outcome.out;
-        EXPECT_NE(outcome.out.find(": is there; "), std::string::npos) << outcome.out;
+        EXPECT_NE(outcome.out.find(": exists; "), std::string::npos) << outcome.out;
     }
 }
 

@@ -37,7 +37,7 @@ TEST(AutotuneLog, SaysWhereNothingHadToBeTimed) {
     Lines log;
     AutotuneLog(device::Tuning{5, 1.0}, log).finish(device::Tuning{5, 1.0});
     ASSERT_EQ(log.lines.size(), 2U);
-    EXPECT_EQ(log.lines[1], "device.autotune: the fastest ways were known");
+    EXPECT_EQ(log.lines[1], "device.autotune: all convolutions were timed before");
 }
 
 TEST(AutotuneLog, SaysNothingOfDevicesThatTimeNothing) {

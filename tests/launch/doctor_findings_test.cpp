@@ -44,11 +44,12 @@ TEST(Doctor, FindsNothingWrongWhereNothingIs) {
 TEST(Doctor, NamesTheRankThatHasAnotherProgramOrLibrary) {
     auto ranks = four_ranks();
     ranks[3].mpi = "Open MPI 5.0";
-    EXPECT_EQ(finding_of(ranks, "program").text,
-              "another MPI library than the rest has, Open MPI 5.0: rank 3 on host1");
+    EXPECT_EQ(
+        finding_of(ranks, "program").text,
+        "the MPI library differs from that of the other ranks, Open MPI 5.0: rank 3 on host1");
     ranks[2].program = "another";
     EXPECT_EQ(finding_of(ranks, "program").text,
-              "another program than the rest has: rank 2 on host1");
+              "the program differs from that of the other ranks: rank 2 on host1");
     EXPECT_EQ(finding_of(ranks, "program").code, ExitCode::launch);
 }
 
@@ -58,7 +59,7 @@ TEST(Doctor, NamesRanksThatReadAnotherConfigurationButNotThoseThatReadNone) {
     EXPECT_FALSE(finding_of(ranks, "config").is_wrong);
     ranks[2].config = ranks[3].config = "another";
     EXPECT_EQ(finding_of(ranks, "config").text,
-              "another configuration than rank 0 reads: ranks 2, 3 on host1");
+              "the configuration differs from that of rank 0: ranks 2, 3 on host1");
     EXPECT_EQ(finding_of(ranks, "config").code, ExitCode::launch);
 }
 
@@ -107,7 +108,7 @@ TEST(Doctor, FindsAnOutputThatNotAllRanksShareOrThatIsFull) {
     EXPECT_EQ(finding_of(ranks, "output").text, "rank 2 on host1: 977 KiB free");
     ranks[3].sees_output = false;
     EXPECT_EQ(finding_of(ranks, "output").text,
-              "what rank 0 has written is not seen by rank 3 on host1");
+              "a file that rank 0 has written is not visible to rank 3 on host1");
     ranks[1].output_trouble = "cannot write 'x'";
     EXPECT_EQ(finding_of(ranks, "output").text, "rank 1 on host0: cannot write 'x'");
     ranks[0].output_refusal = "output directory a: exists";
@@ -119,11 +120,12 @@ TEST(Doctor, NamesTheHostWhoseStepsCameToOtherBits) {
     auto ranks = four_ranks();
     ranks[2].golden = "other";
     Finding finding = finding_of(ranks, "golden");
-    EXPECT_EQ(finding.text, "other bits than the rest came to: rank 2 on host1");
+    EXPECT_EQ(finding.text, "the result differs from that of the other ranks: rank 2 on host1");
     EXPECT_EQ(finding.code, ExitCode::mismatch);
     ranks[3].golden = "other";
     finding = finding_of(ranks, "golden");
-    EXPECT_EQ(finding.text, "no result has most ranks behind it: ranks 0, 1, 2, 3 on host0, host1");
+    EXPECT_EQ(finding.text,
+              "no result has a majority of the ranks: ranks 0, 1, 2, 3 on host0, host1");
 }
 
 TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
@@ -138,7 +140,7 @@ TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
     text = findings_text(examine(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("\noutput    warning rank 2 on host1: 977 KiB free\n"), std::string::npos)
         << text;
-    EXPECT_NE(text.find("\ngolden    WRONG   other bits "), std::string::npos) << text;
+    EXPECT_NE(text.find("\ngolden    WRONG   the result differs "), std::string::npos) << text;
     EXPECT_TRUE(text.ends_with("\nDOCTOR 1 finding, 2 warnings\n")) << text;
 }
 
@@ -147,7 +149,8 @@ TEST(Doctor, EscapesWhatHostsAreCalled) {
     ranks[2].host = "\x1b[2J";
     ranks[2].golden = "other";
     const std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
-    EXPECT_NE(text.find("golden    WRONG   other bits than the rest came to: rank 2 on \\x1b[2J\n"),
+    EXPECT_NE(text.find("golden    WRONG   the result differs from that of the other ranks: rank 2 "
+                        "on \\x1b[2J\n"),
               std::string::npos)
         << text;
     EXPECT_TRUE(text.ends_with("DOCTOR 1 finding\n"));

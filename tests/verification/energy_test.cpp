@@ -194,12 +194,12 @@ TEST(Energy, IsNotThatOfEvaluationsBetweenTheSteps) {
 
 TEST(Energy, IsUnknownWhereNoProgramReadTheWholeTraining) {
     const GroupResult whole = group("a", 0, 10, {readings("a", kGpu, {{0, 0}, {10, 500}})});
-    GroupResult went_on = whole;
-    went_on.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
-    const RunRecord record = derived({"a"}, {whole, went_on});
+    GroupResult was_resumed = whole;
+    was_resumed.record.continuations = {{4, "2022-11-06T00:00:00Z"}};
+    const RunRecord record = derived({"a"}, {whole, was_resumed});
     EXPECT_FALSE(record.energy.joules.value);
     EXPECT_EQ(record.energy.joules.reason,
-              "a group went on from a checkpoint: no program has read its whole training");
+              "a group was resumed from a checkpoint: no program has read its whole training");
     EXPECT_EQ(record.communication.counted_sent_bytes.reason, record.energy.joules.reason);
     EXPECT_TRUE(record.energy.meters.empty());
     EXPECT_TRUE(derived({"a"}, {whole}).energy.joules.value);

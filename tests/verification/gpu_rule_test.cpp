@@ -13,7 +13,7 @@ constexpr const char* kTwo = "rank 3 on node02: Xid 79 (and 1 more)";
 VerdictRecord verdict_of(config::Level level, const VerdictFacts& facts) {
     config::Config config;
     config.run.level = level;
-    return judge(config, facts);
+    return make_verdict(config, facts);
 }
 
 VerdictFacts sound_facts() {

@@ -64,11 +64,11 @@ TEST(Verdict, KnowsBrokenRulesBeforeThereIsAScore) {
 
 TEST(Verdict, IsValidWhenEveryRuleHolds) {
     for (const auto level : {config::Level::hardware, config::Level::system, config::Level::free}) {
-        expect_verdict(judge(official_config(level), official_facts()), Status::valid, 0);
+        expect_verdict(make_verdict(official_config(level), official_facts()), Status::valid, 0);
     }
     config::Config bootstrap = official_config();
     bootstrap.bagging.sampler = config::Sampler::bootstrap;
-    expect_verdict(judge(bootstrap, official_facts()), Status::valid, 0);
+    expect_verdict(make_verdict(bootstrap, official_facts()), Status::valid, 0);
 }
 
 /// A run of the ExtremeWeather data as docs/RULES.md wants it.
@@ -96,17 +96,17 @@ VerdictFacts facts_of_weather() {
 }
 
 TEST(Verdict, IsValidForTheWeatherWhenEveryRuleHolds) {
-    expect_verdict(judge(official_weather(), facts_of_weather()), Status::valid, 0);
+    expect_verdict(make_verdict(official_weather(), facts_of_weather()), Status::valid, 0);
     config::Config other = official_weather();
     other.detector.normalization = config::Normalization::group;
     other.detector.score_threshold = 0.05;
-    expect_verdict(judge(other, facts_of_weather()), Status::valid, 0);
+    expect_verdict(make_verdict(other, facts_of_weather()), Status::valid, 0);
 }
 
 TEST(Verdict, RanksNoOtherPictures) {
     config::Config config = official_weather();
     config.workload.kind = config::WorkloadKind::object_detection;
-    const VerdictRecord verdict = judge(config, facts_of_weather());
+    const VerdictRecord verdict = make_verdict(config, facts_of_weather());
     expect_verdict(verdict, Status::invalid, 9);
     EXPECT_THAT(verdict.reasons.front(), testing::StartsWith("rule 1: workload.kind"));
 }
@@ -202,7 +202,7 @@ void expect_invalid_for_each(const std::vector<Breach>& breaches, const config::
         config::Config config = official;
         VerdictFacts facts = official_facts;
         breach.commit(config, facts);
-        const VerdictRecord verdict = judge(config, facts);
+        const VerdictRecord verdict = make_verdict(config, facts);
         expect_verdict(verdict, Status::invalid, 9);
         ASSERT_EQ(verdict.reasons.size(), 1U) << breach.reason;
         EXPECT_TRUE(verdict.reasons[0].starts_with(breach.reason)) << verdict.reasons[0];
@@ -231,7 +231,7 @@ TEST(Verdict, ListsEveryRuleWithWhatIsRequiredAndFound) {
     config.bagging.sampler = config::Sampler::none;
     config.training.initial_weights = "old.safetensors";
     config.training.batch_norm_samples = 4;
-    const VerdictRecord verdict = judge(config, facts_of_weather());
+    const VerdictRecord verdict = make_verdict(config, facts_of_weather());
     EXPECT_EQ(reasons_of(verdict.rules), verdict.reasons);
     EXPECT_EQ(verdict.reasons.size(), 4U);
     std::set<int> numbers;
@@ -258,7 +258,7 @@ TEST(Verdict, LeavesTheSpanOfStatisticsToLevelFree) {
 TEST(Verdict, KnowsPhotographsByTheirNames) {
     VerdictFacts facts = official_facts();
     facts.objections = {"3 classes are strange"};
-    expect_verdict(judge(official_config(), facts), Status::invalid, 9);
+    expect_verdict(make_verdict(official_config(), facts), Status::invalid, 9);
     EXPECT_EQ(broken_rules(official_config(), facts),
               std::vector<std::string>{"rule 1: 3 classes are strange"});
 }
@@ -266,7 +266,7 @@ TEST(Verdict, KnowsPhotographsByTheirNames) {
 TEST(Verdict, HasRuleEightAloneAtLevelCustom) {
     VerdictFacts facts = official_facts(2);
     add_failure(facts, 1, ExitCode::invalid);
-    const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+    const VerdictRecord verdict = make_verdict(official_config(config::Level::custom), facts);
     EXPECT_EQ(verdict.rules,
               (std::vector<RuleRecord>{
                   {8, "groups whose ranks held different models", "0", "1", false}}));
@@ -276,7 +276,7 @@ TEST(Verdict, ListsTheRulesOfARunWithoutAnyFinishedGroup) {
     VerdictFacts facts = official_facts(1);
     facts.has_score = false;
     add_failure(facts, 0, ExitCode::data);
-    const VerdictRecord verdict = judge(official_config(), facts);
+    const VerdictRecord verdict = make_verdict(official_config(), facts);
     EXPECT_GT(verdict.rules.size(), 8U);
     EXPECT_TRUE(reasons_of(verdict.rules).empty());
 }
@@ -285,7 +285,7 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
     config::Config config = official_config();
     config.submission.organization = " \t";
     config.submission.problem.clear();
-    const VerdictRecord verdict = judge(config, official_facts());
+    const VerdictRecord verdict = make_verdict(config, official_facts());
     EXPECT_EQ(verdict.status, Status::valid);
     EXPECT_EQ(verdict.exit_code, ExitCode::ok);
     EXPECT_FALSE(verdict.rankable);
@@ -299,13 +299,13 @@ TEST(Verdict, RanksNoResultWhoseSubmissionIsIncomplete) {
 
 TEST(Verdict, RanksNoResultOfGroupsThatWentOnFromACheckpoint) {
     VerdictFacts facts = official_facts();
-    facts.went_on = true;
-    const VerdictRecord verdict = judge(official_config(), facts);
+    facts.was_resumed = true;
+    const VerdictRecord verdict = make_verdict(official_config(), facts);
     EXPECT_EQ(verdict.status, Status::valid);
     EXPECT_EQ(verdict.exit_code, ExitCode::ok);
     EXPECT_FALSE(verdict.rankable);
     EXPECT_THAT(verdict.reasons,
-                testing::ElementsAre(testing::HasSubstr("went on from a checkpoint")));
+                testing::ElementsAre(testing::HasSubstr("was resumed from a checkpoint")));
 }
 
 TEST(Verdict, NamesEveryBrokenRuleAtOnce) {
@@ -315,7 +315,7 @@ TEST(Verdict, NamesEveryBrokenRuleAtOnce) {
     facts.bad_samples = 2;
     facts.has_score = false;
     add_failure(facts, 1, ExitCode::data);
-    const VerdictRecord verdict = judge(config, facts);
+    const VerdictRecord verdict = make_verdict(config, facts);
     expect_verdict(verdict, Status::invalid, 9);
     ASSERT_EQ(verdict.reasons.size(), 4U);
     EXPECT_EQ(verdict.reasons.back(), "group 1: why");
@@ -327,21 +327,21 @@ TEST(Verdict, IsCustomAtThatLevelWhateverTheRulesSay) {
         VerdictFacts facts = official_facts();
         breach.commit(config, facts);
         if (!facts.has_score) continue;
-        expect_verdict(judge(config, facts), Status::custom, 0);
+        expect_verdict(make_verdict(config, facts), Status::custom, 0);
     }
 }
 
 TEST(Verdict, IsInvalidWithoutAScoreAtEveryLevel) {
     VerdictFacts facts = official_facts();
     facts.has_score = false;
-    expect_verdict(judge(official_config(config::Level::custom), facts), Status::invalid, 9);
+    expect_verdict(make_verdict(official_config(config::Level::custom), facts), Status::invalid, 9);
 }
 
 TEST(Verdict, IsPartialWhenSomeGroupsFailed) {
     for (const auto level : {config::Level::custom, config::Level::hardware}) {
         VerdictFacts facts = official_facts(3);
         add_failure(facts, 1, ExitCode::data);
-        const VerdictRecord verdict = judge(official_config(level), facts);
+        const VerdictRecord verdict = make_verdict(official_config(level), facts);
         expect_verdict(verdict, Status::partial, 7);
         EXPECT_EQ(verdict.reasons,
                   (std::vector<std::string>{"2 of 3 groups finished", "group 1: why"}));
@@ -352,7 +352,7 @@ TEST(Verdict, IsInvalidAtEveryLevelWhenTheReplicasOfAGroupDiverged) {
     for (const auto level : {config::Level::custom, config::Level::hardware}) {
         VerdictFacts facts = official_facts(3);
         add_failure(facts, 1, ExitCode::invalid);
-        const VerdictRecord verdict = judge(official_config(level), facts);
+        const VerdictRecord verdict = make_verdict(official_config(level), facts);
         expect_verdict(verdict, Status::invalid, 9);
         ASSERT_EQ(verdict.reasons.size(), 2U);
         EXPECT_EQ(verdict.reasons[0],
@@ -368,7 +368,7 @@ TEST(Verdict, IsInvalidAlikeWhenNoOtherGroupFinished) {
         facts.has_score = false;
         add_failure(facts, 0, other);
         add_failure(facts, 1, ExitCode::invalid);
-        const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+        const VerdictRecord verdict = make_verdict(official_config(config::Level::custom), facts);
         expect_verdict(verdict, Status::invalid, 9);
         ASSERT_EQ(verdict.reasons.size(), 3U);
         EXPECT_TRUE(verdict.reasons[0].starts_with("rule 8: ")) << verdict.reasons[0];
@@ -387,7 +387,7 @@ TEST(Verdict, IsInvalidWhenNoGroupFinishedAndSaysWhy) {
         for (std::size_t group = 0; group < codes.size(); ++group) {
             add_failure(facts, static_cast<int>(group), codes[group]);
         }
-        const VerdictRecord verdict = judge(official_config(config::Level::custom), facts);
+        const VerdictRecord verdict = make_verdict(official_config(config::Level::custom), facts);
         expect_verdict(verdict, Status::invalid, exit_code);
         EXPECT_EQ(verdict.reasons, (std::vector<std::string>{"group 0: why", "group 1: why"}));
     }

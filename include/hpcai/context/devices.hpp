@@ -15,13 +15,13 @@ namespace hpcai::context {
 
 /// The place of a rank on its node.
 struct PlaceOnNode {
-    int ranks_sharing_cores = 1;  // this one too
+    int ranks_sharing_cores = 1;  // this rank included
     int local_rank = 0;
 };
 
 struct OpenDevice {
     std::unique_ptr<device::Device> device;
-    std::string note;  // "; no GPU is used: ..." where auto found a driver, and yet took the CPU
+    std::string note;  // "; no GPU is used: ..." if auto found a driver but uses the CPU
 };
 
 /// Opens the configured device: a CPU with this rank's threads, or the GPU of its local rank.
@@ -30,7 +30,7 @@ struct OpenDevice {
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
-/// The device of a rank, as all other ranks know it.
+/// The facts about the device of a rank that all ranks know.
 struct RankFacts {
     int threads = 0;
     std::string device;
@@ -45,14 +45,23 @@ std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 /// custom.
 void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
 
+/// The number formats of a device.
+struct DeviceFormats {
+    std::vector<tensor::DType> dtypes;  // to compute in, fastest first
+    bool has_tf32 = false;
+    bool has_int8 = false;
+    bool is_gpu = false;
+};
+DeviceFormats formats_of(const device::Device& device);
+
 /// Returns the precisions of a device; the first is the one that `auto` selects.
-std::vector<device::Precision> available_precisions(const device::Device& device);
+std::vector<device::Precision> available_precisions(const DeviceFormats& formats);
 
 /// Returns the precision called `name`, as by device::name_of. Throws Error(data) if there is none.
 device::Precision precision_named(std::string_view name);
 
 /// Returns the precision to compute in. Throws Error(usage), naming the available ones, if the
 /// device lacks it.
-device::Precision choose_precision(config::Precision wanted, const device::Device& device);
+device::Precision choose_precision(config::Precision wanted, const DeviceFormats& formats);
 
 }  // namespace hpcai::context

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/meters/sampler.hpp>
 #include <hpcai/records/run_record.hpp>
@@ -24,11 +23,8 @@ public:
     /// Returns the readings of this rank after a last one.
     std::vector<CounterRecord> finish();
 
-    /// Returns the readings of all ranks and the steps of the leader at the leader, after the last
-    /// step; nothing elsewhere. Collective in the group.
-    std::vector<CounterRecord> gather(comm::Communicator& group,
-                                      const std::vector<CounterRecord>& mine,
-                                      const GroupRecord& record) const;
+    /// Returns the counter of the group's steps by this rank's clock, after the last step.
+    CounterRecord steps(const GroupRecord& record) const;
 
 private:
     const context::RunContext& context_;

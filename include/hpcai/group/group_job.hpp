@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
@@ -8,6 +10,10 @@
 #include <hpcai/group/training_state.hpp>
 
 namespace hpcai::group {
+
+/// Opens the log of a rank. A leader writes groups/<m>/log.txt, and warnings and errors to standard
+/// error, too; other ranks write only the latter. Throws Error(usage) if the file cannot be opened.
+std::unique_ptr<Logger> open_group_log(const context::RunContext& context);
 
 /// Trains this rank's model with its group, evaluates it and stores the results in groups/<m>/
 /// (weights, predictions, record). Makes state.reducer. Never throws: a failure becomes the status

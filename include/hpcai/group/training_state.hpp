@@ -10,7 +10,8 @@
 
 namespace hpcai::group {
 
-/// What one rank trains. It outlives MPI, because MPI may still use its memory after a failure.
+/// The model of one rank and its buffers. It outlives MPI, because MPI may still use its memory
+/// after a failure.
 struct TrainingState {
     /// Builds the configured model. Throws as Model, and Error(usage) when the device has no room
     /// for data.resident_mib.
@@ -19,9 +20,8 @@ struct TrainingState {
     void drop_training();
 
     Model model;
-    std::unique_ptr<data::ResidentPictures>
-        pictures;                                    // on the device; null where none are asked for
-    std::unique_ptr<comm::GradientReducer> reducer;  // null until the group trains
+    std::unique_ptr<data::ResidentPictures> pictures;  // on the device; null if there are none
+    std::unique_ptr<comm::GradientReducer> reducer;    // null until the group trains
 };
 
 }  // namespace hpcai::group

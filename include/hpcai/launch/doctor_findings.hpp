@@ -9,39 +9,39 @@
 
 namespace hpcai::launch {
 
-/// The facts that one rank gives to `hpcai500 doctor`.
+/// The facts of one rank for `hpcai500 doctor`.
 struct RankHealth {
     std::string host;
     int node = 0;
     std::string program;  // SHA-256 of the binary
     std::string mpi;      // name and version of the library
-    std::string config;   // SHA-256 of the effective configuration; empty: it sees no such file
+    std::string config;   // SHA-256 of the effective configuration; empty if there is no file
     std::string device;
     std::string device_uuid;  // empty: a CPU
     int cores = 1;            // of the machine
-    int allowed_cores = 1;    // that it may run on
-    int sharing = 1;          // ranks of its node that may run on the same cores
+    int allowed_cores = 1;    // usable by the rank
+    int sharing = 1;          // ranks of its node with the same cores
     int numa_nodes = 1;
     int allowed_numa_nodes = 1;
-    std::string output_refusal;  // why a run would not take the directory; empty: it would
-    std::string output_trouble;  // why it cannot write where results go; empty: it can
-    bool sees_output = true;     // what rank 0 has written there
-    double free_bytes = 0;       // there
-    std::string golden;          // SHA-256 of what its steps came to; empty: it took none
+    std::string output_refusal;  // why a run would reject the directory; empty if it would not
+    std::string output_trouble;  // why the rank cannot write there; empty if it can
+    bool sees_output = true;     // whether it sees a file that rank 0 wrote there
+    double free_bytes = 0;       // on that file system
+    std::string golden;          // SHA-256 of the result of the golden steps; empty if none
 };
 
 /// One check of a launch.
 struct Finding {
     std::string check;   // "program", "binding", ...
-    std::string text;    // what there is, or what is wrong
-    std::string remedy;  // what to do, a command line where there is one; empty: nothing
+    std::string text;    // the finding
+    std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of what would stop a run; ok and wrong: a warning
+    ExitCode code = ExitCode::ok;  // with which a run would stop; ok and wrong: a warning
 };
 
 /// The command of this launch, for remedies.
 struct Launch {
-    std::string run;  // command line of the run that this is for, without launcher
+    std::string run;  // command line of the run, without launcher
     bool by_srun = false;
 };
 

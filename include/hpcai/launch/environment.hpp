@@ -8,8 +8,8 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment of a run in which a program with fault injection took part, and the
-/// objection to its data.
+/// The key in the environment of a run with a program that can inject faults, and the objection to
+/// its data.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsObjection =
     "a program that was built to inject faults took part";

@@ -20,15 +20,15 @@ std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& o
 
 /// Returns whether a program holds the lock of the result directory; nothing if that is unknown,
 /// for example on NFS without write permission.
-std::optional<bool> is_at_work(const std::filesystem::path& output);
+std::optional<bool> is_locked(const std::filesystem::path& output);
 
 /// Returns whether a program holds an exclusive lock, as `resume` does until it has moved an old
 /// result away.
-bool is_being_taken_up(const std::filesystem::path& output);
+bool is_being_resumed(const std::filesystem::path& output);
 
 /// Shares `lock`, which world rank 0 holds alone, with the leaders of all groups, because a run may
 /// outlive its first rank. Returns the lock of this rank, null where it leads no group. Throws
-/// Error(usage) on all ranks where another program takes the directory meanwhile. Collective.
+/// Error(usage) on all ranks if another program locks the directory meanwhile. Collective.
 std::shared_ptr<storage::FileLock> share_directory(const context::RunContext& context,
                                                    std::shared_ptr<storage::FileLock> lock,
                                                    comm::Communicator& everyone);

@@ -39,7 +39,7 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 
 /// Describes why and since when the first rank of a group hangs, from its flight record. The text
 /// is empty if the rank has written no flight record.
-std::string hang_of(const std::filesystem::path& output, int group);
+std::string describe_hang(const std::filesystem::path& output, int group);
 
 /// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because
 /// a run must not fail for its progress file.

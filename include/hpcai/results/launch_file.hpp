@@ -10,11 +10,17 @@
 
 namespace hpcai::results {
 
+/// Throws Error(usage) unless `output` has the config.yaml of a run.
+void require_run(const std::filesystem::path& output);
+
+/// Reads config.yaml. Throws as config::read_file and config::parse.
+config::Config read_config(const std::filesystem::path& output);
+
 /// Returns the SHA-256 of a configuration. It does not depend on the format of its file.
 std::string config_digest(const config::Config& config);
 
-/// Describes the launch of a run that computes with `resources`. The caller adds when the run
-/// began, its ceiling, its guarantee of equal bits and its environment.
+/// Describes the launch of a run that computes with `resources`. The caller adds the start time,
+/// the ceiling, the guarantee of equal bits and the environment.
 LaunchRecord launch_record(const context::RunContext& context, const context::Resources& resources);
 
 /// Writes launch.json durably. Throws Error(usage) naming the file.
@@ -23,7 +29,7 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 /// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless the run began with `config`, the present one of its directory.
+/// Throws Error(usage) unless the run began with `config`, the current one of its directory.
 void require_same_config(const std::filesystem::path& output, const config::Config& config,
                          const LaunchRecord& launch);
 

@@ -7,21 +7,23 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/launch_record.hpp>
 #include <hpcai/records/run_record.hpp>
+#include <hpcai/workloads/evaluator.hpp>
 
 namespace hpcai::results {
 
-/// What is known of a run before its ranks train, on each rank or from the files of the run.
+/// The facts of a run before its ranks train. Each rank has them, and the files of the run.
 struct LaunchedRun {
     const context::RunContext& context;
     const LaunchRecord& launch;
     const data::SampleSets& samples;
 };
 
-/// The quality of the ensemble and the results of its members.
-struct EnsembleScore {
+/// The ensemble of the finished groups.
+struct EnsembleResult {
     std::vector<GroupResult> members;  // of the groups that finished, in order
-    QualityRecord quality;             // of the ensemble, if it has members
-    double seconds = 0;                // that the vote took
+    workloads::EnsemblePredictions predictions;
+    QualityRecord quality;  // of the ensemble, if it has members
+    double seconds = 0;     // of the vote
 };
 
 /// How a run ended.
@@ -31,12 +33,12 @@ struct Closing {
     Quantity total_seconds;
 };
 
-/// Describes where the ranks of a run are.
+/// Returns the places of the ranks of a run.
 TopologyRecord describe_topology(const context::RunContext& context);
 
 /// Makes the record of the run, score and verdict included. `ensemble` has no members when no group
 /// finished.
-RunRecord make_record(const LaunchedRun& run, const EnsembleScore& ensemble,
+RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
                       const Closing& closing);
 
 }  // namespace hpcai::results

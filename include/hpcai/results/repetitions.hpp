@@ -16,18 +16,12 @@ struct RunEnd {
     bool another = false;  // whether the next one of run.repeat follows
 };
 
-/// One run of several, seen by the leader that wrote its result.
-struct FinishedRun {
-    const RunRecord& record;
-    const std::string& manifest;  // SHA-256
-    bool all_answer = false;      // every rank is there for another run
-};
-
-/// Adds the run to repetitions.json. Another run follows while some are left and all ranks answer.
-/// After the last run prints the table to `out` and returns the worst exit code of all. Throws
-/// Error(usage) or Error(data) if the file cannot be written or read.
-RunEnd close_repetition(const context::RunContext& context, const FinishedRun& run,
-                        std::ostream& out);
+/// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of its manifest. Another run
+/// follows if some are left and all ranks answer. After the last run prints the table to `out` and
+/// returns the worst exit code of all. Throws Error(usage) or Error(data) if the file cannot be
+/// written or read.
+RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
+                        const std::string& manifest, bool all_answer, std::ostream& out);
 
 /// Records after a failure in repetitions.json of `folder`, if it exists, why no more runs follow,
 /// and prints the table to `out`. Reports its own errors on standard error.

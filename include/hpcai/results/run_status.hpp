@@ -10,14 +10,14 @@ namespace hpcai::results {
 
 /// The state of a run, from its files.
 struct RunStatus {
-    std::string text;    // a table of groups, where there is no result, and a line, or that alone
-    ExitCode exit_code;  // of the verdict, or report::exit_code_of of what there is
-    bool is_final;       // a result, or a run that has stopped
+    std::string text;    // a line, after a table of groups if there is no result
+    ExitCode exit_code;  // of the verdict, or report::exit_code_of without a result
+    bool is_final;       // whether the run has a result or has stopped
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks the files only
 /// as far as it uses them. Throws Error(usage) if there was no run, Error(data) as
-/// records::from_json and records::from_json.
+/// records::from_json.
 RunStatus read_status(const std::filesystem::path& directory);
 
 }  // namespace hpcai::results

@@ -4,18 +4,47 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include <hpcai/verification/comparison.hpp>
+#include <hpcai/evaluation/statistics.hpp>
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::verification {
 
-/// Returns "same", "faster" ...
+using evaluation::Judgement;
+
+/// A setting or a fact that differs between two results; a value is empty if its result lacks it.
+struct SettingDifference {
+    std::string key;
+    std::string first;
+    std::string second;
+};
+
+struct MetricComparison {
+    std::string key;   // as in result.json
+    std::string unit;  // may be empty
+    Quantity first;
+    Quantity second;
+    Judgement judgement = Judgement::unclear;
+    std::string why;  // the statistics, in one line
+};
+
+struct Comparison {
+    std::string first;                           // name of the first result
+    std::string second;                          // name of the second result
+    std::vector<SettingDifference> settings;     // keys of the configuration
+    std::vector<SettingDifference> environment;  // with the numbers of ranks and nodes
+    std::vector<MetricComparison> metrics;
+    std::vector<std::string> warnings;  // results that differ from their manifests
+};
+
+/// Returns "SAME", "FASTER" ...
 std::string_view word_of(Judgement judgement);
 
-/// The result in `second` against that in `first`, by the statistics of docs/METRICS.md
-/// ("Comparison"); either may be the directory of several runs. Files are checked against the
-/// manifests, and what does not agree is told and compared; nothing is verified beyond. Throws
-/// Error(usage) where one is no result directory, Error(data) for files that cannot be read.
+/// Compares the result in `second` with that in `first` by the statistics of docs/METRICS.md
+/// ("Comparison"). Either may be the directory of several runs. Files that differ from their
+/// manifest are compared all the same and become warnings; nothing else is verified. Throws
+/// Error(usage) if a directory has no result, Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
 std::string to_text(const Comparison& comparison);

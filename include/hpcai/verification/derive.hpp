@@ -11,94 +11,88 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/verification/verdict.hpp>
 
-/// What in a result follows from the rest of it: a run fills its record with these, and `verify`
-/// does so again from what was stored. Formulas are those of docs/METRICS.md.
+/// The parts of a result that follow from the rest of it. A run fills its record with these
+/// functions, and `verify` calls them again with what was stored. docs/METRICS.md has the formulas.
 namespace hpcai::verification {
 
-/// What the configuration says of the workload. The samples, the objections to the data and the
-/// precision in force are not known from it.
+/// Returns the layout that the configuration gives on these nodes, by world rank. Throws as
+/// plan::make_layout.
+plan::ParallelismController place_ranks(const config::Config& config,
+                                        const std::vector<int>& node_of_world_rank);
+
+/// Returns the workload as the configuration has it: without the samples, the objections to the
+/// data and the precision in force.
 WorkloadRecord describe_workload(const config::Config& config);
 
-/// Places all ranks as `controller` does; their threads, hosts and devices stay.
+/// Places all ranks as `controller` does. Their threads, hosts and devices stay.
 void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology);
 
-/// The settings that the summary echoes, in force and not as they were written: no `auto` where the
-/// start has decided. `precision` is that in force.
-std::vector<ParameterRecord> echo_settings(const config::Config& config, const plan::Layout& layout,
-                                           const std::string& precision);
+/// Fills in number, ranks and hosts of a group.
+void describe_group(const plan::ParallelismController& controller, const TopologyRecord& topology,
+                    int group, GroupRecord& record);
 
-/// Adds what the summary echoes besides the settings: bytes that were staged, and damaged samples,
-/// where there are any.
-void echo_facts(const StagingRecord& staging, std::int64_t bad_samples,
-                std::vector<ParameterRecord>& parameters);
+/// Returns the settings of the summary as they are in force: values instead of `auto`. `precision`
+/// is the one in force.
+std::vector<ParameterRecord> summary_settings(const config::Config& config,
+                                              const plan::Layout& layout,
+                                              const std::string& precision);
 
-/// FLOPs of one sample in each ledger.
+/// Adds the other lines of the summary: staged bytes and damaged samples, if there are any.
+void add_summary_facts(const StagingRecord& staging, std::int64_t bad_samples,
+                       std::vector<ParameterRecord>& parameters);
+
+/// Returns the FLOPs of one sample in each ledger.
 FlopsRecord flops_of_model(const config::Config& config);
 
-/// The group's images_per_second and flops, from its samples and a known training time.
+/// Fills in images_per_second and flops of the group from its samples and training time, if known.
 void derive_speed(std::int64_t training_flops_per_sample, GroupRecord& group);
 
-/// Sums and extremes over the groups' work: record.work, the training and epoch times in
-/// record.time, record.throughput, scores.flops and the digests, from record.flops,
-/// topology.ranks and `groups`, all M in order.
-void derive_work(const std::vector<GroupResult>& groups, RunRecord& record);
-
-/// Target and exponent, the members' qualities, their mean and the ensemble's gain over it.
-void derive_members(const config::Config& config, const std::vector<GroupResult>& groups,
-                    QualityRecord& quality);
-
-/// time.time_to_quality_seconds, from the groups' curves and quality.target.
+/// Fills in time.time_to_quality_seconds from the groups' curves and quality.target.
 void derive_time_to_quality(const config::Config& config, RunRecord& record);
 
-/// The learning curve of a group that finished, but for the qualities before the last epoch's,
-/// which only the run knows: what it has stays. `steps` are the group's.
+/// Fills in the learning curve of a finished group. Its qualities before the last epoch stay,
+/// because only the run knows them. `steps` are the steps of the group.
 void derive_learning_curve(const config::Config& config, const std::vector<StepRecord>& steps,
                            GroupResult& result);
 
-/// The penalty coefficient and VFLOPS with its interval, from scores.flops and the quality.
-void derive_scores(RunRecord& record);
-
-/// record.communication, from what the groups have sent and waited. Throws Error(usage) where
-/// communication.torus_columns does not divide the ranks.
-void derive_communication(const config::Config& config,
-                          const plan::ParallelismController& controller,
-                          const std::vector<GroupResult>& groups, RunRecord& record);
-
-/// record.parallel, likewise.
-void derive_parallel(const config::Config& config, const plan::Layout& layout,
-                     const std::vector<GroupResult>& groups, RunRecord& record);
-
-/// record.time_breakdown, from those of the groups that finished.
-void derive_time_breakdown(RunRecord& record);
-
-/// What `flops` of all ranks are of the ceiling.
+/// Returns what share of the ceiling `flops` of all ranks are.
 UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks);
 
-/// What the verdict is made from, but for the failures' exit codes.
+/// Fills in record.communication and record.parallel from the messages and waits of the groups.
+/// Throws Error(usage) if communication.torus_columns does not divide the ranks.
+void derive_traffic(const config::Config& config, const plan::ParallelismController& controller,
+                    const std::vector<GroupResult>& groups, RunRecord& record);
+
+/// Fills in everything that follows from `groups`, all M in order: work, times, throughput, scores,
+/// the members' quality, utilization, digests and what derive_traffic does. Needs record.flops,
+/// topology.ranks, roofline and the quality of the ensemble. Throws as derive_traffic.
+void derive_results(const config::Config& config, const plan::ParallelismController& controller,
+                    const std::vector<GroupResult>& groups, RunRecord& record);
+
+/// Returns the facts for the verdict, without the exit codes of failed groups.
 VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& groups);
 
-/// RunRecord::summary_sha256.
+/// Returns RunRecord::summary_sha256.
 std::string summary_digest(const RunRecord& record);
 
-/// The counter that every group's leader has: steps done, 0 at the start of the group's clock and
-/// all of them at the end of its last step.
+/// The counter that every group's leader has: the steps done, 0 at the start of the group's clock
+/// and all of them at the end of its last step.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
-/// From the leader's host and clock.
+/// Returns that counter from the leader's host and clock.
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
                             const GroupRecord& group);
 
-/// By how much a counter of one node has grown while any group read it: from the first reading of
-/// all to the last, each stretch of time once. `readings` are those of several groups of the same
-/// counter, at least one. Where one ends and another goes on, the latter is at the former's
-/// last value where that lies between its own, else on the line between them, as always for
-/// "nvml-power". None where a group could not read it or where no group did for a while.
+/// Returns the growth of one counter of a node from the first reading of any group to the last.
+/// Each period counts once. `readings` are the readings of one or more groups. If one group stops
+/// reading before another, the value at that time is the first group's last reading if it lies
+/// between the neighbouring readings of the other, else interpolated; for "nvml-power" always
+/// interpolated. No value if a group could not read the counter or if no group read it for a while.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 
-/// record.energy, the interfaces' numbers of record.communication and scores.vflops_per_watt, from
-/// the counters of the groups that finished; after derive_scores and derive_communication. Where
-/// run.evaluate_epochs has evaluations between the steps, there are no numbers: they would be of
-/// these, too.
+/// Fills in record.energy, the counters of interfaces in record.communication and
+/// scores.vflops_per_watt from the counters of the finished groups. Call it after derive_results.
+/// With run.evaluate_epochs there are no numbers, because the counters would include evaluations.
 void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
                    RunRecord& record);
 

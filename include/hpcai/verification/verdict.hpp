@@ -9,40 +9,38 @@
 
 namespace hpcai::verification {
 
-/// What the verdict is made from, beside the configuration.
+/// The facts that determine the verdict, together with the configuration.
 struct VerdictFacts {
     std::int64_t training_samples = 0;
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
-    std::vector<std::string> objections;  // to the data (data::SampleSets)
+    std::vector<std::string> objections;  // to the data: data::SampleSets::objections
     bool has_score = false;               // FLOPS, quality and VFLOPS are numbers
-    std::vector<std::string> failures;    // "group 1: why", one for each group that did not finish
+    std::vector<std::string> failures;    // "group 1: why", for each group that did not finish
     int groups = 0;
-    bool went_on = false;                 // a group was trained by several programs
-    std::vector<ExitCode> failure_codes;  // of the failures; invalid: its replicas diverged
-    int watched_gpus = 0;                 // of the groups that finished
-    std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", one for each GPU with some
+    bool was_resumed = false;             // several programs trained a group
+    std::vector<ExitCode> failure_codes;  // of the failures; invalid if replicas diverged
+    int watched_gpus = 0;                 // of the finished groups
+    std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", for each GPU with errors
 };
 
-/// What to say of each rule 1 to 7 and 9 that run.level has and that is broken; none at level
-/// custom.
+/// Returns the messages of the broken rules among 1 to 7 and 9; none at level custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
-/// Those that are broken whatever the data are.
+/// Returns the messages of the rules that the configuration breaks with any data.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
-/// The rules of docs/RULES.md. Any data set, target or epoch count runs: at run.level custom the
-/// result is CUSTOM; at a rankable level a broken rule makes it INVALID, with the rule's number,
-/// and so do diverged replicas' rule 8 and, where GPUs were watched, their rule 10 at every level.
-VerdictRecord judge(const config::Config& config, const VerdictFacts& facts);
+/// Returns the verdict by docs/RULES.md. At run.level custom the result is CUSTOM. At the other
+/// levels a broken rule makes it INVALID, with the number of the rule. Rule 8 (equal replicas) and
+/// rule 10 (GPU errors, if GPUs were watched) hold at every level.
+VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts);
 
-/// Who hands the result in and the nine layers of the system, as the configuration's section
-/// `submission` tells, and which of its keys a ranking needs but lacks: all but `contact`. What
-/// has blanks only is lacking.
+/// Returns the section `submission` of the configuration, and its keys that a ranking needs but
+/// that are empty or blank: all except `contact`.
 SubmissionRecord describe_submission(const config::Config& config);
 
-/// Why a VALID run is not rankable, with the keys that are lacking; empty where none is, and at
-/// run.level custom, which nobody ranks.
-std::string what_submission_lacks(const config::Config& config);
+/// Returns why a VALID run is not rankable, with the missing keys. Empty if none is missing, and at
+/// run.level custom, which is never ranked.
+std::string describe_missing_submission(const config::Config& config);
 
 }  // namespace hpcai::verification

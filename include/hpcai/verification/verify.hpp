@@ -2,17 +2,29 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include <hpcai/verification/finding.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/workloads/inspector.hpp>
 
 namespace hpcai::verification {
 
-/// Checks what a run has stored in `directory`: its files against the manifest, each that is read
-/// by the benchmark against its schema, and every number that others imply against these, down to
-/// steps, predictions and weights; docs/METRICS.md ("Verification") lists them. Numbers must be
-/// equal to the last bit, but for those that the order of a sum over ranks or the machine's pow()
-/// may change in the last. Starts neither MPI nor a device. Throws Error(usage) where there is no
-/// such directory.
+using workloads::Finding;
+
+struct Verification {
+    std::string manifest;             // SHA-256 of manifest.sha256; empty if it cannot be read
+    std::vector<Finding> findings;    // empty if the result is correct
+    std::optional<RunRecord> record;  // as stored; empty if result.json cannot be read
+};
+
+/// Verifies the result in `directory`: all files against the manifest, the files that the benchmark
+/// reads against their schemas, and every number that follows from others, down to steps,
+/// predictions and weights. docs/METRICS.md ("Verification") lists the checks. Numbers must be
+/// equal bit for bit, except where the order of a sum over ranks or the machine's pow() may change
+/// the last bits. Starts neither MPI nor a device. Throws Error(usage) if there is no such
+/// directory.
 Verification verify(const std::filesystem::path& directory);
 
 }  // namespace hpcai::verification
