@@ -278,11 +278,11 @@ TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
          [](const ResultCopy& copy) {
              copy.set(kRecord, "/record/device_health/0/world_rank", 0);
          }},
-        {"half an error", kRecord, "record.device_health has a share",
+        {"half an error", kRecord, "record.device_health has an impossible share",
          [](const ResultCopy& copy) {
              copy.set(kRecord, "/record/device_health/0/uncorrected_ecc_errors", 0.5);
          }},
-        {"slowed by nothing", kRecord, "record.device_health has a share",
+        {"slowed by nothing", kRecord, "record.device_health has an impossible share",
          [](const ResultCopy& copy) {
              copy.set(kRecord, "/record/device_health/0/slowed_share", 0.5);
          }},

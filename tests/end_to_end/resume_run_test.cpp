@@ -132,7 +132,7 @@ TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
     const Outcome refused = resume(1, "result");
     EXPECT_EQ(refused.exit_code, 4) << refused.error;
     EXPECT_THAT(refused.out,
-                HasSubstr("reason: group 0: 'result/checkpoints/0' has checkpoints and none that "
+                HasSubstr("reason: group 0: 'result/checkpoints/0' has checkpoints but none that "
                           "can be used: 'result/checkpoints/0/step-000000000001/"
                           "rank-0.safetensors': has 4 bytes; its marker says "));
     EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");

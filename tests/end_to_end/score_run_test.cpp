@@ -206,7 +206,7 @@ TEST_F(ScoredRun, HasNothingOfAGroupWhosePredictionsAreDamagedButWhy) {
     EXPECT_TRUE(fs::exists(folder_ / "result/attempts/1/groups/0/record.json"));
     EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/record.json"));
     const Json group = result()["work"]["groups"][0];
-    EXPECT_THAT(group["failure"].get<std::string>(), HasSubstr("is not what the group's"));
+    EXPECT_THAT(group["failure"].get<std::string>(), HasSubstr("does not have the digest"));
     EXPECT_EQ(group["iterations"], 0);
     expect_verified();
 }

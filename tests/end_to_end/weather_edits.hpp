@@ -254,7 +254,7 @@ inline std::vector<Edit> edits_of_files() {
              copy.put("report.html", text.replace(text.find("CUSTOM"), 6, "VALID"));
          },
          "report.html", false},
-        {"quality in a log", "mllog/result_0.txt", "is not what result.json",
+        {"quality in a log", "mllog/result_0.txt", "does not follow from result.json",
          [](const ResultCopy& copy) {
              copy.change_digit("mllog/result_0.txt", "\"key\":\"eval_accuracy\",\"value\":");
          }},
