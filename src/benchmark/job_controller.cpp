@@ -66,7 +66,7 @@ constexpr const char* kNoStatus = "no status at the end";
 
 /// Marks an absent group as failed. Otherwise `status` would show it as training permanently. A
 /// late group replaces the file when it ends.
-void note_absence(const context::RunContext& context, int group) {
+void mark_absent(const context::RunContext& context, int group) {
     GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
     const bool has_ended = found.progress && progress.state != ProgressState::training &&
@@ -186,7 +186,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.program.repetitions > 1) {
-            results::note_stop(
+            results::record_stop(
                 context_.output.parent_path(),
                 fmt::format("repetition {}: {}", context_.program.repetition, error.what()), out);
         }
@@ -217,7 +217,7 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
             out << fmt::format("group {}: finished\n", status.group);
             continue;
         }
-        if (status.state == comm::GroupState::absent) note_absence(context_, status.group);
+        if (status.state == comm::GroupState::absent) mark_absent(context_, status.group);
         const GroupRecord group = results::read_failed_group(context_.output, status.group,
                                                              context_.controller.layout().degree)
                                       .record;

@@ -163,7 +163,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
             if (!end.another) return end.code;
         } catch (const Error& error) {
             if (runs.number > 1 && invocation.world.rank() == 0) {
-                results::note_stop(
+                results::record_stop(
                     runs.folder,
                     fmt::format("repetition {} could not start: {}", runs.number, error.what()),
                     invocation.out);

@@ -177,7 +177,7 @@ void store_failure(const context::RunContext& context, const GroupResult& result
     }
 }
 
-void note_end(const context::RunContext& context, const Error& error, GroupOutcome& outcome) {
+void record_end(const context::RunContext& context, const Error& error, GroupOutcome& outcome) {
     outcome.result.record.failure = error.what();
     outcome.status = comm::GroupStatus::of(context.place.group, comm::GroupState::failed,
                                            error.code(), error.what());
@@ -190,7 +190,7 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
     }
     ranks.group.announce_failure(error);  // the others of the group may wait for this rank
     if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // those of its stage, too
-    note_end(context, error, outcome);
+    record_end(context, error, outcome);
 }
 
 /// Every rank throws the same GroupStop. Announcing it would mask the message of the others.
@@ -199,11 +199,11 @@ void stop(const context::RunContext& context, const GroupStop& how, GroupOutcome
     if (context.place.group_rank == 0) log.info("group {} {}", context.place.group, how.what());
     outcome.end = how.state();
     outcome.stop_seconds = how.seconds();
-    note_end(context, how, outcome);
+    record_end(context, how, outcome);
 }
 
-void explain(const context::RunContext& context, const WatchReport& report, GroupOutcome& outcome,
-             Logger& log) {
+void record_hang(const context::RunContext& context, const WatchReport& report,
+                 GroupOutcome& outcome, Logger& log) {
     outcome.has_lost_leader = report.has_lost_leader;
     outcome.is_acting_leader = report.has_lost_leader && report.logs;
     outcome.result.record.failure = report.failure;
@@ -303,8 +303,8 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     } catch (const Error& error) {
         fail(context, ranks, error, outcome, log);
         if (error.code() == ExitCode::watchdog) {
-            explain(context, watch ? watch->report(error.what()) : WatchReport{error.what()},
-                    outcome, log);
+            record_hang(context, watch ? watch->report(error.what()) : WatchReport{error.what()},
+                        outcome, log);
         }
     } catch (const std::exception& error) {
         fail(context, ranks, Error(ExitCode::internal, error.what()), outcome, log);

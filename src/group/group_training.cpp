@@ -39,7 +39,7 @@ void log_residents(const data::ResidentPictures::Contents& held, Logger& log) {
              static_cast<double>(held.bytes) / (1 << 20));
 }
 
-std::string where_is(const context::RunContext& context) {
+std::string describe_place(const context::RunContext& context) {
     const auto world_rank = static_cast<std::size_t>(context.place.world_rank);
     return fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
                        world_rank, context.hostnames[world_rank]);
@@ -211,7 +211,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .log = &training.steps,
                                .statistics = &model.sync_batch_norm_group(),
                                .between = &checkpoints,
-                               .where = where_is(context),
+                               .where = describe_place(context),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);

@@ -177,7 +177,7 @@ double GroupWatch::seconds_for_records() const {
 
 /// Limits the load on a shared file system: all ranks of a group together read the record of a rank
 /// at most a thousand times a second.
-std::chrono::milliseconds GroupWatch::between_readings() const {
+std::chrono::milliseconds GroupWatch::poll_interval() const {
     return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
                       kMaxBetweenReadings);
 }
@@ -193,7 +193,7 @@ GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) 
         if (state.answers || state.is_gone || watch.seconds() >= seconds_for_records()) {
             return state;
         }
-        std::this_thread::sleep_for(between_readings());
+        std::this_thread::sleep_for(poll_interval());
     }
 }
 

@@ -79,7 +79,7 @@ private:
     bool may_end();
     void write_record(const std::string& reason, bool answers);
     double seconds_for_records() const;
-    std::chrono::milliseconds between_readings() const;
+    std::chrono::milliseconds poll_interval() const;
     RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
     std::filesystem::path file_of(int group_rank) const;

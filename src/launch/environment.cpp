@@ -31,8 +31,8 @@ std::string binary_digest() {
     }
 }
 
-void object_to_faults(const std::map<std::string, std::string>& environment,
-                      data::SampleSets& samples) {
+void add_faults_objection(const std::map<std::string, std::string>& environment,
+                          data::SampleSets& samples) {
     if (!environment.contains(kFaultsFact)) return;
     if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) return;
     samples.objections.emplace_back(kFaultsObjection);

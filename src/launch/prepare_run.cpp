@@ -119,7 +119,7 @@ void Resumption::check_samples(const fs::path& output, data::SampleSets& samples
     comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
     });
-    object_to_faults(begun.environment, samples);
+    add_faults_objection(begun.environment, samples);
 }
 
 std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
@@ -239,12 +239,12 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
 }
 
 /// Marks the run of a program that injects faults, because it is no measurement. Collective.
-void expect_faults(const plan::Layout& layout, comm::Communicator& everyone,
-                   data::SampleSets& samples) {
+void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
+                  data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {
         training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
     });
-    if (training::faults_are_built_in()) object_to_faults({{kFaultsFact, ""}}, samples);
+    if (training::faults_are_built_in()) add_faults_objection({{kFaultsFact, ""}}, samples);
 }
 
 }  // namespace
@@ -298,7 +298,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
         describe_determinism(config.run.deterministic, rank_device.ranks, layout.degree);
     data::SampleSets samples = open_samples(config, controller, everyone, rank_device.threads);
     if (resumption) resumption->check_samples(output, samples, everyone);
-    expect_faults(layout, everyone, samples);
+    check_faults(layout, everyone, samples);
 
     const plan::RankPlace place = controller.place(everyone.rank());
     PreparedRun run{.context = {.config = config,

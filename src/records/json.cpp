@@ -36,7 +36,7 @@ ordered_json number_or_null(const Quantity& quantity) {
 }
 
 /// Returns `number` as an integer if it is whole and a double represents it exactly.
-ordered_json without_point(const ordered_json& number) {
+ordered_json to_integer(const ordered_json& number) {
     constexpr double kMaxExact = 9007199254740992.0;
     if (!number.is_number_float()) return number;
     const double value = number.get<double>();
@@ -62,7 +62,7 @@ public:
 
     void operator()(const std::string& key, const Quantity& quantity) {
         const ordered_json number = number_or_null(quantity);
-        object_[key] = has_whole_numbers_ ? without_point(number) : number;
+        object_[key] = has_whole_numbers_ ? to_integer(number) : number;
         if (object_[key].is_null()) object_[key + "_reason"] = reason_of(quantity);
     }
 

@@ -52,8 +52,8 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
     return {another ? ExitCode::ok : record.exit_code, another};
 }
 
-void note_stop(const std::filesystem::path& folder, const std::string& why,
-               std::ostream& out) noexcept {
+void record_stop(const std::filesystem::path& folder, const std::string& why,
+                 std::ostream& out) noexcept {
     try {
         if (!verification::has_repetitions(folder)) return;
         RepetitionsRecord record = verification::read_repetitions(folder);

@@ -191,8 +191,8 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
     return metric;
 }
 
-workloads::QualityComparison by_intervals(const IntervalRecord& first,
-                                          const IntervalRecord& second) {
+workloads::QualityComparison compare_intervals(const IntervalRecord& first,
+                                               const IntervalRecord& second) {
     const std::string other_samples = "other test samples: by the 95 % intervals, which ";
     if (!first.low.value || !first.high.value || !second.low.value || !second.high.value) {
         return {Judgement::unclear, "one result has no interval"};
@@ -215,7 +215,7 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
     if (one.metric.index() != other.metric.index())
         return {Judgement::unclear, "the metrics differ"};
     if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
-        return by_intervals(one.confidence_interval, other.confidence_interval);
+        return compare_intervals(one.confidence_interval, other.confidence_interval);
     }
     return workloads::workload_of(first.config.workload)
         .compare({first.config, first.directory, second.directory});

@@ -35,22 +35,22 @@ public:
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
         const bool voted = listed.failure.empty();
-        if (!voted && !inspector_.has(name)) return lost(listed);
+        if (!voted && !inspector_.has(name)) return missing_result(listed);
         const auto stored =
             inspector_.parse(name, records::from_json<GroupResult>, records::to_json<GroupResult>);
-        if (!stored) return lost(listed);
+        if (!stored) return missing_result(listed);
         GroupResult expected = *stored;
         describe(expected.record);
         if (expected.record.failure.empty()) {
-            take_steps(expected.record);
+            recompute_from_steps(expected.record);
             check_continuations(expected.record);
             check_health(expected.record);
-            take_core_phase(expected);
-            take_ranks(expected.record);
+            recompute_steps_counter(expected);
+            recompute_times(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
             if (voted) predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
-            take_weights(expected);
+            recompute_digest(expected);
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
@@ -65,7 +65,7 @@ private:
     }
 
     /// Returns the result of a group that has stored nothing.
-    GroupResult lost(const GroupRecord& listed) const {
+    GroupResult missing_result(const GroupRecord& listed) const {
         GroupResult result;
         result.record.group = group_;
         result.record.ranks = claim_.controller.layout().degree;
@@ -78,7 +78,7 @@ private:
         if (record.failure.empty()) record.audit.diverged_at_step = 0;
         const bool began = record.failure.empty() || record.samples_drawn > 0;
         const std::int64_t samples = claim_.record.workload.training_samples;
-        if (!began || !may_be_drawn(record.samples_drawn, samples)) return;
+        if (!began || !is_plausible_size(record.samples_drawn, samples)) return;
         inspector_.attempt("result.json", [&] {
             const plan::DataSampler sampler(claim_.config.bagging, claim_.config.run.seed,
                                             static_cast<std::uint32_t>(samples));
@@ -89,7 +89,7 @@ private:
 
     /// Rejects a size that a Poisson sampler draws with a probability of 1e-23, before as many
     /// numbers are drawn.
-    bool may_be_drawn(std::int64_t drawn, std::int64_t samples) const {
+    bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
         const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
         if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
@@ -99,7 +99,7 @@ private:
         return false;
     }
 
-    void take_steps(GroupRecord& record) {
+    void recompute_from_steps(GroupRecord& record) {
         const auto steps =
             inspector_.parse(files_.steps, report::steps_from_csv, report::steps_to_csv);
         if (!steps) return;
@@ -171,7 +171,7 @@ private:
     }
 
     /// Recomputes the counter of steps from its first time, which only the record has.
-    void take_core_phase(GroupResult& result) {
+    void recompute_steps_counter(GroupResult& result) {
         if (!result.record.continuations.empty()) {
             result.counters.clear();
             return;
@@ -186,7 +186,7 @@ private:
 
     /// Recomputes the times of phases. The reasons for missing numbers stay, because only the
     /// record has them.
-    void take_ranks(GroupRecord& record) {
+    void recompute_times(GroupRecord& record) {
         const auto ranks =
             inspector_.parse(files_.ranks, report::ranks_from_csv, report::ranks_to_csv);
         if (!ranks) return;
@@ -223,7 +223,7 @@ private:
         }
     }
 
-    void take_weights(GroupResult& result) {
+    void recompute_digest(GroupResult& result) {
         const std::int64_t batches =
             result.record.iterations * claim_.controller.layout().micro_batches;
         const auto digest =

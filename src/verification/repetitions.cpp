@@ -38,7 +38,7 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity Repet
 }
 
 /// Returns the rank of a code from good to bad. Codes that are not listed are the worst.
-int badness(ExitCode code) {
+int severity_of(ExitCode code) {
     constexpr std::array kOrder{ExitCode::ok, ExitCode::partial, ExitCode::invalid, ExitCode::data,
                                 ExitCode::all_groups_failed};
     return static_cast<int>(std::ranges::find(kOrder, code) - kOrder.begin());
@@ -83,7 +83,8 @@ RepetitionRecord describe_repetition(int number, const RunRecord& record,
 void derive_repetitions(RepetitionsRecord& record) {
     record.exit_code = ExitCode::ok;
     for (const RepetitionRecord& one : record.repetitions) {
-        if (badness(one.exit_code) > badness(record.exit_code)) record.exit_code = one.exit_code;
+        if (severity_of(one.exit_code) > severity_of(record.exit_code))
+            record.exit_code = one.exit_code;
     }
     record.flops = spread_of(record, &RepetitionRecord::flops);
     record.vflops = spread_of(record, &RepetitionRecord::vflops);

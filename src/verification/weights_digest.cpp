@@ -25,7 +25,8 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
 
 /// Converts from (rows, channels, pixels), the layout of the file, to (rows, pixels, channels), the
 /// layout of the digest.
-std::vector<float> canonical(const StoredTensor& tensor, std::int64_t rows, std::int64_t pixels) {
+std::vector<float> to_digest_layout(const StoredTensor& tensor, std::int64_t rows,
+                                    std::int64_t pixels) {
     std::vector<float> stored(tensor.bytes.size() / sizeof(float));
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     if (pixels == 1 || stored.empty()) return stored;
@@ -48,7 +49,7 @@ std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& 
     const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
                          std::int64_t pixels) {
         const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);
-        const std::vector<float> values = canonical(tensor, rows, pixels);
+        const std::vector<float> values = to_digest_layout(tensor, rows, pixels);
         digest.update(std::as_bytes(std::span(values)));
     };
     for (const graph::Parameter& parameter : graph.parameters()) {
@@ -65,8 +66,8 @@ std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& 
 }
 
 /// Checks what the digest does not include.
-void check_the_rest(const storage::SafetensorsFile& file, const graph::Graph& graph,
-                    std::int64_t steps_trained) {
+void check_other_tensors(const storage::SafetensorsFile& file, const graph::Graph& graph,
+                         std::int64_t steps_trained) {
     for (const graph::NormStatistics& statistics : graph.statistics()) {
         const std::string name = statistics.name + ".num_batches_tracked";
         std::int64_t steps = 0;
@@ -100,7 +101,7 @@ std::optional<std::string> digest_of_weights(const std::string& file, const grap
         const std::size_t limit_bytes = limit_bytes_of(graph);
         const auto weights =
             storage::read_safetensors(inspector.path_of(file, limit_bytes), limit_bytes);
-        check_the_rest(weights, graph, steps_trained);
+        check_other_tensors(weights, graph, steps_trained);
         return digest_of(weights, graph);
     });
 }

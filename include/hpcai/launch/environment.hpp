@@ -15,8 +15,8 @@ inline constexpr const char* kFaultsObjection =
     "a program that was built to inject faults took part";
 
 /// Adds the objection if `environment`, of the program that began the run, has that key.
-void object_to_faults(const std::map<std::string, std::string>& environment,
-                      data::SampleSets& samples);
+void add_faults_objection(const std::map<std::string, std::string>& environment,
+                          data::SampleSets& samples);
 
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();

@@ -25,7 +25,7 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
 
 /// Records after a failure in repetitions.json of `folder`, if it exists, why no more runs follow,
 /// and prints the table to `out`. Reports its own errors on standard error.
-void note_stop(const std::filesystem::path& folder, const std::string& why,
-               std::ostream& out) noexcept;
+void record_stop(const std::filesystem::path& folder, const std::string& why,
+                 std::ostream& out) noexcept;
 
 }  // namespace hpcai::results
