@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
-#include <string>
 
 #include <sys/stat.h>
 
@@ -11,18 +9,19 @@
 namespace hpcai::storage {
 namespace {
 
-constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux stops just under 2 GiB
+constexpr std::size_t kMaxTransfer = std::size_t{1}
+                                     << 30;  // Linux transfers just under 2 GiB at most
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,
                                              std::strerror(error)));
 }
 
-/// Removes the temporary file unless it has become the real one.
+/// Removes the temporary file unless it was renamed to the target.
 class TemporaryFile {
 public:
     explicit TemporaryFile(const std::filesystem::path& target) : target_(target) {
-        // Ranks of several hosts may share the folder, so only O_EXCL makes the name ours.
+        // Processes of several hosts may share the folder, so only O_EXCL makes the name unique.
         for (int attempt = 0; attempt < 1000; ++attempt) {
             path_ = target.parent_path() /
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
@@ -96,7 +95,7 @@ void make_folder_durably(const std::filesystem::path& folder) {
 }
 
 Descriptor open_for_reading(const std::filesystem::path& path) {
-    // Without O_NONBLOCK a named pipe would wait for a writer for ever.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     require(file.open(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));

@@ -6,7 +6,7 @@
 namespace hpcai::storage {
 namespace {
 
-/// NFS wants a file that may be written for a lock that excludes others.
+/// NFS requires a writable descriptor for an exclusive lock.
 Descriptor open_to_lock(const std::filesystem::path& path) {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

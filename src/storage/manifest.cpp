@@ -44,7 +44,7 @@ std::string escaped_name(const std::string& name) {
     return escaped;
 }
 
-/// sha256sum puts a backslash before the line when it had to escape the name.
+/// sha256sum begins the line with a backslash if it escaped the name.
 std::string manifest_line(const std::string& digest, const std::string& name) {
     const std::string escaped = escaped_name(name);
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
@@ -53,7 +53,7 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
 constexpr std::size_t kMaxManifest = 64 << 20;  // bytes
 constexpr std::size_t kDigits = 64;             // of a SHA-256
 
-/// Undoes what sha256sum does to escape a name.
+/// Reverts escaped_name().
 std::string plain_name(std::string_view escaped) {
     std::string name;
     for (std::size_t i = 0; i < escaped.size(); ++i) {
@@ -75,9 +75,9 @@ std::map<std::string, std::string, std::less<>> parse_manifest(
         const bool is_escaped = line.starts_with('\\');
         line.remove_prefix(is_escaped ? 1 : 0);
         const std::string_view digest = line.substr(0, kDigits);
-        require(is_sha256_hex(digest), ExitCode::data, "'{}' has a line that is no SHA-256 sum",
+        require(is_sha256_hex(digest), ExitCode::data, "'{}' has a line without a SHA-256 digest",
                 manifest.string());
-        // Lines of `sha256sum -b`, of `sha256sum ./name` and with a CR at their end are legal, too.
+        // Lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end are legal, too.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
         if (!line.starts_with("  ") && !line.starts_with(" *")) continue;

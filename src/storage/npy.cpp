@@ -11,8 +11,7 @@
 namespace hpcai::storage {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "arrays are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "arrays are stored as in memory");
 
 constexpr std::string_view kMagic{"\x93NUMPY\x01\x00", 8};  // with version 1.0
 constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // then the header's length, 16 bits
@@ -56,7 +55,7 @@ Header parse_header(std::string_view text, std::string_view name) {
     constexpr const char* kDescr = "'descr' *: *'<([fi])4'";
     constexpr const char* kOrder = "'fortran_order' *: *False";
     constexpr const char* kShape = R"('shape' *: *\( *(\d{1,15}) *,(?: *(\d{1,15}) *,?)? *\))";
-    constexpr std::size_t kMaxLength = 512;  // a match takes stack for each character
+    constexpr std::size_t kMaxLength = 512;  // std::regex needs stack for each character
     if (text.ends_with('\n')) text.remove_suffix(1);
     text = text.substr(0, text.find_last_not_of(' ') + 1);
     const auto find = [text](const char* pattern) {

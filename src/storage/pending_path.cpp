@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <string>
 #include <system_error>
 
 #include <sys/stat.h>
@@ -23,7 +22,7 @@ void sync(const fs::path& path, const fs::path& target) {
     if (!try_sync(path)) fail(target, "fsync", errno);
 }
 
-/// A folder that is the root of a file system cannot be replaced.
+/// The root of a file system cannot be replaced by a rename.
 bool is_mount_point(const fs::path& folder) {
     struct stat inside {
     }, outside{};
@@ -37,7 +36,7 @@ void require_replaceable(const fs::path& target) {
     require(!name.empty() && name != "." && name != "..", ExitCode::usage,
             "cannot write '{}': expected a name in another folder", target.string());
     require(!fs::is_symlink(target, error), ExitCode::usage,
-            "cannot write '{}': it is a symbolic link; give the place itself", target.string());
+            "cannot write '{}': it is a symbolic link; give its target", target.string());
     require(!is_mount_point(target), ExitCode::usage,
             "cannot write '{}': it is a mount point; give a folder below it", target.string());
 }
@@ -51,7 +50,7 @@ PendingPath::PendingPath(const fs::path& target)
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
     std::error_code error;
     require(!fs::is_directory(path_, error), ExitCode::usage,
-            "cannot write '{}': '{}' is left from another program or in use; remove it",
+            "cannot write '{}': '{}' is in use or left by another program; remove it",
             target_.string(), path_.string());
 }
 

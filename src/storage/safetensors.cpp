@@ -14,8 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little,
-              "elements are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "elements are stored as in memory");
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
@@ -43,7 +42,8 @@ const TypeRow& row_of(ElementType type) {
     return *row;
 }
 
-/// Bytes of a tensor; false when the product does not fit 64 bits or an extent is negative.
+/// Computes the bytes of a tensor. Returns false when the product overflows 64 bits or an extent is
+/// negative.
 bool bytes_of_shape(const std::vector<std::int64_t>& shape, ElementType type,
                     std::uint64_t& bytes) {
     bytes = size_of(type);
@@ -54,7 +54,7 @@ bool bytes_of_shape(const std::vector<std::int64_t>& shape, ElementType type,
     return true;
 }
 
-/// Turns the JSON header into tensors, and says which file and tensor is at fault.
+/// Parses the JSON header. Messages name the file and the tensor.
 class HeaderReader {
 public:
     HeaderReader(std::string_view file_name, Bytes elements)
@@ -133,7 +133,7 @@ private:
         return numbers;
     }
 
-    /// Entries in order of their offsets must cover the elements exactly.
+    /// Requires that the sorted entries cover the elements exactly.
     void place(std::vector<StoredTensor>& tensors) {
         std::uint64_t position = 0;
         for (Entry& entry : entries_) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <hpcai/storage/descriptor.hpp>
@@ -9,37 +10,26 @@
 
 namespace hpcai::storage {
 
-struct Sha256::State {
-    struct Free {
-        void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
-    };
-    std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
+void Sha256::Free::operator()(evp_md_ctx_st* context) const noexcept {
+    EVP_MD_CTX_free(context);
+}
 
-    State() { start(); }
-    void start() {
-        ensure(context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1,
-               "SHA-256 could not be started");
-    }
-};
-
-Sha256::Sha256() : state_(std::make_unique<State>()) {}
-Sha256::~Sha256() = default;
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+    ensure(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
+           "SHA-256 could not be started");
+}
 
 void Sha256::update(Bytes bytes) {
-    ensure(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) == 1,
-           "SHA-256 of {} bytes", bytes.size());
+    ensure(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 of {} bytes",
+           bytes.size());
 }
 
 std::string Sha256::finish_hex() {
     std::array<unsigned char, 32> digest{};
-    ensure(EVP_DigestFinal_ex(state_->context.get(), digest.data(), nullptr) == 1,
+    ensure(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1 &&
+               EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
            "SHA-256 could not be finished");
-    state_->start();
-    std::string text;
-    for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
-    return text;
+    return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 std::string sha256_hex(Bytes bytes) {

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Reads a text beforehand, since the parser itself keeps the last of two equal keys and has no
-/// limits. Not as the parser's callback: with one, lists take time quadratic in their length.
+/// Checks a text before it is parsed, because the parser keeps the last of two equal keys and has
+/// no limits. It is not a parser callback, with which arrays would take quadratic time.
 class Guard {
 public:
     Guard(std::string_view name, const JsonLimits& limits) : name_(name), limits_(limits) {}
@@ -35,7 +35,7 @@ public:
         return count();
     }
 
-    /// The parser will find it again and say so.
+    /// json::parse reports the same error.
     bool parse_error(std::size_t, const std::string&, const json::exception&) { return false; }
 
 private:
@@ -61,10 +61,10 @@ private:
     std::string_view name_;
     JsonLimits limits_;
     std::size_t events_ = 0;
-    std::vector<std::set<std::string>> keys_;  // of the objects and lists that are open
+    std::vector<std::set<std::string>> keys_;  // of each open object or array
 };
 
-/// The parser quotes all that it has read of a text without end.
+/// The parser's message quotes all the text that it has read, without a limit.
 std::string without_middle(std::string_view message) {
     constexpr std::size_t kBeginning = 200, kEnd = 40;
     if (message.size() <= kBeginning + kEnd) return std::string(message);

@@ -36,8 +36,8 @@ private:
     std::filesystem::path path_;
 };
 
-/// The message of the hpcai::Error with `code` that `action` throws; a test failure and "" if it
-/// throws none or another.
+/// Returns the message of the hpcai::Error with `code` that `action` throws; if it throws none or
+/// another, fails the test and returns "".
 inline std::string error_of(ExitCode code, const std::function<void()>& action) {
     try {
         action();

@@ -7,27 +7,27 @@
 
 namespace hpcai::storage {
 
-/// A lock of a whole file that programs take which must not work at the same time: released with
-/// the object, and by the death of its process, whatever that dies of. Its bytes are not touched.
+/// An advisory lock (flock) on a whole file, which excludes other programs. The lock ends with the
+/// object or with its process. The contents of the file are not touched.
 class FileLock {
 public:
     enum class Kind {
-        exclusive,  // of one
-        shared,     // of any number, beside none that is exclusive
+        exclusive,  // one holder
+        shared,     // any number of holders, but no exclusive one
     };
 
-    /// Does not wait. Throws Error(data) naming the file when it cannot be opened.
+    /// Never blocks. Throws Error(data) naming the file when it cannot be opened.
     explicit FileLock(const std::filesystem::path& path, Kind kind = Kind::exclusive);
 
     enum class State {
         held,
         taken,  // by another object or program
-        none,   // this file system has no locks, or none that reach other nodes, as it says
+        none,   // the file system supports no locks, or none across nodes
     };
     State state() const noexcept { return state_; }
 
-    /// Lets others have it beside this one, too, if it is held. Another may come between, which
-    /// then holds it alone: the state tells.
+    /// Downgrades a held lock to a shared one. This is not atomic: another program may take the
+    /// lock in between, so check state() afterwards.
     void share();
 
 private:

@@ -11,26 +11,26 @@ namespace hpcai::storage {
 
 inline constexpr const char* kManifestName = "manifest.sha256";
 
-/// Writes `folder`/manifest.sha256: one line per regular file below `folder` but itself and those
-/// `left_out` (of a folder, by its name with a slash, all), in the format of `sha256sum`, paths
-/// relative to `folder` and sorted by their bytes, so that `sha256sum --check manifest.sha256` in
-/// that folder proves it. Symbolic links are not followed and, like devices and pipes, not listed.
-/// Returns the SHA-256 of the manifest's text. Throws Error(usage) when the manifest cannot be
-/// written, Error(data) when a file or folder cannot be read.
+/// Writes `folder`/manifest.sha256 in the format of `sha256sum`, so that `sha256sum --check
+/// manifest.sha256` in that folder verifies it. It lists each regular file below `folder` by its
+/// relative path, sorted by bytes. It omits itself, symbolic links, devices, pipes, and the names
+/// in `left_out`; a name there that ends in a slash omits a top-level folder. Returns the SHA-256
+/// of the manifest's text. Throws Error(usage) when the manifest cannot be written, Error(data)
+/// when a file or folder cannot be read.
 std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out = {});
 
-/// Compares `file` with the manifest.sha256 in its folder. Returns false where there is none or it
-/// does not list the file. Throws Error(data) naming the file when its SHA-256 is another, or the
-/// manifest when it is not one.
+/// Compares `file` with the manifest.sha256 in its folder. Returns false when there is no manifest
+/// or it does not list the file. Throws Error(data) naming the file when its SHA-256 differs, or
+/// the manifest when that is malformed.
 bool matches_manifest(const std::filesystem::path& file);
 
-/// What `text`, a manifest, says: path relative to its folder, SHA-256. The last line for a path
-/// holds. Throws Error(data) naming `manifest` for a line that is none.
+/// Parses a manifest into SHA-256 by path relative to its folder. If a path occurs twice, the last
+/// line counts. Throws Error(data) naming `manifest` for a malformed line.
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
-/// The text of a manifest that says this, as write_manifest writes it.
+/// Returns the text of a manifest as write_manifest writes it.
 std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests);
 
 }  // namespace hpcai::storage

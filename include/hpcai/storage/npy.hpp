@@ -14,7 +14,7 @@
 /// little-endian float32 ('<f4') and int32 ('<i4'), one or two dimensions, C order.
 namespace hpcai::storage {
 
-/// An array with its memory.
+/// An array that owns its memory.
 class NpyArray {
 public:
     NpyArray(tensor::Shape shape, tensor::DType dtype, std::vector<std::byte> elements)
@@ -22,8 +22,8 @@ public:
 
     const tensor::Shape& shape() const noexcept { return shape_; }
     tensor::DType dtype() const noexcept { return dtype_; }
-    /// The elements in order, valid as long as this object. Throws Error(internal) when T is not
-    /// the array's type.
+    /// Returns the elements in C order, valid as long as this object. Throws Error(internal) when T
+    /// is not the array's type.
     template <typename T>
     std::span<const T> as() const {
         ensure(dtype_ == tensor::dtype_of<T>(), "npy array of {} read as another type",
@@ -37,18 +37,19 @@ private:
     std::vector<std::byte> elements_;
 };
 
-/// Write `values`, which fill `shape` (one or two dimensions), durably. Throw like
-/// write_file_durably, and Error(internal) when the shape does not fit.
+/// Write `values` of `shape` (one or two dimensions) durably. Throw like write_file_durably, and
+/// Error(internal) when the shape does not fit.
 void write_npy(const std::filesystem::path& path, std::span<const float> values,
                const tensor::Shape& shape);
 void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
-/// Reads the array in `bytes`; `name` stands in messages. Throws Error(data) for anything that is
-/// not exactly the format above, bytes too few or too many included.
+/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for anything that is not
+/// exactly the format above, including too few or too many bytes.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
-/// Reads likewise from a file.
+/// Parses a file of at most `limit_bytes` bytes. Throws Error(data) as parse_npy and
+/// read_file_bytes do.
 NpyArray read_npy(const std::filesystem::path& path,
                   std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
 

@@ -5,22 +5,21 @@
 
 namespace hpcai::storage {
 
-/// A file or a folder of files that takes its name when it is complete. Until then it is written
-/// under path(), a name of its own beside the wanted one; what is there when the object ends
-/// without keep() is removed.
+/// A file or folder that gets its final name only when it is complete. Until then it is written to
+/// path(), a temporary name in the same folder. Without keep(), the destructor removes it.
 class PendingPath {
 public:
-    /// Makes nothing yet. Throws Error(usage) for a target that cannot take its name at the end: a
-    /// symbolic link, a mount point, "." or ".."; or when a folder is there under path().
+    /// Creates nothing yet. Throws Error(usage) when the target cannot be renamed to (a symbolic
+    /// link, a mount point, "." or ".."), or when a folder already exists at path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
     PendingPath& operator=(const PendingPath&) = delete;
 
     const std::filesystem::path& path() const noexcept { return path_; }
-    /// Syncs the file, or the folder and the files directly in it, and gives it the wanted name.
-    /// A file replaces one that is there, a folder an empty folder only. Throws Error(usage)
-    /// naming the target when that fails.
+    /// Syncs the file, or the folder and the files directly in it, and renames it to the target. A
+    /// file replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
+    /// naming the target on failure.
     void keep();
 
 private:

@@ -12,8 +12,8 @@
 #include <hpcai/storage/file.hpp>
 
 /// The safetensors format: the header's length (64 bits, little endian), a JSON header, the
-/// elements. Rules of the reference reader (github.com/huggingface/safetensors, format section of
-/// its README and `Metadata::validate`) are all checked.
+/// elements. All rules of the reference reader are checked (github.com/huggingface/safetensors,
+/// format section of its README and `Metadata::validate`).
 namespace hpcai::storage {
 
 enum class ElementType : std::uint8_t {
@@ -36,8 +36,8 @@ enum class ElementType : std::uint8_t {
 
 std::size_t size_of(ElementType type);  // bytes of one element
 
-/// One tensor of a file: elements in C order, little endian, as stored. `bytes` belongs to
-/// somebody else and may lie at any address.
+/// One tensor of a file: elements in C order, little endian, as stored. `bytes` is not owned and
+/// may have any alignment.
 struct StoredTensor {
     std::string name;
     ElementType type = ElementType::f32;
@@ -47,28 +47,29 @@ struct StoredTensor {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Writes the tensors durably, those with the largest elements first and then by name, so that
-/// every tensor is aligned to its element in the file. Throws like write_file_durably, and
-/// Error(internal) when a name occurs twice, is "__metadata__", or a shape does not fit its bytes.
+/// Writes the tensors durably, sorted by descending element size, then by name, so that every
+/// tensor is aligned to its element in the file. Throws like write_file_durably, and
+/// Error(internal) when a name occurs twice or is "__metadata__", or when a shape does not fit its
+/// bytes.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata = {});
 
-/// A checked file in memory.
+/// A validated file in memory.
 class SafetensorsFile {
 public:
-    /// `name` stands in messages. Throws Error(data) for a file that breaks any rule: a header
-    /// over 100,000,000 bytes, longer than the file, not UTF-8 JSON that begins with '{', with a
-    /// key twice or an unknown one; a type unknown; offsets that leave a gap, overlap, do not fit
-    /// shape and type, or do not end with the file.
+    /// `name` is for messages. Throws Error(data) for a header that is over 100,000,000 bytes,
+    /// longer than the file, or not UTF-8 JSON that begins with '{'. Also throws for a duplicate or
+    /// unknown key, an unknown type, and offsets that leave a gap, overlap, do not fit shape and
+    /// type, or do not end with the file.
     SafetensorsFile(std::vector<std::byte> bytes, std::string_view name);
     SafetensorsFile(SafetensorsFile&&) noexcept = default;
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
 
     const Metadata& metadata() const noexcept { return metadata_; }
-    /// Returns tensors in the order of their elements in the file; views live as long as this
-    /// object.
+    /// Returns the tensors in the order of their elements in the file. Views are valid as long as
+    /// this object.
     const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
-    /// Null when there is no tensor of that name.
+    /// Returns null when no tensor has that name.
     const StoredTensor* find(std::string_view name) const;
 
 private:
@@ -78,7 +79,8 @@ private:
     std::map<std::string, std::size_t, std::less<>> index_of_name_;
 };
 
-/// Throws Error(data) as above, or when the file cannot be read.
+/// Reads a file of at most `limit_bytes` bytes. Throws Error(data) as the constructor does, or when
+/// the file cannot be read.
 SafetensorsFile read_safetensors(const std::filesystem::path& path,
                                  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
 

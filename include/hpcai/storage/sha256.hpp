@@ -7,31 +7,32 @@
 
 #include <hpcai/storage/file.hpp>
 
+struct evp_md_ctx_st;  // OpenSSL's
+
 namespace hpcai::storage {
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces.
+/// Incremental SHA-256 (FIPS 180-4).
 class Sha256 {
 public:
     Sha256();
-    ~Sha256();
-    Sha256(Sha256&&) noexcept;
-    Sha256& operator=(Sha256&&) noexcept;
 
     void update(Bytes bytes);
-    /// 64 lower-case hexadecimal digits; the object starts afresh.
+    /// Returns 64 lower-case hexadecimal digits and resets the object.
     std::string finish_hex();
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    struct Free {
+        void operator()(evp_md_ctx_st* context) const noexcept;
+    };
+    std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 std::string sha256_hex(Bytes bytes);
 
-/// Whether `text` is what finish_hex() can return.
+/// Returns whether `text` is 64 lower-case hexadecimal digits.
 bool is_sha256_hex(std::string_view text);
 
-/// Reads the file in pieces. Throws Error(data) naming the path when it cannot be read.
+/// Hashes a file. Throws Error(data) naming the path when it cannot be read.
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 
 }  // namespace hpcai::storage

@@ -10,19 +10,19 @@
 
 namespace hpcai::storage {
 
-/// What a hostile text may cost.
+/// Limits for text that is not trusted.
 struct JsonLimits {
     std::size_t depth = 32;
     std::size_t values = 10'000'000;
 };
 
-/// Parses JSON (RFC 8259, UTF-8); `name` stands in messages. Throws Error(data) for a syntax
-/// error, a key that occurs twice in one object, a number out of range, or a text over the limits.
+/// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a
+/// duplicate key in an object, a number out of range, or a text over the limits.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view name,
                                  const JsonLimits& limits = {});
 
-/// Where a value stands, for messages: "'result.json': work.groups[2].ranks". The file's name stays
-/// valid as long as the place.
+/// The location of a value, for messages: "'result.json': work.groups[2].ranks". The text of `file`
+/// must outlive the object.
 class JsonPlace {
 public:
     explicit JsonPlace(std::string_view file) : file_(file) {}
@@ -30,7 +30,7 @@ public:
     JsonPlace key(const std::string& key) const;
     JsonPlace index(std::size_t index) const;
 
-    /// Throws Error(data) that says what was expected here and the first 60 bytes of what came.
+    /// Throws Error(data) with what was expected here and the first 60 bytes of `got`.
     [[noreturn]] void fail(std::string_view expected, const nlohmann::json& got) const;
 
 private:
