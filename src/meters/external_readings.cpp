@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 #include <hpcai/base/error.hpp>
@@ -16,7 +15,7 @@ constexpr std::string_view kWatts = "time,watts";
 constexpr std::string_view kJoules = "time,joules";
 constexpr double kMaxValue = 1e15;  // a terawatt for a quarter of an hour
 
-/// Lines end with "\n" or, as loggers of Windows have it, "\r\n"; the last one may not end.
+/// Takes a line, which ends with "\n", "\r\n" (loggers on Windows), or the text.
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -57,7 +56,7 @@ ExternalReading parse_line(std::string_view line, const ExternalReadings& before
     if (!before.readings.empty()) {
         const ExternalReading& last = before.readings.back();
         require(*time > last.utc_seconds, ExitCode::data,
-                "{}: time: expected one behind that of line {}, found {}", place, last.line,
+                "{}: time: expected a time after that of line {}, found {}", place, last.line,
                 quoted(time_cell));
         require(!before.is_counter || *value >= last.value, ExitCode::data,
                 "{}: joules: expected no less than in line {}, as a counter has them, found {}",
@@ -98,7 +97,7 @@ ExternalReadings parse_readings(std::string_view text, std::string_view file) {
         readings.readings.push_back(parse_line(take_line(text), readings, line));
     }
     require(readings.readings.size() >= 2, ExitCode::data,
-            "{}: expected two readings or more behind the header, found {}", readings.file,
+            "{}: expected two readings or more after the header, found {}", readings.file,
             readings.readings.size());
     return readings;
 }
@@ -118,7 +117,7 @@ MeteredEnergy integrate(const ExternalReadings& readings, const Phase& core,
         if (!(to > from)) continue;
         const double gap = right.utc_seconds - left.utc_seconds;
         require(gap <= settings.longest_gap_seconds, ExitCode::data,
-                "{}:{}: {:.3f} s behind the reading before it; expected at most {} s in the core "
+                "{}:{}: {:.3f} s after the previous reading; expected at most {} s in the core "
                 "phase",
                 readings.file, right.line, gap, settings.longest_gap_seconds);
         const double first = at(left, right, from);

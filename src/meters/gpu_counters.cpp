@@ -9,7 +9,7 @@
 namespace hpcai::meters {
 namespace {
 
-/// Trapezoids over the power at each reading.
+/// Integrates power over the reads by trapezoids.
 class IntegratedPower {
 public:
     IntegratedPower(std::function<double()> watts, std::function<double()> seconds)

@@ -18,7 +18,7 @@ struct ReasonRow {
     const char* name;
 };
 
-/// The reasons nvmlClocksEventReason... of nvml.h that slow a GPU down against its settings. Idle,
+/// The bits nvmlClocksEventReason... of nvml.h that lower clocks below the GPU's settings. Idle,
 /// application clocks, sync boost and display clocks are not among them.
 constexpr std::array kClockEventReasons{
     ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
@@ -27,7 +27,7 @@ constexpr std::array kClockEventReasons{
 
 constexpr std::size_t kMaxXids = 256;
 
-/// A number, or why there is none any more.
+/// Stores read(), or the message of its first failure, after which it is not called again.
 template <typename Number, typename Read>
 void read_into(Number& number, std::string& failure, const Read& read) {
     if (!failure.empty()) return;
@@ -38,7 +38,7 @@ void read_into(Number& number, std::string& failure, const Read& read) {
     }
 }
 
-/// Errors counted since the construction.
+/// Counts ECC errors since construction.
 class EccCount {
 public:
     EccCount(const Nvml& nvml, NvmlDevice device, EccErrors kind) : device_(device), kind_(kind) {
@@ -47,7 +47,7 @@ public:
     Quantity since_begin(const Nvml& nvml) {
         std::uint64_t now = 0;
         read_into(now, failure_, [&] { return nvml.ecc_errors(device_, kind_); });
-        if (failure_.empty() && now < begin_) failure_ = "NVML: the count was set back";
+        if (failure_.empty() && now < begin_) failure_ = "NVML: the count was reset";
         if (!failure_.empty()) return {std::nullopt, failure_};
         return {static_cast<double>(now - begin_), ""};
     }
@@ -63,16 +63,16 @@ private:
 
 struct GpuHealthLog::State {
     std::string uuid;
-    std::string failure = {};  // why the GPU cannot be asked at all
+    std::string failure = {};  // why the GPU cannot be queried at all
     std::shared_ptr<const Nvml> nvml = {};
     NvmlDevice device = nullptr;
     std::optional<EccCount> corrected = {}, uncorrected = {};
     std::unique_ptr<NvmlXids> xids = {};
     std::string xids_failure = {};
     std::string reasons_failure = {};
-    std::uint64_t reasons = 0;  // of all looks
-    std::int64_t looks = 0;
-    std::int64_t slowed_looks = 0;
+    std::uint64_t reasons = 0;  // of all polls
+    std::int64_t polls = 0;
+    std::int64_t slowed_polls = 0;
     std::vector<std::int64_t> numbers = {};
 
     void open(const std::string& library) {
@@ -98,12 +98,12 @@ GpuHealthLog::GpuHealthLog(const std::string& library, const std::string& uuid)
     } catch (const Error& error) {
         state_->failure = error.what();
     }
-    look();
+    poll();
 }
 
 GpuHealthLog::~GpuHealthLog() = default;
 
-void GpuHealthLog::look() {
+void GpuHealthLog::poll() {
     State& state = *state_;
     if (!state.failure.empty()) return;
     state.take_xids();
@@ -114,8 +114,8 @@ void GpuHealthLog::look() {
     const bool is_slowed = std::ranges::any_of(
         kClockEventReasons, [&](const ReasonRow& row) { return (now & row.bit) != 0; });
     state.reasons |= now;
-    state.slowed_looks += is_slowed ? 1 : 0;
-    ++state.looks;
+    state.slowed_polls += is_slowed ? 1 : 0;
+    ++state.polls;
 }
 
 GpuHealth GpuHealthLog::so_far() const {
@@ -135,7 +135,7 @@ GpuHealth GpuHealthLog::so_far() const {
     record.slowed_share = {std::nullopt, state.reasons_failure};
     if (state.reasons_failure.empty()) {
         record.slowed_share.value =
-            static_cast<double>(state.slowed_looks) / static_cast<double>(state.looks);
+            static_cast<double>(state.slowed_polls) / static_cast<double>(state.polls);
     }
     record.xids = state.numbers;
     health.xids_unknown = state.xids_failure;
@@ -143,7 +143,7 @@ GpuHealth GpuHealthLog::so_far() const {
 }
 
 GpuHealth GpuHealthLog::finish() {
-    look();
+    poll();
     State& state = *state_;
     GpuHealth health = so_far();
     if (!state.failure.empty()) return health;
@@ -157,7 +157,7 @@ struct GpuWatch::Seen {
 
     std::mutex mutex;
     GpuHealth health = {};
-    std::unique_ptr<GpuHealthLog> log = {};  // of the thread
+    std::unique_ptr<GpuHealthLog> log = {};  // used by the thread only
 
     void publish(GpuHealth now) {
         const std::lock_guard lock(mutex);
@@ -174,7 +174,7 @@ GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double s
                      },
                  .again =
                      [seen = seen_] {
-                         seen->log->look();
+                         seen->log->poll();
                          seen->publish(seen->log->so_far());
                      },
                  .end =
@@ -184,12 +184,12 @@ GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double s
                      },
                  .seconds_between = seconds_between}) {}
 
-GpuHealth GpuWatch::finish(double patience_seconds) {
-    const bool has_answered = repeater_.stop_within(patience_seconds);
+GpuHealth GpuWatch::finish(double timeout_seconds) {
+    const bool has_answered = repeater_.stop_within(timeout_seconds);
     const std::lock_guard lock(seen_->mutex);
     GpuHealth health = seen_->health;
     if (has_answered) return health;
-    const std::string why = fmt::format("NVML has not answered for {} s", patience_seconds);
+    const std::string why = fmt::format("NVML has not answered for {} s", timeout_seconds);
     DeviceHealthRecord& record = health.record;
     for (Quantity* const unknown :
          {&record.slowed_share, &record.corrected_ecc_errors, &record.uncorrected_ecc_errors}) {

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/meters/counter.hpp>
@@ -16,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr int kLoopback = 772;  // ARPHRD_LOOPBACK of <linux/if_arp.h>
 constexpr int kInfiniband = 32;
-constexpr double kBytesOfWord = 4;           // in which InfiniBand's ports count
-constexpr std::uint64_t kFull = 0xffffffff;  // where ports with 32 bits stop
+constexpr double kBytesOfWord = 4;           // InfiniBand ports count words
+constexpr std::uint64_t kFull = 0xffffffff;  // the limit of a 32-bit port counter
 
 struct Direction {
     std::string_view name;
@@ -49,7 +59,7 @@ std::vector<Counter> port_counters(const fs::path& adapters) {
                     counter_of(fmt::format("ib:{}/{}:{}", adapter, port, direction.name), [file] {
                         const std::uint64_t words = whole_number(file);
                         require(words != kFull, ExitCode::data,
-                                "{}: is full, at the most that 32 bits hold", file.string());
+                                "{}: has reached the maximum of 32 bits", file.string());
                         return kBytesOfWord * static_cast<double>(words);
                     }));
             }
@@ -71,7 +81,7 @@ bool has(const fs::path& interface, const char* name) {
     return fs::exists(interface / name, error);
 }
 
-/// Bridges, bonds, VLANs and tunnels carry what others carry again, and so do members of a bridge.
+/// Bridges, bonds, VLANs, tunnels and members of a bridge repeat the bytes of other interfaces.
 bool stands_alone(const fs::path& interface) {
     constexpr std::array kSigns{"bridge", "bonding", "tun_flags", "master"};
     return std::ranges::none_of(kSigns, [&](auto sign) { return has(interface, sign); }) &&
@@ -96,6 +106,22 @@ std::vector<std::string> counted_interfaces(const fs::path& interfaces, bool por
     return devices.empty() && !ports_are_counted ? others : devices;
 }
 
+/// Returns the address as the kernel writes it: "02:fc:00:00:00:01".
+std::string text_of(const sockaddr_ll& address) {
+    const auto bytes =
+        std::span(address.sll_addr).first(std::min<std::size_t>(address.sll_halen, 6));
+    return fmt::format("{:02x}", fmt::join(bytes, ":"));
+}
+
+bool is_shown(const std::filesystem::path& interface, const sockaddr_ll& address) {
+    try {
+        return whole_number(interface / "ifindex") == static_cast<unsigned>(address.sll_ifindex) &&
+               first_line(interface / "address").starts_with(text_of(address));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 std::vector<Counter> interface_counters(const fs::path& sysfs) {
@@ -110,6 +136,25 @@ std::vector<Counter> interface_counters(const fs::path& sysfs) {
         }
     }
     return counters;
+}
+
+bool shows_own_interfaces(const std::filesystem::path& sysfs) {
+    ifaddrs* first = nullptr;
+    if (getifaddrs(&first) != 0) return false;
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
+    const std::filesystem::path shown = sysfs / "class/net";
+    std::set<std::string> own;
+    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET) continue;
+        sockaddr_ll address{};
+        std::memcpy(&address, one->ifa_addr, sizeof address);
+        if (!is_shown(shown / one->ifa_name, address)) return false;
+        own.insert(one->ifa_name);
+    }
+    return std::ranges::all_of(names_in(shown), [&](const std::string& name) {
+        return own.contains(name) ||
+               names_in(shown / name).empty();  // a file of the kernel, not an interface
+    });
 }
 
 }  // namespace hpcai::meters

@@ -37,7 +37,7 @@ Nvml::Nvml(const std::string& library)
     look_for(event_set_create_, {"nvmlEventSetCreate"});
     look_for(event_set_free_, {"nvmlEventSetFree"});
     look_for(register_events_, {"nvmlDeviceRegisterEvents"});
-    // The first version writes less of the same struct.
+    // The first version writes a prefix of the same struct.
     look_for(event_set_wait_, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
     check("nvmlInit_v2", init_());
 }

@@ -10,12 +10,12 @@
 
 namespace hpcai::meters {
 
-/// A handle of NVIDIA's nvml.h (versions 12 and 13), which need not be installed.
+/// nvmlDevice_t of nvml.h (versions 12 and 13), which need not be installed.
 using NvmlDevice = void*;
 
-enum class EccErrors { corrected = 0, uncorrected = 1 };  // its nvmlMemoryErrorType_t
+enum class EccErrors { corrected = 0, uncorrected = 1 };  // nvmlMemoryErrorType_t
 
-/// NVIDIA's management library, as far as it is used here. It may be called from any thread.
+/// The part of NVIDIA's management library that is used here. It may be called from any thread.
 /// Throws Error(data) naming the call that fails or that the library lacks.
 class Nvml {
 public:
@@ -26,13 +26,13 @@ public:
 
     NvmlDevice device(const std::string& uuid) const;
 
-    /// Since the driver was loaded; nothing where the GPU does not count it.
+    /// Returns the energy since the driver was loaded, or nothing if the GPU does not count it.
     std::optional<double> joules(NvmlDevice device) const;
     double watts(NvmlDevice device) const;
 
-    /// Bits of kClockEventReasons and others: why the clocks are lower just now.
+    /// Returns why the clocks are lowered now: bits of kClockEventReasons and others.
     std::uint64_t clock_event_reasons(NvmlDevice device) const;
-    /// Counts errors of all memories of the GPU since the driver was loaded.
+    /// Returns the errors of all memories of the GPU since the driver was loaded.
     std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;
 
 private:
@@ -40,11 +40,12 @@ private:
 
     template <typename Function>
     void find(Function& function, const char* name) const;
-    /// Under the first of these names, which NVIDIA has changed; left null where there is none.
+    /// Finds a function by the first of these names that the library has, as NVIDIA renamed some.
+    /// Leaves it null if there is none.
     template <typename Function>
     void look_for(Function& function, std::initializer_list<const char*> names) const;
     void check(const char* call, int status) const;
-    /// Calls a function that look_for() has found.
+    /// Calls a function that look_for() has found; throws if it is null.
     template <typename Function, typename... Arguments>
     void call(const char* name, Function function, Arguments... arguments) const;
 
@@ -70,7 +71,7 @@ private:
     int (*event_set_wait_)(void*, Event*, unsigned) = nullptr;
 };
 
-/// Errors that the driver reports of one GPU from the construction on.
+/// The errors (XIDs) that the driver reports for one GPU from construction on.
 class NvmlXids {
 public:
     NvmlXids(std::shared_ptr<const Nvml> nvml, NvmlDevice device);
@@ -78,7 +79,7 @@ public:
     NvmlXids& operator=(const NvmlXids&) = delete;
     ~NvmlXids();
 
-    /// The numbers of those since the last call, in order. Does not wait.
+    /// Returns the XIDs since the last call, in order. Does not block.
     std::vector<std::int64_t> take();
 
 private:

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kZones = "intel-rapl:";
 
-/// A zone's microjoules, which begin again at 0 after the end of the range.
+/// The energy of a zone, whose microjoule counter wraps at the end of its range.
 class WrappedEnergy {
 public:
     explicit WrappedEnergy(fs::path zone)
@@ -48,8 +48,8 @@ Counter counter_of(const fs::path& zone, std::string name) {
     return counter;
 }
 
-/// "package-0" of a package's zone, "package-0:dram" of the memory's in it, else empty: others are
-/// parts of a package, or the whole platform with the packages in it.
+/// Returns "package-0" for the zone of a package, "package-0:dram" for its memory, else "". Other
+/// zones are parts of a package or contain packages.
 std::string domain_of(const fs::path& zones, const std::string& zone) {
     try {
         const auto depth = std::ranges::count(zone, ':');

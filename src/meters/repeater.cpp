@@ -35,7 +35,7 @@ void Repeater::run(State& state, const Repeated& calls) {
     std::unique_lock lock(state.mutex);
     while (!state.wake.wait_for(lock, Seconds(calls.seconds_between),
                                 [&state] { return state.stops; })) {
-        lock.unlock();  // or a call that hangs would hang who stops it
+        lock.unlock();  // so that a hanging call does not block stop_within()
         calls.again();
         lock.lock();
     }

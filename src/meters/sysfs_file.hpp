@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
-/// The kernel's small files.
+/// Readers of files in sysfs.
 namespace hpcai::meters {
 
-/// The first line of `file`. Throws Error(data) naming the file, and EACCES where it is that.
+/// Returns the first line of `file`. Throws Error(data) naming the file, and EACCES if that is the
+/// error.
 std::string first_line(const std::filesystem::path& file);
 
-/// The whole number that the line is. Throws likewise.
+/// Returns the whole number in the first line. Throws likewise.
 std::uint64_t whole_number(const std::filesystem::path& file);
 
-/// Names in `folder`, in order; none where it cannot be read.
+/// Returns the names in `folder`, sorted; none if it cannot be read.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace hpcai::meters

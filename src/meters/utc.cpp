@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
+#include <regex>
 
-#include <fmt/core.h>
+#include <fmt/chrono.h>
 
 #include <hpcai/meters/utc.hpp>
 
@@ -14,22 +15,6 @@ namespace hpcai::meters {
 namespace {
 
 constexpr double kYear10000 = 253402300800.0;
-
-/// The digits at the front of `text`, which lose them; nothing where there are not `count`.
-std::optional<int> take_digits(std::string_view& text, std::size_t count) {
-    if (text.size() < count) return std::nullopt;
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + count, value);
-    if (error != std::errc() || end != text.data() + count || text.front() == '-') return {};
-    text.remove_prefix(count);
-    return value;
-}
-
-bool take_letter(std::string_view& text, char letter) {
-    if (!text.starts_with(letter)) return false;
-    text.remove_prefix(1);
-    return true;
-}
 
 std::optional<double> parse_number(std::string_view text) {
     double value = 0;
@@ -39,7 +24,7 @@ std::optional<double> parse_number(std::string_view text) {
     return value;
 }
 
-/// ".25"; 0 where there is none.
+/// Takes a fraction such as ".25" from the front of `text`; 0 if there is none.
 std::optional<double> take_fraction(std::string_view& text) {
     if (!text.starts_with('.')) return 0;
     const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
@@ -59,32 +44,23 @@ UtcClock::UtcClock()
 std::string utc_text(double utc_seconds) {
     using namespace std::chrono;
     if (!(utc_seconds >= 0 && utc_seconds < kYear10000)) return "";
-    const auto all = milliseconds(static_cast<std::int64_t>(std::floor(utc_seconds * 1000)));
-    const sys_time<milliseconds> when(all);
-    const auto day = floor<days>(when);
-    const year_month_day date(day);
-    const hh_mm_ss time(when - day);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", int(date.year()),
-                       unsigned(date.month()), unsigned(date.day()), time.hours().count(),
-                       time.minutes().count(), time.seconds().count(), time.subseconds().count());
+    const auto all = static_cast<std::int64_t>(std::floor(utc_seconds * 1000));
+    return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(all / 1000), all % 1000);
 }
 
 std::optional<double> parse_utc(std::string_view text) {
     using namespace std::chrono;
     if (const auto number = parse_number(text)) return number;
-    struct Part {
-        std::size_t digits;
-        char separator;
-    };
-    constexpr Part kParts[] = {{4, '-'}, {2, '-'}, {2, 'T'}, {2, ':'}, {2, ':'}, {2, '\0'}};
-    int parts[std::size(kParts)] = {};
-    for (std::size_t index = 0; index < std::size(kParts); ++index) {
-        const auto value = take_digits(text, kParts[index].digits);
-        if (!value) return std::nullopt;
-        parts[index] = *value;
-        const char separator = kParts[index].separator;
-        if (separator != '\0' && !take_letter(text, separator)) return {};
+    static const std::regex kSeconds(R"((\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d))");
+    constexpr std::size_t kLength = 19;
+    std::cmatch match;
+    if (!std::regex_search(text.data(), text.data() + std::min(text.size(), kLength), match,
+                           kSeconds, std::regex_constants::match_continuous)) {
+        return std::nullopt;
     }
+    text.remove_prefix(kLength);
+    std::array<int, 6> parts{};
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::stoi(match[i + 1]);
     const auto fraction = take_fraction(text);
     if (!fraction || text != "Z") return std::nullopt;
     const year_month_day date{year(parts[0]), month(static_cast<unsigned>(parts[1])),

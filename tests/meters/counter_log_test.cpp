@@ -67,7 +67,7 @@ TEST(CounterLog, SaysWhyACounterStoppedAndTellsNoReadingsOfIt) {
     log.take(4);
     const std::vector<CounterRecord> records = log.records();
     ASSERT_EQ(records.size(), 3U);
-    EXPECT_EQ(records[0].failure, "it went back from 9 to 3");
+    EXPECT_EQ(records[0].failure, "it decreased from 9 to 3");
     EXPECT_EQ(records[1].failure, "eth0: is gone");
     EXPECT_EQ(calls, 3);
     EXPECT_EQ(records[2].failure, "there is none");

@@ -94,7 +94,7 @@ TEST(ExternalMeter, MayHaveGapsOutsideOfThePhaseOnly) {
     EXPECT_EQ(message_of([&] {
                   integrate_text(text, {101, 110}, {.longest_gap_seconds = 5.5});
               }),
-              "pdu.csv:5: 6.000 s behind the reading before it; expected at most 5.5 s in the core "
+              "pdu.csv:5: 6.000 s after the previous reading; expected at most 5.5 s in the core "
               "phase");
     EXPECT_NE(message_of([&] {
                   integrate_text(text, {99, 110});
@@ -110,7 +110,7 @@ TEST(ExternalMeter, IsRefusedByFileAndLineForWhatIsNoReading) {
         {"", "pdu.csv:1: expected the header \"time,watts\" or \"time,joules\", found \"\""},
         {"time;watts\n", "pdu.csv:1: expected the header"},
         {"Time,Watts\n1,2\n2,2\n", "found \"Time,Watts\""},
-        {"time,watts\n", "pdu.csv: expected two readings or more behind the header, found 0"},
+        {"time,watts\n", "pdu.csv: expected two readings or more after the header, found 0"},
         {"time,watts\n1,5\n", "found 1"},
         {"time,watts\n1,5\n\n2,5\n", "pdu.csv:3: expected a time and a number with a comma"},
         {"time,watts\n1,5\n2\n", "pdu.csv:3: expected a time and a number"},
@@ -122,8 +122,8 @@ TEST(ExternalMeter, IsRefusedByFileAndLineForWhatIsNoReading) {
         {"time,watts\n1,1e99\n", "pdu.csv:2: watts"},
         {"time,watts\n1,5 W\n", "pdu.csv:2: watts"},
         {"time,watts\n1,\n", "pdu.csv:2: watts"},
-        {"time,watts\n1,5\n1,6\n", "pdu.csv:3: time: expected one behind that of line 2"},
-        {"time,watts\n2,5\n1,6\n", "pdu.csv:3: time: expected one behind that of line 2"},
+        {"time,watts\n1,5\n1,6\n", "pdu.csv:3: time: expected a time after that of line 2"},
+        {"time,watts\n2,5\n1,6\n", "pdu.csv:3: time: expected a time after that of line 2"},
         {"time,joules\n1,5\n2,4\n", "pdu.csv:3: joules: expected no less than in line 2"},
         {"time,watts\n1,\x1b[2J\n", "found \"\\x1b[2J\""},
         {"time,watts\n" + std::string(5000, '9') + ",1\n", "999...\""},

@@ -44,9 +44,9 @@ TEST_F(HealthOfAGpu, IsGoodWhereTheDriverTellsOfNothing) {
 TEST_F(HealthOfAGpu, NamesWhatSlowedItAndInWhichShareOfTheLooks) {
     nvml_->clock_event_reasons = 0x01 | 0x02 | 0x10 | 0x100;  // idle, and user settings
     GpuHealthLog log(library_, "GPU-1");
-    log.look();
+    log.poll();
     nvml_->clock_event_reasons = 0x40 | 0x08 | 0x10;
-    log.look();
+    log.poll();
     nvml_->clock_event_reasons = 0;
     const GpuHealth health = log.finish();
     EXPECT_EQ(health.record.slowed_by, (Names{"hw_slowdown", "hw_thermal_slowdown"}));
@@ -83,21 +83,21 @@ TEST_F(HealthOfAGpu, HasNoCountOfMemoryErrorsThatWasSetBack) {
     nvml_->corrected_ecc_errors = 1;
     const Quantity count = log.finish().record.corrected_ecc_errors;
     EXPECT_FALSE(count.value.has_value());
-    EXPECT_EQ(count.reason, "NVML: the count was set back");
+    EXPECT_EQ(count.reason, "NVML: the count was reset");
 }
 
 TEST_F(HealthOfAGpu, ListsErrorsOfTheDriverInTheirOrder) {
     nvml_->xids_to_come = 2;
     GpuHealthLog log(library_, "GPU-1");
     nvml_->xids_to_come = 1;
-    log.look();
+    log.poll();
     EXPECT_EQ(log.finish().record.xids, (Numbers{78, 79, 79}));
 }
 
 TEST_F(HealthOfAGpu, KeepsSoManyErrorsOfTheDriverOnly) {
     nvml_->xids_to_come = 1000;
     GpuHealthLog log(library_, "GPU-1");
-    for (int look = 0; look < 20; ++look) log.look();
+    for (int poll = 0; poll < 20; ++poll) log.poll();
     EXPECT_EQ(log.finish().record.xids.size(), 256U);
 }
 

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-/// What a meter outside the machine has recorded.
+/// Readings of an external power meter.
 namespace hpcai::meters {
 
 struct ExternalReading {
     double utc_seconds = 0;  // since 1970, by the meter's clock
-    double value = 0;        // watts, or joules of a counter that only grows
+    double value = 0;        // watts, or joules of a monotonic counter
     std::size_t line = 0;    // of the file, from 1
 };
 
@@ -21,9 +21,10 @@ struct ExternalReadings {
     std::vector<ExternalReading> readings;
 };
 
-/// Reads a CSV file whose header is "time,watts" or "time,joules"; times are as parse_utc reads
-/// them. Throws Error(data) naming file and line for another header, a cell that is no such number,
-/// a time that is not after the one before, a counter that goes back, or fewer than two readings.
+/// Parses CSV text with the header "time,watts" or "time,joules" and times in a format of
+/// parse_utc; `file` is for messages. Throws Error(data) naming file and line for another header,
+/// an invalid cell, a time that is not after the previous one, a counter that decreases, or fewer
+/// than two readings.
 ExternalReadings parse_readings(std::string_view text, std::string_view file);
 
 struct Phase {
@@ -32,21 +33,21 @@ struct Phase {
 };
 
 struct IntegrationSettings {
-    double clock_offset_seconds = 0;  // to be added to the meter's times
+    double clock_offset_seconds = 0;  // added to the meter's times
     double longest_gap_seconds = 10;  // between two readings
 };
 
 struct MeteredEnergy {
     double joules = 0;
     double average_watts = 0;
-    std::size_t readings = 0;        // in the phase, and those on both sides of it
-    double longest_gap_seconds = 0;  // between two of these
+    std::size_t readings = 0;        // used: in the phase and next to it on both sides
+    double longest_gap_seconds = 0;  // between two of them
 };
 
-/// The energy of the phase: watts by trapezoids, a counter by the difference; at both ends
-/// interpolated linearly between two readings. Throws Error(data) naming the file, and the line
-/// where there is one, when the readings do not cover the phase or are further apart in it than
-/// the settings allow; Error(usage) when the phase has no length.
+/// Integrates the energy of the phase: power by trapezoids, a counter by its difference, with
+/// linear interpolation at both ends. Throws Error(data) naming the file, and the line if there is
+/// one, when the readings do not cover the phase or have a longer gap than the settings allow.
+/// Throws Error(usage) when the phase has no length.
 MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
                         const IntegrationSettings& settings);
 

@@ -7,31 +7,31 @@
 #include <hpcai/meters/repeater.hpp>
 #include <hpcai/records/run_record.hpp>
 
-/// What the driver of a GPU tells of its health.
+/// GPU health as reported by the driver.
 namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_unknown;   // why record.xids may lack some; empty: it has all
+    std::string xids_unknown;   // why record.xids may be incomplete; empty if complete
 };
 
-/// Looks at one GPU, by NVML. What cannot be read is null with a reason; nothing throws.
+/// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
 class GpuHealthLog {
 public:
-    /// The first look at the GPU with this UUID.
+    /// Polls the GPU with this UUID for the first time.
     GpuHealthLog(const std::string& library, const std::string& uuid);
     GpuHealthLog(const GpuHealthLog&) = delete;
     GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
-    /// Why its clocks are lowered now, and errors of the driver since the last look.
-    void look();
+    /// Adds the current reasons for lower clocks and the driver errors (XIDs) since the last poll.
+    void poll();
 
-    /// What the looks have shown, without another. Counts of memory errors are null, without a
-    /// reason where they are for finish() to read.
+    /// Returns the results so far without polling. Counts of memory errors are null, without a
+    /// reason if finish() can read them.
     GpuHealth so_far() const;
 
-    /// The last look.
+    /// Polls for the last time and returns the results.
     GpuHealth finish();
 
 private:
@@ -39,16 +39,16 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Looks at a GPU once in a while in a thread of its own, which alone calls the library: the driver
-/// may never answer where the GPU has left the bus.
+/// Polls a GPU periodically in a separate thread. Only that thread calls the library, because the
+/// driver may hang after the GPU has left the bus.
 class GpuWatch {
 public:
     GpuWatch(const std::string& library, const std::string& uuid, double seconds_between);
 
-    /// Looks for the last time; returns what was seen. Where the driver does not answer within
-    /// `patience_seconds` that is what it has told before, with the reason for what is null, and
-    /// the thread is left to itself. To be called once.
-    GpuHealth finish(double patience_seconds);
+    /// Polls for the last time and returns the results. If the driver does not answer within
+    /// `timeout_seconds`, returns the results so far, with a reason for each null, and detaches the
+    /// thread. Call once.
+    GpuHealth finish(double timeout_seconds);
 
 private:
     struct Seen;

@@ -8,24 +8,24 @@
 namespace hpcai::meters {
 
 struct Repeated {
-    std::function<void()> begin = [] {};  // once, before the others
+    std::function<void()> begin = [] {};  // called once, first
     std::function<void()> again;
-    std::function<void()> end = [] {};  // once, after the others
+    std::function<void()> end = [] {};  // called once, last
     double seconds_between = 1;
 };
 
-/// Makes calls, which may not throw, in a thread of its own from its construction on. A call may
-/// hang, as one of the driver of a GPU that is gone: what calls use is theirs, or shared with them.
+/// Runs callbacks, which may not throw, in a separate thread from construction on. A callback may
+/// hang, for example in the driver of a lost GPU, so it must own or share all that it uses.
 class Repeater {
 public:
     explicit Repeater(Repeated calls);
     Repeater(const Repeater&) = delete;
     Repeater& operator=(const Repeater&) = delete;
-    /// Waits for a few seconds.
+    /// Calls stop_within() with a few seconds.
     ~Repeater();
 
-    /// Stops the calls: afterwards none is made or under way, and `begin` and `end` have been made.
-    /// Where that takes longer than `seconds` it returns false and detaches the thread.
+    /// Stops the callbacks. True: none is running or will run, and `begin` and `end` have been
+    /// called. If this takes longer than `seconds`, returns false and detaches the thread.
     bool stop_within(double seconds);
 
 private:

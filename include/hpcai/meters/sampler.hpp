@@ -1,28 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include <hpcai/meters/counter_log.hpp>
+#include <hpcai/meters/counter.hpp>
 #include <hpcai/meters/repeater.hpp>
 #include <hpcai/meters/utc.hpp>
+#include <hpcai/records/group_record.hpp>
 
 namespace hpcai::meters {
 
-/// Reads counters from its construction on. Readings after the first come from a thread of its own,
-/// because a driver may never answer.
+/// Readings of the counters of one node. Keeps at most kMaxReadings of each counter, about evenly
+/// spaced, always with the first and the last.
+class CounterLog {
+public:
+    static constexpr std::size_t kMaxReadings = 16;
+
+    CounterLog(std::string host, std::vector<Counter> counters);
+
+    /// Reads every counter; `utc_seconds` must not decrease. A counter that fails, or whose value
+    /// decreases, is not read again.
+    void take(double utc_seconds);
+
+    /// Returns one record per counter, in their order.
+    std::vector<CounterRecord> records() const;
+
+private:
+    struct Row {
+        Counter counter;
+        std::vector<CounterReading> kept;
+        CounterReading latest;
+    };
+
+    void take(Row& row, double utc_seconds) const;
+
+    std::string host_;
+    std::vector<Row> rows_;
+    std::size_t taken_ = 0;
+    std::size_t stride_ = 1;  // one of so many readings is kept
+};
+
+/// Samples counters from construction on. All samples but the first are taken in a separate thread,
+/// because a driver may hang.
 class Sampler {
 public:
-    /// The first reading is done when this returns; others follow every `seconds_between`.
+    /// Returns after the first sample; others follow every `seconds_between`.
     Sampler(CounterLog log, double seconds_between);
     Sampler(const Sampler&) = delete;
     Sampler& operator=(const Sampler&) = delete;
 
-    /// Reads for the last time; returns what was read, or, where that takes longer than
-    /// `patience_seconds`, why nothing is known of any counter. To be called once.
-    std::vector<CounterRecord> finish(double patience_seconds);
+    /// Takes the last sample and returns all records. If that takes longer than `timeout_seconds`,
+    /// each record has a failure instead of readings. Call once.
+    std::vector<CounterRecord> finish(double timeout_seconds);
 
 private:
     struct Reader {

@@ -9,8 +9,7 @@
 
 namespace hpcai::meters {
 
-/// Seconds since 1970 in UTC by the machine's clock as it stood at the construction; from then on
-/// it never steps back.
+/// A monotonic clock in UTC seconds since 1970, set from the system clock at construction.
 class UtcClock {
 public:
     UtcClock();
@@ -21,11 +20,11 @@ private:
     Stopwatch watch_;
 };
 
-/// "2022-11-05T14:03:09.250Z" (ISO 8601), cut to milliseconds; empty outside of the years 1970 to
-/// 9999.
+/// Returns "2022-11-05T14:03:09.250Z" (ISO 8601), truncated to milliseconds, or "" outside of the
+/// years 1970 to 9999.
 std::string utc_text(double utc_seconds);
 
-/// Reads such a text, with any digits of a second or none, or a number of seconds since 1970.
+/// Parses such a text, with any number of fractional digits, or a number of seconds since 1970.
 /// Returns nothing for any other text.
 std::optional<double> parse_utc(std::string_view text);
 
