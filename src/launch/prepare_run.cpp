@@ -15,7 +15,7 @@
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
-#include <hpcai/prediction/model_check.hpp>
+#include <hpcai/prediction/estimate.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>

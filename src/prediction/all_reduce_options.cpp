@@ -1,43 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstddef>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::prediction {
 namespace {
 
-comm::AllReduceAlgorithm algorithm_of(config::AllReduceAlgorithm algorithm) {
-    switch (algorithm) {
-        case config::AllReduceAlgorithm::torus_2d:
-            return comm::AllReduceAlgorithm::torus_2d;
-        case config::AllReduceAlgorithm::hierarchical:
-            return comm::AllReduceAlgorithm::hierarchical;
-        case config::AllReduceAlgorithm::all_reduce:
-            break;
-    }
-    return comm::AllReduceAlgorithm::all_reduce;
-}
+/// By config::AllReduceAlgorithm.
+constexpr std::array kAlgorithms{comm::AllReduceAlgorithm::all_reduce,
+                                 comm::AllReduceAlgorithm::torus_2d,
+                                 comm::AllReduceAlgorithm::hierarchical};
 
-comm::WireFormat format_of(config::CommunicationPrecision precision) {
-    switch (precision) {
-        case config::CommunicationPrecision::bf16:
-            return comm::WireFormat::bf16;
-        case config::CommunicationPrecision::fp16:
-            return comm::WireFormat::fp16;
-        case config::CommunicationPrecision::int8:
-            return comm::WireFormat::int8;
-        case config::CommunicationPrecision::fp32:
-            break;
-    }
-    return comm::WireFormat::fp32;
-}
+/// By config::CommunicationPrecision.
+constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
+                              comm::WireFormat::fp16, comm::WireFormat::int8};
 
 }  // namespace
 
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
                                           int slice) {
-    comm::AllReduceOptions options{algorithm_of(communication.algorithm),
-                                   format_of(communication.precision),
+    comm::AllReduceOptions options{kAlgorithms[static_cast<std::size_t>(communication.algorithm)],
+                                   kFormats[static_cast<std::size_t>(communication.precision)],
                                    communication.torus_columns,
                                    {},
                                    communication.ranks_per_node};

@@ -13,11 +13,8 @@
 #include <hpcai/plan/group_map.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 #include <hpcai/prediction/estimate.hpp>
-#include <hpcai/prediction/model_check.hpp>
 
-#include "memory.hpp"
-#include "staging.hpp"
-#include "step_time.hpp"
+#include "estimate_parts.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -26,7 +23,7 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // as plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// `quantity` x `factor`, or the same reason why there is none.
+/// Returns `quantity` x `factor`, or the reason why `quantity` is unknown.
 Quantity times(const Quantity& quantity, double factor) {
     if (!quantity.value) return quantity;
     return {*quantity.value * factor, ""};
@@ -53,11 +50,11 @@ void check(const EstimateRequest& request) {
     check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
     check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
     require(!request.roofline || !request.flops_per_rank, ExitCode::usage,
-            "--flops-per-rank: expected none beside --roofline, which has the rates, got {}",
+            "--flops-per-rank: expected none with --roofline, which has the rates, got {}",
             request.flops_per_rank.value_or(0));
 }
 
-/// ImageNet-1k trained as the specification of Image Classification says.
+/// Whether this is ImageNet-1k as specified for Image Classification.
 bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
@@ -74,7 +71,7 @@ std::string official_name() {
     return std::string(found->name);
 }
 
-/// Where the launcher put how many ranks is not known yet; a group's ranks are a good guess.
+/// The placement is not known yet; the ranks of one group are a good guess.
 int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
                    std::vector<std::string>& assumptions) {
     if (request.ranks_per_node) return std::min(*request.ranks_per_node, request.ranks);
@@ -119,7 +116,7 @@ public:
         if (compute_precision(config_).assumed) {
             assume(
                 "activations in fp32, the larger format, as training.precision is auto and no "
-                "device is asked");
+                "device is queried");
         }
         fill_staging();
         fill_traffic(parts);
@@ -234,27 +231,28 @@ private:
         }
     }
 
-    /// Gradients that a rank of the stage sums.
+    /// Number of gradients that a rank of the stage all-reduces.
     std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
 
-    /// [stage]
+    /// [stage] Bytes of messages in flight and all-reduce buffers of a rank.
     std::vector<double> exchange_bytes(const ModelParts& parts) const {
         std::vector<double> bytes =
             part_buffer_bytes(layout(), parts, plan_.parallel.micro_batch_samples);
         double before = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
-            // A letter awaited from each side, and one to each for every micro-batch in flight.
-            const double letters = (1 + described.in_flight) * (before + described.boundary_bytes);
+            // One message is awaited from each side, and one is sent to each for every micro-batch
+            // in flight.
+            const double messages = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
-            bytes[stage] += letters + sum_bytes(stage);
+            bytes[stage] += messages + sum_bytes(stage);
         }
         return bytes;
     }
 
-    /// What the sums of a rank take.
+    /// Bytes of the all-reduce buffers of a rank.
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = sums_[stage * layout().parts];
@@ -295,8 +293,8 @@ private:
         PlanTimeRecord& time = plan_.time;
         const Quantity nothing{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
         time.step_seconds = time.compute_seconds = nothing;
-        time.communication_seconds =
-            time.exposed_seconds = {std::nullopt, "nothing is known of communication (--roofline)"};
+        time.communication_seconds = time.exposed_seconds = {
+            std::nullopt, "the time of communication is unknown (--roofline)"};
         if (request_.roofline) {
             time = predict_step(config_, request_, layout(), plan_);
         } else if (request_.flops_per_rank) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/prediction/estimate.hpp>
@@ -33,12 +32,12 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Of the model, each on other ranks of a group.
+/// Number of slices of the model, each on other ranks of a group.
 int slices_of(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
-/// Sections of lines "  name      value".
+/// Text in sections of lines " name value".
 class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
@@ -47,6 +46,11 @@ public:
         text_.erase(text_.find_last_not_of(' ') + 1);
         text_ += '\n';
     }
+    template <typename... Arguments>
+    void print(const std::string& name, fmt::format_string<Arguments...> format,
+               Arguments&&... arguments) {
+        line(name, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
     void line(const std::string& text) { text_ += "  " + text + "\n"; }
     std::string take() { return std::move(text_); }
 
@@ -54,7 +58,7 @@ private:
     std::string text_;
 };
 
-/// Which ranks of a group hold which slice of the model, where they are few enough to be read.
+/// Prints which ranks of a group hold which slice of the model, if they are few enough to read.
 void print_slices(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
@@ -67,8 +71,8 @@ void print_slices(Page& page, const PlanRecord& plan) {
                                                      : fmt::format("{} to {}, parts 0 to {}", first,
                                                                    first + last_part, last_part);
             first += parallel.model_degree;
-            page.line(stage + replica == 0 ? "group_rank" : "",
-                      fmt::format("stage {}, replica {}: {}", stage, replica, parts));
+            page.print(stage + replica == 0 ? "group_rank" : "", "stage {}, replica {}: {}", stage,
+                       replica, parts);
         }
     }
 }
@@ -76,15 +80,13 @@ void print_slices(Page& page, const PlanRecord& plan) {
 void print_layout(Page& page, const PlanRecord& plan) {
     const PlanLayoutRecord& layout = plan.layout;
     page.title("layout");
-    page.line("eq. 5", fmt::format("{} = M {} x P_degree {}", counted(layout.ranks, "rank"),
-                                   layout.groups, layout.degree));
+    page.print("eq. 5", "{} = M {} x P_degree {}", counted(layout.ranks, "rank"), layout.groups,
+               layout.degree);
     for (const std::string& line : layout.map) {
         page.line(&line == &layout.map.front() ? "map" : "", line);
     }
-    page.line("within a node",
-              fmt::format("{} of {}; the widest spans {}", layout.groups_on_one_node,
-                          counted(layout.groups, "group"),
-                          counted(layout.nodes_of_widest_group, "node")));
+    page.print("within a node", "{} of {}; the widest spans {}", layout.groups_on_one_node,
+               counted(layout.groups, "group"), counted(layout.nodes_of_widest_group, "node"));
     print_slices(page, plan);
 }
 
@@ -95,12 +97,12 @@ void print_data(Page& page, const PlanRecord& plan) {
                   return fmt::format("{} ({})", counted(samples, "sample"), data.source);
               }));
     if (!data.samples.value) return;
-    page.line("an epoch", fmt::format("{}, {} of {} ({} a rank)",
-                                      counted(*data.samples_per_epoch.value, "sample"),
-                                      counted(*data.steps_per_epoch.value, "step"), plan.batch_size,
-                                      plan.batch_size / plan.parallel.data_degree));
-    page.line("the run", fmt::format("{}, {}", counted(plan.epochs, "epoch"),
-                                     counted(*data.steps_per_run.value, "step")));
+    page.print("an epoch", "{}, {} of {} ({} a rank)",
+               counted(*data.samples_per_epoch.value, "sample"),
+               counted(*data.steps_per_epoch.value, "step"), plan.batch_size,
+               plan.batch_size / plan.parallel.data_degree);
+    page.print("the run", "{}, {}", counted(plan.epochs, "epoch"),
+               counted(*data.steps_per_run.value, "step"));
 }
 
 void print_work(Page& page, const PlanRecord& plan) {
@@ -111,11 +113,10 @@ void print_work(Page& page, const PlanRecord& plan) {
     };
     page.title(fmt::format("work of one model, by {}", work.convention));
     for (const LedgerRecord& ledger : work.ledgers) {
-        page.line(ledger.convention == work.convention ? "a sample" : "",
-                  fmt::format("{:<16}forward {}, by {}",
-                              flops_text(static_cast<double>(ledger.training_per_sample)),
-                              flops_text(static_cast<double>(ledger.forward_per_sample)),
-                              ledger.convention));
+        page.print(ledger.convention == work.convention ? "a sample" : "",
+                   "{:<16}forward {}, by {}",
+                   flops_text(static_cast<double>(ledger.training_per_sample)),
+                   flops_text(static_cast<double>(ledger.forward_per_sample)), ledger.convention);
     }
     page.line("a step (APC)", both(work.model_flops.step));
     page.line("an epoch", text_of(work.model_flops.epoch, both));
@@ -137,36 +138,32 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
                    : fmt::format("stages of one model, {}, {}", samples, parallel.schedule));
     for (std::size_t index = 0; index < parallel.stages.size(); ++index) {
         const PlanStageRecord& stage = parallel.stages[index];
-        page.line(fmt::format("stage {}", index),
-                  fmt::format("{} from {}, {} a sample, {} parameters, holds {}, sends {}",
-                              counted(stage.nodes, "node"), stage.first_node,
-                              flops_text(stage.flops_per_sample),
-                              count_text(static_cast<double>(stage.parameters)), stage.in_flight,
-                              bytes_text(stage.boundary_bytes)));
+        page.print(fmt::format("stage {}", index),
+                   "{} from {}, {} a sample, {} parameters, holds {}, sends {}",
+                   counted(stage.nodes, "node"), stage.first_node,
+                   flops_text(stage.flops_per_sample),
+                   count_text(static_cast<double>(stage.parameters)), stage.in_flight,
+                   bytes_text(stage.boundary_bytes));
     }
-    page.line(
-        "largest stage",
-        fmt::format(
-            "{:.3f} of the work, of {}{}", parallel.largest_stage_share.value,
-            counted(parallel.pipeline_degree, "stage"),
-            parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "part")));
+    page.print("largest stage", "{:.3f} of the work, of {}{}", parallel.largest_stage_share.value,
+               counted(parallel.pipeline_degree, "stage"),
+               parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "part"));
     if (parallel.model_degree > 1) {
-        page.line("parts",
-                  fmt::format("{} of each layer, {} a step, by the rank that sends most",
-                              parallel.model_degree, bytes_text(parallel.part_bytes_per_step)));
+        page.print("parts", "{} of each layer, {} a step, by the rank that sends most",
+                   parallel.model_degree, bytes_text(parallel.part_bytes_per_step));
     }
     if (parallel.pipeline_degree == 1) return;
-    page.line("bubble", fmt::format("{:.3f} of a step, where stages take as long",
-                                    parallel.bubble_fraction.value));
-    page.line("messages", fmt::format("{} a step, by the rank that sends most",
-                                      bytes_text(parallel.message_bytes_per_step)));
+    page.print("bubble", "{:.3f} of a step, where stages take as long",
+               parallel.bubble_fraction.value);
+    page.print("messages", "{} a step, by the rank that sends most",
+               bytes_text(parallel.message_bytes_per_step));
 }
 
 void print_memory(Page& page, const PlanRecord& plan) {
     const PlanMemoryRecord& memory = plan.memory_per_rank;
     const int ranks = plan.layout.ranks_of_fullest_node;
     const auto line = [&](const char* name, double bytes, const std::string& meaning) {
-        page.line(name, fmt::format("{:<12}{}", bytes_text(bytes), meaning));
+        page.print(name, "{:<12}{}", bytes_text(bytes), meaning);
     };
     const bool is_int8 = memory.precision == "int8";
     const std::string values = is_int8 ? "fp32" : memory.precision;
@@ -179,15 +176,15 @@ void print_memory(Page& page, const PlanRecord& plan) {
          memory.precision + (is_int8 ? " or fp32" : "") +
              ", filters and weights for forward and for backward");
     line("activations", memory.activation_bytes,
-         values + ", what the backward pass reads; gradients under way come on top");
+         values + ", kept for the backward pass; gradients in flight come on top");
     line("input", memory.input_bytes, "prefetched batches, cache of decoded pictures");
     if (memory.exchange_bytes > 0) {
-        line("exchange", memory.exchange_bytes, "messages on their way; with int8 also residuals");
+        line("exchange", memory.exchange_bytes, "messages in flight; with int8 also residuals");
     }
     if (memory.program_bytes > 0) line("program", memory.program_bytes, "code, libraries, MPI");
     line("evaluation", memory.evaluation_bytes,
          values + ", the network that predicts, " +
-             (memory.evaluates_between ? "beside what trains" : "after training"));
+             (memory.evaluates_between ? "in addition to training" : "after training"));
     line("total", memory.total_bytes,
          memory.evaluates_between ? "training and evaluation"
                                   : "the larger of training and evaluation");
@@ -202,7 +199,7 @@ void print_staging(Page& page, const PlanRecord& plan) {
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-/// Of sums; what stages and parts send one another stands with these.
+/// Prints the traffic of all-reduces; messages between stages and parts are printed with these.
 void print_traffic(Page& page, const PlanRecord& plan) {
     const PlanTrafficRecord& traffic = plan.traffic_per_rank;
     page.title(traffic.statistics_ranks > 1
@@ -212,19 +209,18 @@ void print_traffic(Page& page, const PlanRecord& plan) {
         page.line("sums", "none, as parallel.data_degree is 1");
         return;
     }
-    page.line("payload", fmt::format("{} a step, fp32", bytes_text(traffic.gradient_bytes)));
+    page.print("payload", "{} a step, fp32", bytes_text(traffic.gradient_bytes));
     if (traffic.statistics_ranks > 1) {
-        page.line("statistics", fmt::format("{} a step, fp64, over {}",
-                                            bytes_text(traffic.statistics_bytes_per_step),
-                                            counted(traffic.statistics_ranks, "rank")));
+        page.print("statistics", "{} a step, fp64, over {}",
+                   bytes_text(traffic.statistics_bytes_per_step),
+                   counted(traffic.statistics_ranks, "rank"));
     }
-    page.line("sent a step", fmt::format("{:<12}{} in {}, by the rank that sends most",
-                                         bytes_text(traffic.sent_bytes_per_step), traffic.algorithm,
-                                         traffic.precision));
-    page.line("between nodes", fmt::format("{:<12}of that, by the rank that sends most there",
-                                           bytes_text(traffic.between_nodes_bytes_per_step)));
-    page.line("out of a node", fmt::format("{:<12}a step, by its ranks of one group together",
-                                           bytes_text(traffic.out_of_node_bytes_per_step)));
+    page.print("sent a step", "{:<12}{} in {}, by the rank that sends most",
+               bytes_text(traffic.sent_bytes_per_step), traffic.algorithm, traffic.precision);
+    page.print("between nodes", "{:<12}of that, by the rank that sends most there",
+               bytes_text(traffic.between_nodes_bytes_per_step));
+    page.print("out of a node", "{:<12}a step, by its ranks of one group together",
+               bytes_text(traffic.out_of_node_bytes_per_step));
     page.line("sent in the run", text_of(traffic.sent_bytes_per_run, bytes_text));
 }
 
@@ -233,9 +229,9 @@ void print_costs(Page& page, const PlanRecord& plan) {
     page.title(time.source.empty() ? "time" : "time, " + time.source);
     if (time.communication_seconds.value) {
         page.line("computation", text_of(time.compute_seconds, format_seconds));
-        page.line("communication", fmt::format("{} of a step, {} of that exposed",
-                                               format_seconds(*time.communication_seconds.value),
-                                               text_of(time.exposed_seconds, format_seconds)));
+        page.print("communication", "{} of a step, {} of that exposed",
+                   format_seconds(*time.communication_seconds.value),
+                   text_of(time.exposed_seconds, format_seconds));
     }
     page.line("a step", text_of(plan.time.step_seconds, format_seconds));
     page.line("an epoch", text_of(plan.time.epoch_seconds, format_seconds));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/units.hpp>
@@ -9,7 +10,7 @@
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/prediction/flops_table.hpp>
 
-#include "memory.hpp"
+#include "estimate_parts.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -18,7 +19,7 @@ using metrics::LedgerRow;
 using nlohmann::ordered_json;
 using ops::Ledger;
 
-/// One sample's counts with what the printers show beside them.
+/// The counts of one sample, and what the printers show with them.
 struct Counts {
     graph::Graph graph;
     metrics::FlopsLedger ledger;
@@ -41,22 +42,19 @@ struct Counts {
     }
 };
 
-/// "112x112x64": the output of one sample.
+/// Returns the output of one sample: "112x112x64".
 std::string extents(const LedgerRow& row) {
-    std::string text;
-    // A sample may have many regions.
-    for (std::size_t axis = row.output.rank() > 0 && row.output[0] == 1 ? 1 : 0;
-         axis < row.output.rank(); ++axis) {
-        text += fmt::format("{}{}", text.empty() ? "" : "x", row.output[axis]);
-    }
-    return text;
+    // The first extent is not 1 where a sample has many regions.
+    const bool has_batch = row.output.rank() > 0 && row.output[0] == 1;
+    return fmt::format("{}",
+                       fmt::join(row.output.begin() + (has_batch ? 1 : 0), row.output.end(), "x"));
 }
 
 std::string mega(std::int64_t flops) {
     return flops == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(flops) / 1e6);
 }
 
-/// `node_width`: of the first column.
+/// `node_width` is the width of the first column.
 std::string line(const std::vector<std::string>& cells, std::size_t node_width) {
     return fmt::format(
         "{:<{}} {:<21} {:>11} {:>11} {:>8} |{:>10} |{:>10}{:>10}{:>10} "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory.hpp"
-
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -13,36 +12,31 @@
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/plan/pipeline.hpp>
 
+#include "estimate_parts.hpp"
+
 namespace hpcai::prediction {
 namespace {
 
 constexpr double kFp32Bytes = 4;
 constexpr double kMebibyte = 1024 * 1024;
-/// Resident of a rank with no model, as measured: its own code and data, the pages of oneDNN, Open
-/// MPI and HDF5 that it touches, and MPI's buffers.
+/// Measured resident memory of a rank without a model: its code and data, the touched pages of
+/// oneDNN, Open MPI and HDF5, and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
-/// Bytes that a node saves for its backward pass and nothing else reads.
-struct SavedBytes {
-    const graph::Graph& graph;
-    const graph::Node& node;
-
-    // The place of each window's maximum, one byte.
-    std::int64_t operator()(const ops::MaxPool&) const {
+/// Bytes that a node saves for its own backward pass only.
+std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
+    // One byte for the place of each window's maximum.
+    if (std::holds_alternative<ops::MaxPool>(node.operation)) {
         return graph.value(node.output).shape.elements();
     }
-    // The level of each region; of each sample along its two axes two places and two weights.
-    std::int64_t operator()(const ops::RoiAlign& op) const {
-        const std::int64_t samples = 2 * op.pooled * op.sampling_ratio;
-        return op.regions[0] * op.regions[1] * (4 + samples * 16);
-    }
-    template <typename Other>
-    std::int64_t operator()(const Other&) const {
-        return 0;
-    }
-};
+    const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
+    if (op == nullptr) return 0;
+    // The level of each region, and for each sample along its two axes two places and two weights.
+    const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
+    return op->regions[0] * op->regions[1] * (4 + samples * 16);
+}
 
-/// Bytes of one sample that stay from the forward to the backward pass; `graph` is of batch 1.
+/// Bytes of one sample that stay from the forward to the backward pass; `graph` has batch 1.
 double kept_for_backward(const graph::Graph& graph, const ComputePrecision& precision) {
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
@@ -51,13 +45,13 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
         const ops::BackwardReads reads = backward_reads(node.operation);
         if (reads.inputs) kept.insert(node.inputs.begin(), node.inputs.end());
         if (reads.output) kept.insert(node.output);
-        bytes += std::visit(SavedBytes{graph, node}, node.operation);
+        bytes += saved_bytes(graph, node);
     }
     for (const graph::ValueId value : kept) bytes += value_bytes(graph, value, precision);
     return static_cast<double>(bytes);
 }
 
-/// Bytes of an element of filters or weights, once for forward and once for backward.
+/// Bytes of the copies of one element of filters or weights, for forward and for backward.
 std::int64_t bytes_of_copies(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -83,7 +77,7 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
     return static_cast<double>(bytes);
 }
 
-/// Of the values that no node makes: what a model reads of its samples, and learns of them.
+/// Bytes of the values that no node produces: the inputs and labels of a model.
 std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     std::int64_t bytes = 0;
     for (graph::ValueId value = 0; value < std::ssize(graph.values()); ++value) {
@@ -93,8 +87,8 @@ std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& pre
     return bytes;
 }
 
-/// The most that values take at a time while one sample is predicted; each lives from the node that
-/// makes it to the last that reads it.
+/// Largest sum of the bytes of live values while one sample is predicted. A value lives from its
+/// producer to its last reader.
 double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);
@@ -113,22 +107,15 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
     return static_cast<double>(most);
 }
 
-/// Of the fields of the weather, as they are kept; nothing where samples are pictures. Records have
-/// their own type, which is not known without them.
+/// Returns the stored type of climate fields; nothing for pictures. The type of records is not
+/// known without reading them.
 std::optional<tensor::DType> field_type(const config::Config& config) {
+    constexpr std::array kTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
     if (!has_fields(config.data)) return std::nullopt;
-    switch (config.data.climate_precision) {
-        case config::FieldPrecision::fp16:
-            return tensor::DType::f16;
-        case config::FieldPrecision::bf16:
-            return tensor::DType::bf16;
-        case config::FieldPrecision::fp32:
-            break;
-    }
-    return tensor::DType::f32;
+    return kTypes[static_cast<std::size_t>(config.data.climate_precision)];
 }
 
-/// Of the network that evaluates.
+/// Memory of the network for evaluation.
 double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});
@@ -143,8 +130,8 @@ double sample_bytes(const graph::Graph& graph) {
     return static_cast<double>(source_bytes(graph, {}));
 }
 
-/// The prefetched batches and the one that is computed on, and what is cached, of no more samples
-/// than there are. Decoded photographs are larger than what a model reads of them, fields are not.
+/// Memory of the prefetched batches, the batch in use and the caches, which hold no more samples
+/// than there are. Decoded photographs are larger than the input of a model; fields are not.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
     const double sample = sample_bytes(graph);
@@ -158,7 +145,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Of all samples of a step, what the first part hands on to the others of its stage.
+/// Bytes of all samples of a step that the first part sends to the others of its stage.
 double handed_bytes(const plan::Layout& layout, const ModelParts& parts, int samples) {
     return (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * samples;
 }
@@ -171,7 +158,7 @@ double normalized_channels(const graph::Graph& graph) {
     return static_cast<double>(channels);
 }
 
-/// While it trains or while it evaluates, whichever takes more.
+/// The larger of training and evaluation, or their sum if evaluation interrupts training.
 double total_of(const PlanMemoryRecord& memory) {
     const double training = memory.working_copy_bytes + memory.activation_bytes;
     return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +
@@ -181,7 +168,7 @@ double total_of(const PlanMemoryRecord& memory) {
                                      : std::max(training, memory.evaluation_bytes));
 }
 
-/// Of the model's nodes, which parts have under other names.
+/// Names, in the whole model, of the first node of each stage. Parts rename their nodes.
 std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
     std::vector<std::string> names{whole.nodes().front().name};
     for (const std::size_t end : graph::stage_ends(whole, stages)) {
@@ -265,7 +252,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         if (layout.slices() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-            // At the end collected beside the slice, which then goes.
+            // The whole model is collected in addition to the slice, which is freed then.
             const double slice_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between
@@ -328,7 +315,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts) {
     std::vector<double> bytes;
     for (const graph::Stage& stage : parts.stages) {
-        // Two doubles a channel in each direction, of each micro-batch.
+        // Two doubles per channel, in each direction, for each micro-batch.
         bytes.push_back(layout.micro_batches *
                         (4 * sizeof(double) * normalized_channels(stage.graph)));
     }

@@ -6,15 +6,15 @@
 #include <hpcai/graph/shard.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/ops/operation.hpp>
-#include <hpcai/prediction/model_check.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
 namespace hpcai::prediction {
 namespace {
 
 void check_parts(const config::Config& config, const plan::Layout& layout) {
     require(layout.parts == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
-            "parallel.model_degree: expected 1, as device.kind is cuda, which has no parts yet, "
-            "got {}{}; parallel.mode data and pipeline do without, and device.kind cpu has parts",
+            "parallel.model_degree: expected 1, as device.kind cuda has no parts yet, got {}{}; "
+            "use parallel.mode data or pipeline, or device.kind cpu",
             layout.parts, config.parallel.model_degree ? "" : " (auto)");
 }
 
@@ -22,10 +22,10 @@ void check_backend(const config::Config& config, const plan::Layout& layout) {
     const bool is_nccl = config.communication.backend == config::CommunicationBackend::nccl;
     require(!is_nccl || plan::statistics_ranks(config.training, layout) == 1, ExitCode::usage,
             "communication.backend: expected auto or mpi, as training.batch_norm_samples spans "
-            "ranks, whose waits for one another go through the host, got 'nccl'");
+            "ranks, which synchronize through the host, got 'nccl'");
 }
 
-/// One value is its own mean: the normalization makes zero of it and hands no gradient back.
+/// One value is its own mean, so the normalization returns zero and no gradient.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
     const int rows = layout.rows(config.training.batch_size);
@@ -36,8 +36,8 @@ void check_statistics(const config::Config& config, const plan::Layout& layout,
         if (norm == nullptr || norm->frozen) continue;
         require(norm->input[1] * norm->input[2] > 1, ExitCode::usage,
                 "training.batch_norm_samples: expected 2 or more, as {} normalizes images of 1 x 1 "
-                "pixels, of which one sample has no variance, got {}; larger images or, where it "
-                "is auto, more samples of training.batch_size for each rank would do, too",
+                "pixels, and one sample has no variance, got {}; or use larger images or, if it "
+                "is auto, more samples of training.batch_size for each rank",
                 node.name, samples ? "1" : "auto, the 1 sample that a rank computes at once");
     }
 }

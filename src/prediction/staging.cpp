@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "staging.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/config/keys.hpp>
+#include <hpcai/prediction/estimate.hpp>
+
+#include "estimate_parts.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -26,16 +27,15 @@ double share_left_out(const config::BaggingConfig& bagging) {
     return 0;
 }
 
-/// Whether one of these ranks of a group reads samples to train on: of the first stage those with
-/// the first part.
+/// Whether one of these ranks of a group reads training samples: in the first stage, those with the
+/// first part.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.parts);
     return next < std::min(end, layout.data_degree() * layout.parts);
 }
 
-/// Expected share of the training samples that the node with most of them needs: those in the
-/// bootstrap of any group of which it has ranks that read, and of those left out by a
-/// group what its own ranks evaluate.
+/// Expected share of the training samples that is needed by the node that needs most: the bootstrap
+/// of each group that has a reading rank there, and the left-out samples that its ranks evaluate.
 double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "step_time.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +13,9 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/models/make_model.hpp>
+#include <hpcai/prediction/estimate.hpp>
 
-#include "memory.hpp"
+#include "estimate_parts.hpp"
 
 namespace hpcai::prediction {
 namespace {
@@ -24,12 +23,12 @@ namespace {
 // Backward is two of the three passes of a step.
 constexpr double kBackwardShare = 2.0 / 3;
 
-/// ceil(log2(n)): messages one after the other in which n ranks hear of one another.
+/// ceil(log2(n)): successive messages until n ranks have data from all others.
 double rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
 }
 
-/// Seconds of a whole step of so many samples through measured ones, in straight lines.
+/// Seconds of a step of `samples` samples, interpolated linearly between measured points.
 double through(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint& last = points.back();
     if (points.size() == 1) return last.step_seconds * samples / last.samples;
@@ -38,7 +37,7 @@ double through(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint &a = points[right - 1], &b = points[right];
     const double slope = (b.step_seconds - a.step_seconds) / (b.samples - a.samples);
     const double seconds = a.step_seconds + slope * (samples - a.samples);
-    // Noise may have turned the line.
+    // Noise may have made the slope negative.
     return slope > 0 && seconds > 0 ? seconds : last.step_seconds * samples / last.samples;
 }
 
@@ -69,7 +68,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Against the measured ranks, where ranks share cores in another way; nodes are as those.
+    /// Slowdown relative to the measured ranks if ranks share cores differently; nodes are assumed
+    /// equal.
     double slowdown() {
         if (roofline_.is_gpu) return 1;
         const double cores = roofline_.cores;
@@ -82,7 +82,7 @@ private:
         const double factor =
             share(roofline_.threads, roofline_.ranks_of_fullest_node) / share(threads, ranks);
         assume(
-            fmt::format("nodes of {} cores like the measured one; a rank of {} thread{} beside "
+            fmt::format("nodes of {} cores like the measured one; a rank of {} thread{} next to "
                         "{} others takes {:.3g} times as long as one of the {} that were "
                         "measured at once with {} each",
                         roofline_.cores, threads, threads == 1 ? "" : "s", ranks - 1, factor,
@@ -98,7 +98,7 @@ private:
                known.training_flops_per_sample == plan_.work.ledgers.front().training_per_sample;
     }
 
-    /// Of a rank's samples, computed at once.
+    /// Seconds of the samples of a rank that are computed at once.
     double pass_seconds(double samples) {
         if (is_calibrated()) return through(roofline_.calibration.points, samples);
         if (!by_operations_) by_operations_ = seconds_by_operations();
@@ -108,15 +108,15 @@ private:
     double compute_seconds() {
         const double rows = layout_.rows(config_.training.batch_size);
         const double at_once = pass_seconds(rows);
-        // What does not grow with the samples, such as the update, is done once a step.
+        // Work that does not grow with the samples, such as the update, is done once per step.
         const double fixed = std::max(0.0, 2 * pass_seconds(rows / 2) - at_once);
         const double whole = fixed + layout_.micro_batches * (at_once - fixed);
         assume(is_calibrated()
                    ? std::string("training steps as they were measured, in straight lines between "
                                  "numbers of samples; input is ready in time")
                    : std::string("no training steps of this model in this precision were measured: "
-                                 "the time is that of its operations by themselves, one sample's "
-                                 "share of it"));
+                                 "the time is the sum of its operations, measured one by one, "
+                                 "per sample"));
         const std::string optimizer = config::value_text(config_, "training.optimizer");
         const std::string& measured = roofline_.calibration.optimizer;
         if (is_calibrated() && measured != optimizer) {
@@ -127,7 +127,7 @@ private:
                (1 - plan_.parallel.bubble_fraction);
     }
 
-    /// FLOP/s of an operation: its own where it was measured, else the median of its kind.
+    /// FLOP/s of an operation: its own rate if measured, else the median of its kind.
     double rate_of(const graph::Node& node, ops::Pass pass) const {
         const std::string_view kind = ops::name_of(node.operation);
         const std::string precision = roofline_.calibration.precision;
@@ -152,7 +152,8 @@ private:
         return 0;
     }
 
-    /// One sample's training: operations with many FLOPs a byte by their rates, others by bytes.
+    /// Training time of one sample: operations with many FLOPs per byte by their rates, others by
+    /// bytes.
     double seconds_by_operations() {
         const graph::Graph model = models::make_model(config_);
         const bool is_narrow = compute_precision(config_).bytes == 2;
@@ -181,7 +182,7 @@ private:
         return seconds;
     }
 
-    /// Of messages, with the latency of one and the bandwidth of what is sent.
+    /// Latency of a message and bandwidth of sent bytes, from the measured all-reduces.
     std::optional<config::Link> measured_link(std::string_view scope) const {
         for (const AllReduceFit& fit : roofline_.all_reduce_fits) {
             const bool is_it = fit.scope == scope ||
@@ -203,7 +204,7 @@ private:
         return measured_link(between_nodes ? "between nodes" : "node");
     }
 
-    /// Fills the times of sums and messages.
+    /// Sets the times of all-reduces and messages.
     void communicate() {
         const double messages =
             plan_.parallel.message_bytes_per_step + plan_.parallel.part_bytes_per_step;
@@ -231,8 +232,8 @@ private:
         time_.exposed_seconds = {exposed_of(sums) + others, ""};
     }
 
-    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) at two levels: 2 log2 messages
-    /// one after the other at each, and the bytes that the plan counts.
+    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) at two levels: 2 log2
+    /// successive messages at each, and the bytes that the plan counts.
     double sum_seconds(const config::Link& near, const config::Link& far, bool has_nodes) const {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
@@ -250,7 +251,7 @@ private:
                     : 0);
     }
 
-    /// Of sums that take so long, what the backward pass does not hide.
+    /// Seconds of the all-reduces that the backward pass does not hide.
     double exposed_of(double sums) {
         if (sums == 0) return 0;
         if (!config_.communication.overlap) return sums;
@@ -260,18 +261,18 @@ private:
         }
         if (const auto ratio = measured_exposure()) return *ratio * sums;
         if (!roofline_.is_gpu) {
-            assume("sums hide behind no computation: the cores that compute make them");
+            assume("sums overlap no computation: the computing cores execute them");
             return sums;
         }
         assume(
-            "sums hide behind the backward pass, two thirds of computation, but for the last "
+            "sums overlap the backward pass, two thirds of computation, except for the last "
             "bucket");
         const double bucket = config_.communication.bucket_mib * 1024 * 1024;
         const double last = sums * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
         return std::max(last, sums - most_hidden);
     }
 
-    /// How much longer steps with sums took than without, over the time of these sums alone.
+    /// Extra time of steps with all-reduces, divided by the time of these all-reduces alone.
     std::optional<double> measured_exposure() {
         if (!is_calibrated()) return std::nullopt;
         const CalibrationPoint& point = roofline_.calibration.points.back();

@@ -39,7 +39,7 @@ public:
         : config_(config), request_(request) {
         require(request.roofline.has_value(), ExitCode::usage,
                 "--sweep: expected --roofline FILE, which has the rates, got none");
-        // The same ranks on a node at every size, so that no size is on a quieter machine.
+        // Every size has the same ranks per node, so that no size has less loaded nodes.
         if (!request_.ranks_per_node) {
             request_.ranks_per_node = request.roofline->ranks_of_fullest_node;
         }
@@ -77,7 +77,7 @@ private:
     SweepPoint point(int ranks) {
         if (!one_rank_) {
             EstimateRequest alone = request_;
-            // Beside as many others as on a full node.
+            // The node has as many other ranks as a full node.
             alone.ranks = *request_.ranks_per_node;
             config::Config config = with_batch(1);
             config.bagging.groups = alone.ranks;

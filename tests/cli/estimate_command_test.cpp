@@ -91,11 +91,11 @@ TEST(Plan, RefusesWhatARunRefuses) {
               "communication.backend: expected auto or mpi, as training.batch_norm_samples spans"},
              {3, with(parts, {"training.precision=int8"}), "1 stage x 3 parts have none, got 3"},
              {4, with(parts, {"device.kind=cuda"}),
-              "parallel.model_degree: expected 1, as device.kind is cuda, which has no parts yet, "
-              "got 4 (auto)"},
+              "parallel.model_degree: expected 1, as device.kind cuda has no parts yet, got 4 "
+              "(auto)"},
              {4,
               {"workload.image_size=32", "training.batch_norm_samples=1"},
-              "images of 1 x 1 pixels, of which one sample has no variance, got 1;"}}) {
+              "images of 1 x 1 pixels, and one sample has no variance, got 1;"}}) {
         std::vector<std::string> arguments{"plan", "--config", source("configs/quickstart.yaml"),
                                            "--ranks", std::to_string(ranks)};
         for (const std::string& change : changes) {

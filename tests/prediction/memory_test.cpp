@@ -22,7 +22,7 @@ PlanMemoryRecord memory_of(const config::Config& config, int ranks = 1) {
     return estimate(config, {.ranks = ranks}).memory_per_rank;
 }
 
-/// What the CPU engine plans for values, gradients and scratch of a training step.
+/// The memory that the CPU engine plans for values, gradients and scratch of a training step.
 double arena_bytes(const config::Config& config) {
     const auto device = device::make_cpu_device({.threads = 1});
     const graph::Graph graph = models::make_model(config, {.batch = config.training.batch_size});
@@ -117,7 +117,7 @@ config::Config small_detector() {
     return config;
 }
 
-/// Large enough for scratch to weigh little.
+/// A size at which scratch is a small share.
 config::Config larger_detector() {
     config::Config config = small_detector();
     config.workload.image_size = 192;

@@ -5,7 +5,7 @@
 
 #include <hpcai/prediction/estimate.hpp>
 
-/// What `plan` expects of the data duplicator.
+/// The estimate of `plan` for the data duplicator.
 namespace hpcai::prediction {
 namespace {
 

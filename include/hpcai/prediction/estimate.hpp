@@ -1,20 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/prediction/estimate_request.hpp>
+#include <hpcai/config/interconnect.hpp>
+#include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/plan_record.hpp>
+#include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::prediction {
 
-/// The dry run of `config` on as many ranks, numbered node by node.
-/// Throws Error(launch) when eq. 5 cannot hold (plan::make_layout), Error(usage) for numbers of
-/// `request` that are out of range. 100,000 ranks take well under a second.
+/// The input of `hpcai500 plan`. Rates are given by the user or were measured on a machine.
+struct EstimateRequest {
+    int ranks = 1;
+    std::optional<int> ranks_per_node;                 // absent: one group's ranks
+    std::optional<std::int64_t> samples;               // counted in the training folder
+    std::optional<double> bytes_per_sample;            // likewise, the mean of the files
+    std::optional<double> flops_per_rank;              // FLOP/s sustained in training, table3
+    std::optional<double> watts_per_rank;              // while training
+    std::optional<RooflineRecord> roofline;            // in place of flops_per_rank
+    std::optional<config::Interconnect> interconnect;  // in place of the roofline's all-reduces
+};
+
+/// Estimates a run of `config` on request.ranks ranks, numbered node by node, without running it.
+/// Throws Error(launch) when eq. 5 cannot hold (plan::make_layout). Throws Error(usage) when a
+/// number of `request` is out of range or check_model() fails. 100,000 ranks take well under a
+/// second.
 PlanRecord estimate(const config::Config& config, const EstimateRequest& request);
 
-/// The plan for people: sections of aligned lines, then what was assumed.
+/// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
+
+/// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
+/// make_layout() made of it. Reasons: device.kind cuda with parts, nccl with BatchNorm statistics
+/// over ranks, a BatchNorm with one value per channel, a model that cannot be split into so many
+/// stages and parts or not in int8. Plans and runs share this check.
+void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

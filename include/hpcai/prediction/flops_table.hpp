@@ -5,15 +5,16 @@
 
 #include <hpcai/config/config.hpp>
 
-/// What can be known of a run before it: arithmetic on the configuration, no MPI, no device.
+/// Estimates before a run: arithmetic on the configuration, without MPI or a device.
 namespace hpcai::prediction {
 
-/// What `hpcai500 flops` prints: one line per node of the configured model with its output,
-/// parameters, activation bytes and FLOPs of one sample by pass in the three ledgers, then the
-/// totals. Activations are in training.precision; `auto` is taken as fp32, as no device is asked.
+/// Returns the output of `hpcai500 flops`. Each node of the configured model has one line with its
+/// output, parameters, activation bytes, and FLOPs of one sample by pass in the three ledgers; then
+/// follow the totals. Activations are in training.precision; `auto` counts as fp32, because no
+/// device is queried.
 std::string flops_table(const config::Config& config);
 
-/// The same as JSON, schema "hpcai500-flops/1": all FLOPs and bytes as exact integers.
+/// Returns the same as JSON, schema "hpcai500-flops/1", with all FLOPs and bytes as exact integers.
 std::string flops_json(const config::Config& config);
 
 }  // namespace hpcai::prediction

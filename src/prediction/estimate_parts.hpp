@@ -12,37 +12,39 @@
 
 namespace hpcai::prediction {
 
+struct EstimateRequest;
+
 /// The number format of computation, as far as it is known without a device.
 struct ComputePrecision {
     std::string name;        // "fp32"
     std::int64_t bytes = 4;  // of an activation
-    bool assumed = false;    // training.precision is `auto`: the larger format is taken
+    bool assumed = false;    // training.precision is `auto`; the larger format is assumed
     bool int8 = false;       // see ops::computes_in_int8
-    /// Of activations.
+    /// Returns the format of activations.
     std::string values() const { return int8 ? "fp32" : name; }
 };
 
 ComputePrecision compute_precision(const config::Config& config);
 
-/// Bytes of a value while it is kept: outputs of Linear and the loss are fp32 in every precision,
+/// Returns the bytes of a stored value. Outputs of Linear and the loss are fp32 in every precision,
 /// pixels uint8, labels int32.
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
-/// The model for one sample as it is trained, and what its ranks hold of it.
+/// The model for one sample as it is trained, and its slices.
 struct ModelParts {
     graph::Graph whole;
-    std::vector<graph::Stage> stages;  // one or more; of the last part, which is the largest
+    std::vector<graph::Stage> stages;  // the last part of each, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches
-    // [stage] of the parts of which each number is largest; in the compute type
+    // [stage] the largest of each number over the parts; in the compute type
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
-/// Throws as graph::partition_stages and graph::shard.
+/// Throws like graph::partition_stages and graph::shard.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
-/// Memory of a rank of the stage that takes most, but for fullest_node_bytes; `exchange` [stage]
-/// are the bytes of its messages.
+/// Returns the memory of a rank of the stage that needs most, without fullest_node_bytes.
+/// `exchange` [stage] has the bytes of its messages.
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
                                  const ModelParts& parts, const std::vector<double>& exchange,
                                  const Quantity& training_samples);
@@ -50,12 +52,22 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
                                      const ModelParts& parts);
 
-/// [stage] Bytes of the BatchNorm statistics of a step, where ranks take them together.
+/// Returns [stage] the bytes of the BatchNorm statistics that ranks exchange in a step.
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts);
 
-/// [stage] Bytes of what parts exchange at a time, and of samples handed on, by `samples` of a
-/// micro-batch.
+/// Returns [stage] the bytes that parts exchange at a time and of samples that they forward, for
+/// micro-batches of `samples`.
 std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
                                       int samples);
+
+/// Estimates staging of the training samples; `samples` is their number in the data set.
+PlanStagingRecord estimate_staging(const config::Config& config, const EstimateRequest& request,
+                                   const plan::LayoutSummary& layout, const Quantity& samples);
+
+/// Predicts the times of a step from request.roofline, which must be present, and
+/// request.interconnect. `plan` must be complete but for its times; assumptions are added to it.
+/// docs/METRICS.md has the formulas.
+PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
+                            const plan::Layout& layout, PlanRecord& plan);
 
 }  // namespace hpcai::prediction
