@@ -10,7 +10,6 @@
 #include <hpcai/base/units.hpp>
 #include <hpcai/config/nearest.hpp>
 #include <hpcai/data/field_picture.hpp>
-#include <hpcai/data/png.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/file.hpp>

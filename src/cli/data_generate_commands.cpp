@@ -7,7 +7,6 @@
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/data/generate.hpp>
-#include <hpcai/data/generate_climate.hpp>
 #include <hpcai/data/photograph.hpp>
 
 #include "commands.hpp"

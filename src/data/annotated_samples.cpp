@@ -12,10 +12,9 @@
 #include "sample_cache.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
-/// The boxes of a picture stretched to `size`, without those that get too narrow to be seen.
+/// Returns the boxes of a picture scaled to `size`, without those narrower or lower than a pixel.
 std::vector<Box> scaled_boxes(const AnnotatedPicture& picture, ImageSize size) {
     const float scale_x = static_cast<float>(size.width) / static_cast<float>(picture.size.width);
     const float scale_y = static_cast<float>(size.height) / static_cast<float>(picture.size.height);

@@ -8,10 +8,9 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "path_below.hpp"
+#include "picture_file.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,12 +76,12 @@ void require_picture(const fs::path& root, const std::string& path, const std::s
     require(is_path_below(path), ExitCode::data, "{}: picture '{}' leaves its folder", where, path);
     std::error_code error;
     require(fs::is_regular_file(root / path, error), ExitCode::data,
-            "{}: its picture {} is not there", where, (root / path).string());
+            "{}: its picture {} does not exist", where, (root / path).string());
 }
 
 std::string size_fault(ImageSize annotated, ImageSize found) {
     if (found == annotated) return "";
-    return fmt::format("{} x {} pixels, but its annotation says {} x {}", found.width, found.height,
+    return fmt::format("{} x {} pixels, but annotated as {} x {}", found.width, found.height,
                        annotated.width, annotated.height);
 }
 

@@ -5,19 +5,18 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/record_index.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 
 #include "read_at_one_rank.hpp"
 
 namespace hpcai::data::climate {
-
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The largest number where there is no such file, which opening it tells better.
+/// Returns the largest number if there is no such file; opening it gives a better message.
 std::uint64_t size_of(const fs::path& path) {
     std::error_code ignored;
     return fs::file_size(path, ignored);
@@ -35,7 +34,7 @@ std::vector<ListedFile> list_here(const std::string& path) {
     return files;
 }
 
-/// Files that open one set, in one folder.
+/// The files of one data set, in one folder.
 struct Files {
     fs::path root;
     std::vector<std::string> names;
@@ -63,7 +62,7 @@ Files files_of(const std::string& path) {
     return files;
 }
 
-/// What has to be opened in the place of `path`.
+/// Returns the path to open instead of `path`.
 std::string copy_of(const std::string& path, const fs::path& folder) {
     if (folder.empty()) return path;
     std::error_code error;
@@ -76,7 +75,7 @@ std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& 
     auto files = read_at_one_rank(ranks, [&] { return list_here(path); });
     std::vector<std::int64_t> vouched(files.size(), 0);
     const auto size = static_cast<std::size_t>(ranks.size());
-    // Together after each file, so that none waits for longer than one file takes.
+    // All ranks synchronize after each file, so that none waits longer than one file takes.
     for (std::size_t first = 0; first < files.size(); first += size) {
         comm::collective_try(ranks, [&] {
             const std::size_t mine = first + static_cast<std::size_t>(ranks.rank());

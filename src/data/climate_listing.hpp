@@ -16,22 +16,22 @@ namespace hpcai::data::climate {
 struct ListedFile {
     std::filesystem::path path;
     std::uint64_t bytes = 0;      // at rank 0
-    bool is_vouched_for = false;  // a manifest beside it lists it, and it is that file
+    bool is_vouched_for = false;  // a manifest in its folder lists it, and its SHA-256 matches
 
     HPCAI_RECORD(ListedFile, path, bytes, is_vouched_for);
 };
 
-/// The HDF5 files that `path` stands for at rank 0, for all ranks; none where it is a folder of
-/// records. Each is compared with the manifest beside it, if there is one, by one of the ranks.
-/// Throws Error(data) on every rank for what a rank finds. Collective.
+/// Lists the HDF5 files at `path` on rank 0, for all ranks; none if it is a folder of records. One
+/// of the ranks compares each file with the manifest in its folder, if there is one. Throws
+/// Error(data) on every rank for an error of any rank. Collective.
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks);
 
-/// Throws Error(data) unless the file has as many bytes here.
+/// Throws Error(data) unless the file has as many bytes on this rank.
 void require_same(const ListedFile& file);
 
-/// Copies the HDF5 files or records of weather that data.staging wants, with the manifest beside
-/// them. Returns `config` with the paths of the copies. Collective; throws Error(data) when the
-/// files cannot be listed, and what the duplicator throws.
+/// Copies the HDF5 files or records that data.staging selects, with the manifest in their folder.
+/// Returns `config` with the paths of the copies. Collective. Throws Error(data) when the files
+/// cannot be listed, and the errors of the duplicator.
 config::Config stage_climate(const config::Config& config, comm::Communicator& group,
                              DataDuplicator& duplicator);
 

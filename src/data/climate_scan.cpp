@@ -10,12 +10,6 @@
 
 namespace hpcai::data::climate {
 
-namespace {
-
-constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
-
-}  // namespace
-
 double Moments::deviation() const {
     return count > 0 ? std::sqrt(squares / count) : 0;
 }
@@ -53,6 +47,7 @@ Moments moments_of(std::span<const float> values) {
 
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action) {
+    constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
     const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
     const std::int64_t fit = kMaxBlockBytes / (elements * std::int64_t{sizeof(float)});
     const std::int64_t block =

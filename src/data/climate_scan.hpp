@@ -12,7 +12,7 @@
 
 namespace hpcai::data::climate {
 
-/// Mean, squares and extremes of numbers, joined by Chan's pairwise update (Chan, Golub, LeVeque,
+/// Mean, sum of squares and extremes, merged by Chan's pairwise update (Chan, Golub, LeVeque,
 /// 1979).
 struct Moments {
     double count = 0;
@@ -25,11 +25,11 @@ struct Moments {
     void join(const Moments& other);
 };
 
-/// Returns the moments of one channel of one sample, which has at least one value. A NaN in it
-/// makes mean and squares NaN.
+/// Returns the moments of one channel of one sample, which has at least one value. A NaN makes mean
+/// and squares NaN.
 Moments moments_of(std::span<const float> values);
 
-/// One sample as it is read.
+/// One sample as stored in a file.
 struct ScannedSample {
     const ClimateFile& file;
     std::int64_t number;
@@ -38,21 +38,21 @@ struct ScannedSample {
 
 using SampleMoments = std::array<Moments, kClimateChannels>;
 
-/// The same for every number of threads.
+/// Returns the moments of all channels, independent of the number of threads.
 SampleMoments moments_of(const ScannedSample& sample, int threads);
-/// False when a value is NaN or infinite.
+/// Returns false when a value is NaN or infinite.
 bool is_finite(const SampleMoments& moments);
 
-/// "climo_1984.h5/17"
+/// Returns "climo_1984.h5/17".
 std::string name_of(const ScannedSample& sample);
 
 /// Reads every sample of a file in order, in blocks of whole chunks.
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);
 
-/// Opens the files one after the other and calls `action` for each. Throws Error(usage) without any
-/// file; Error(data) for a file that cannot be used, or differs from those before in its pictures'
-/// size or in what channel 13 is.
+/// Opens the files one after the other and calls `action` for each. Throws Error(usage) if there is
+/// no file, Error(data) for a file that is invalid or differs from those before in the size of
+/// pictures or the level of channel 13.
 void for_each_file(const std::vector<std::filesystem::path>& paths,
                    const ClimateFileSettings& settings,
                    const std::function<void(const ClimateFile&)>& action);

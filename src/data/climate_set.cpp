@@ -2,14 +2,13 @@
 #include "climate_set.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <hpcai/base/error.hpp>
 
 #include "climate/climate_augmentation.hpp"
-#include "climate_samples.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 /// Applies `vary` to the numbers in fp32.
@@ -25,17 +24,8 @@ void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary)
     write_numbers(numbers, dtype, fields);
 }
 
-tensor::DType dtype_of(config::FieldPrecision precision) {
-    switch (precision) {
-        case config::FieldPrecision::fp32:
-            return tensor::DType::f32;
-        case config::FieldPrecision::fp16:
-            return tensor::DType::f16;
-        case config::FieldPrecision::bf16:
-            return tensor::DType::bf16;
-    }
-    return tensor::DType::f32;
-}
+/// By config::FieldPrecision.
+constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
 
 }  // namespace
 
@@ -46,19 +36,8 @@ ChannelStatistics usual_statistics() {
 
 SampleFormat climate_format(const config::Config& config) {
     return {config.workload.image_size, config::image_width(config), kClimateChannels,
-            dtype_of(config.data.climate_precision), config.data.max_boxes};
-}
-
-int ClimateSet::classes() const {
-    return kClimateCategories;
-}
-
-std::string ClimateSet::class_name(std::int32_t category) const {
-    return kClimateCategoryNames[category - 1];
-}
-
-std::vector<std::string> ClimateSet::channel_names() const {
-    return {kClimateChannelNames.begin(), kClimateChannelNames.end()};
+            kFieldTypes[static_cast<std::size_t>(config.data.climate_precision)],
+            config.data.max_boxes};
 }
 
 std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte> fields) const {

@@ -1,18 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/data/climate_channels.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 #include "field_numbers.hpp"
 
+/// Sample sets of weather: (height, width, 16) normalized numbers and boxes. In training with
+/// data.climate_augmentation, hemispheres are exchanged with probability one half, and a grid of
+/// all longitudes is rotated.
 namespace hpcai::data {
+
+/// Normalization, in fp32, of fields without statistics of their own: (x - mean) / deviation. The
+/// values are area-weighted over the sphere, from a CAM5 run. Its deviation of sea-level pressure
+/// is not plausible, so that of ClimateNet is used, and the height at 1000 hPa follows from it.
+inline constexpr std::array<double, kClimateChannels> kClimateMean{
+    3.765611e-08, 98356.03,   100814.414,  0.010749293, 216.13145, 258.9456, 26.160023, 288.03925,
+    288.82578,    0.98314494, -0.45998842, 0.116573125, 0.1930554, 69.0,     12031.449, 63.435772};
+inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
+    1.8771327e-07, 7778.5957, 1461.2227, 0.006383436, 9.791707,  14.35133, 17.04294, 19.094095,
+    19.866386,     8.164175,  6.4967732, 5.6868863,   5.4465833, 124.0,    679.5602, 4.2283397};
+
+/// Makes data.synthetic_samples and data.synthetic_validation_samples of the ClimateGenerator with
+/// default settings and run.seed, on windows of workload.image_size x image_width, in
+/// data.climate_precision. The sets share data.decoded_cache_mib by their numbers of samples.
+/// Throws Error(usage) for a size that the generator does not support.
+SampleSets make_synthetic_climate(const config::Config& config);
+
+/// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
+/// transcode`, or HDF5 files, which are slow to read and normalized as above, in
+/// data.climate_precision. A sample that is damaged or has a value that is not finite is bad.
+/// Throws Error(data) naming a file that is invalid, has another size than the workload, has a
+/// sample with more than data.max_boxes boxes, or is HDF5 with the height at 100 hPa. Also throws
+/// when the sets differ in channels or normalization. A `duplicator` copies the files to each node
+/// before they are opened. Collective.
+SampleSets load_climate(const config::Config& config, comm::Communicator& group,
+                        DataDuplicator* duplicator = nullptr);
 
 /// Returns kClimateMean and kClimateDeviation.
 ChannelStatistics usual_statistics();
@@ -20,30 +52,34 @@ ChannelStatistics usual_statistics();
 /// Returns the format of samples that a set makes in data.climate_precision.
 SampleFormat climate_format(const config::Config& config);
 
-/// Sets of weather; what they differ in is where the fields come from.
+/// Base of the sets of weather; derived classes provide the fields.
 class ClimateSet : public SampleSet {
 public:
     ClimateSet(const SampleFormat& format, ChannelStatistics statistics, bool is_varied)
         : format_(format), statistics_(std::move(statistics)), is_varied_(is_varied) {}
 
-    int classes() const override;
-    std::string class_name(std::int32_t category) const override;
+    int classes() const override { return kClimateCategories; }
+    std::string class_name(std::int32_t category) const override {
+        return kClimateCategoryNames[category - 1];
+    }
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::string training_sample(std::uint32_t sample, CounterStream random,
                                 const SampleView& view) const override;
     std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override;
 
-    /// kClimateChannelNames, unless the set has its own.
-    virtual std::vector<std::string> channel_names() const;
-    /// The files that it is made of.
+    /// Returns kClimateChannelNames, unless the set has its own names.
+    virtual std::vector<std::string> channel_names() const {
+        return {kClimateChannelNames.begin(), kClimateChannelNames.end()};
+    }
+    /// Returns the source files of the set.
     virtual std::vector<RecordSource> sources() const { return {}; }
     /// A field holds (x - mean) / standard_deviation.
     const ChannelStatistics& statistics() const { return statistics_; }
 
 protected:
-    /// Writes the sample's fields, normalized; returns the reason when it is bad, and then the
-    /// fields may be anything.
+    /// Writes the normalized fields of the sample. Returns the reason if it is bad; the fields may
+    /// then be anything.
     virtual std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const = 0;
 
 private:

@@ -10,7 +10,6 @@
 #include "annotations.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,7 +19,7 @@ using storage::JsonPlace;
 constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// A member of an object in the file, checked.
+/// An object in the file with checked members.
 class Row {
 public:
     Row(const json& row, const JsonPlace& place) : row_(row), place_(place) {
@@ -55,29 +54,14 @@ private:
     JsonPlace place_;
 };
 
-class CocoFile {
-public:
-    CocoFile(const json& document, const std::string& name)
-        : document_(document), name_(name), place_(name_) {
-        if (!document.is_object()) place_.fail("an object", document);
-    }
-
-    /// Calls read(row) for each element of the list `key`.
-    template <typename Read>
-    void for_each(const char* key, const Read& read) const {
-        const json& list = Row(document_, place_).at(key);
-        if (!list.is_array()) place_.key(key).fail("a list", list);
-        for (std::size_t i = 0; i < list.size(); ++i) {
-            read(Row(list[i], place_.key(key).index(i)));
-        }
-    }
-    const std::string& name() const { return name_; }
-
-private:
-    const json& document_;
-    const std::string& name_;
-    JsonPlace place_;
-};
+/// Calls read(row) for each element of the list `key`.
+template <typename Read>
+void for_each(const Row& document, const char* key, const Read& read) {
+    const json& list = document.at(key);
+    const JsonPlace place = document.place().key(key);
+    if (!list.is_array()) place.fail("a list", list);
+    for (std::size_t i = 0; i < list.size(); ++i) read(Row(list[i], place.index(i)));
+}
 
 template <typename Value>
 const Value& looked_up(const std::map<std::int64_t, Value>& table, const Row& row,
@@ -87,10 +71,10 @@ const Value& looked_up(const std::map<std::int64_t, Value>& table, const Row& ro
     return found->second;
 }
 
-std::map<std::int64_t, std::string> read_categories(const CocoFile& file) {
+std::map<std::int64_t, std::string> read_categories(const Row& document) {
     std::map<std::int64_t, std::string> names;
     std::set<std::string> seen;
-    file.for_each("categories", [&](const Row& row) {
+    for_each(document, "categories", [&](const Row& row) {
         const std::string name = row.text("name");
         if (!seen.insert(name).second)
             row.place().key("name").fail("each name once", row.at("name"));
@@ -117,12 +101,12 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
                             const ClassChoice& choice) {
     const std::string name = file_path.string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaxCocoBytes);
-    const json document = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
-    const CocoFile file(document, name);
-    const std::map<std::int64_t, std::string> categories = read_categories(file);
+    const json parsed = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
+    const Row document(parsed, JsonPlace(name));
+    const std::map<std::int64_t, std::string> categories = read_categories(document);
     std::vector<RawPicture> pictures;
     std::map<std::int64_t, std::size_t> places;
-    file.for_each("images", [&](const Row& row) {
+    for_each(document, "images", [&](const Row& row) {
         const std::int64_t id = row.integer("id");
         if (!places.emplace(id, pictures.size()).second) {
             row.place().key("id").fail("each id once", row.at("id"));
@@ -135,7 +119,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     });
     require(!pictures.empty(), ExitCode::data, "{}: no image in it", name);
     std::int64_t crowds = 0;
-    file.for_each("annotations", [&](const Row& row) {
+    for_each(document, "annotations", [&](const Row& row) {
         RawPicture& picture = pictures[looked_up(places, row, "image_id")];
         RawObject object = object_of(row, looked_up(categories, row, "category_id"));
         if (row.has("iscrowd") && row.number("iscrowd") != 0) {

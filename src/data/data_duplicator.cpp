@@ -16,10 +16,9 @@
 #include <hpcai/storage/manifest.hpp>
 
 #include "picture_file.hpp"
-#include "staging/local_stage.hpp"
 #include "staging/needs.hpp"
 #include "staging/pack_copy.hpp"
-#include "staging/staged_pictures.hpp"
+#include "staging/stage_folder.hpp"
 #include "worker_pool.hpp"
 
 namespace hpcai::data {
@@ -29,19 +28,19 @@ using staging::FileFacts;
 using staging::Pack;
 using staging::Source;
 
-constexpr std::chrono::milliseconds kTick{500};  // after which ranks ask how the others do
+constexpr std::chrono::milliseconds kTick{500};  // between two checks for errors of other ranks
 
-/// One of the sets.
+/// The training or the test set.
 struct StagedSet {
     std::string name;  // of its folder in the stage
     Source source;
-    bool is_packed = false;  // else files are copied whole
+    bool is_packed = false;  // otherwise each file is a pack
     std::vector<Pack> packs;
-    std::vector<std::byte> there;  // by pack, 1: an earlier run seems to have left it
+    std::vector<std::byte> there;  // by pack, 1 if an earlier run seems to have left it
     std::int64_t left_files = 0;
 };
 
-/// Returns a + b, or a limit that no disk reaches, because sparse files may pretend to any size.
+/// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t kMaxSum = std::uint64_t{1} << 62;
     return std::min(a, kMaxSum) + std::min(b, kMaxSum) > kMaxSum ? kMaxSum : a + b;
@@ -63,7 +62,7 @@ constexpr std::size_t index_of(Split split) {
     return static_cast<std::size_t>(split);
 }
 
-/// Files of the packs that the source's manifest does not list.
+/// Number of files in packs that the source's manifest does not list.
 std::int64_t unlisted_files(const StagedSet& set) {
     std::int64_t count = 0;
     for (const Pack& pack : set.packs) {
@@ -75,21 +74,21 @@ std::int64_t unlisted_files(const StagedSet& set) {
     return set.source.has_manifest ? count : 0;
 }
 
-/// Returns whether `path` is `folder` or lies in it.
+/// Returns whether `path` is `folder` or below it.
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// What is read must not be what is removed, nor may the stage become a class of the samples.
+/// The stage must not contain the samples, because it is removed, nor become one of their classes.
 void require_apart(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
     const std::filesystem::path folder = std::filesystem::weakly_canonical(stage, error);
     require(!lies_in(samples, folder), ExitCode::usage,
-            "data.staging_directory: the samples in '{}' lie in the stage '{}' itself",
-            root.string(), stage.string());
+            "data.staging_directory: the samples in '{}' are inside the stage '{}'", root.string(),
+            stage.string());
     require(!lies_in(folder, samples), ExitCode::usage,
-            "data.staging_directory: the stage '{}' would lie among the samples in '{}'; expected "
+            "data.staging_directory: the stage '{}' would be among the samples in '{}'; expected "
             "a folder outside of them",
             stage.string(), root.string());
 }
@@ -102,15 +101,15 @@ struct DataDuplicator::State {
     int threads;
     plan::Layout layout;
     staging::NodePlace place;
-    std::unique_ptr<comm::Communicator> node;
-    std::array<std::optional<StagedSet>, 2> sets;  // by Split
-    std::shared_ptr<LocalStage> stage;
+    std::unique_ptr<comm::Communicator> node = {};
+    std::array<std::optional<StagedSet>, 2> sets = {};  // by Split
+    std::shared_ptr<LocalStage> stage = {};
     staging::StageFolder* opened = nullptr;  // of `stage`
     double seconds = 0;
-    staging::Traffic traffic;
+    staging::Traffic traffic = {};
     std::shared_ptr<std::atomic<std::int64_t>> lost = std::make_shared<std::atomic<std::int64_t>>();
     std::int64_t unlisted_files = 0;
-    StagingRecord record;
+    StagingRecord record = {};
 
     std::vector<FileFacts> survey(const StagingRequest& request);
     void read_manifest(Source& source);
@@ -125,7 +124,7 @@ struct DataDuplicator::State {
     void sum_up();
 };
 
-/// Each file is looked at by one rank of the run: file systems answer slowly.
+/// Each rank checks a share of the files, because the file system is slow.
 std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& request) {
     const auto ranks = static_cast<std::uint32_t>(everyone.size());
     const std::uint32_t block = ceil_div(request.files, ranks);
@@ -143,7 +142,7 @@ std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& reque
     return all;
 }
 
-/// Read once on each node.
+/// One rank per node reads the manifest.
 void DataDuplicator::State::read_manifest(Source& source) {
     constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
     const std::filesystem::path path = source.root / storage::kManifestName;
@@ -174,8 +173,8 @@ void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
 }
 
 void DataDuplicator::State::require_room() const {
-    constexpr std::uint64_t kBlock = 4096;  // bytes, which a pack and its index may waste each
-    constexpr std::uint64_t kEntry = 67;    // bytes of a file's line in an index
+    constexpr std::uint64_t kBlock = 4096;  // bytes, the most that a pack or its index wastes
+    constexpr std::uint64_t kEntry = 67;    // bytes of a file in an index
     std::uint64_t needed = 0, all = 0;
     for (const std::optional<StagedSet>& set : sets) {
         if (!set) continue;
@@ -195,7 +194,7 @@ void DataDuplicator::State::require_room() const {
             format_bytes(all), format_bytes(all - std::min(all, needed)), format_bytes(reserve));
 }
 
-/// The node's first rank makes room, alone with the stage.
+/// The first rank of the node makes room while it has locked the stage.
 void DataDuplicator::State::prepare() {
     comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
@@ -228,11 +227,11 @@ void DataDuplicator::State::copy_or_check(StagedSet& set, std::size_t pack,
         if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack])) return;
         staging::copy_pack(copying, set.packs[pack]);
     } catch (const staging::Stopped&) {
-        return;  // `stop` ends the pool's work, too
+        return;  // `stop` also ends the pool's work
     }
 }
 
-/// Threads copy while their rank keeps asking whether all others are well.
+/// Threads copy while their rank regularly checks that no other rank has failed.
 void DataDuplicator::State::copy() {
     struct Piece {
         StagedSet* set;
@@ -253,7 +252,7 @@ void DataDuplicator::State::copy() {
     comm::collective_try(everyone, [&] {
         worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
     });
-    std::array<double, 2> any{};  // has failed; is at work
+    std::array<double, 2> any{};  // has failed; is working
     do {
         const bool done = worker_pool->wait(kTick);
         any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
@@ -263,11 +262,11 @@ void DataDuplicator::State::copy() {
     comm::collective_try(everyone, [&] { worker_pool->finish(); });
 }
 
-/// Locks the stage for reading; the ranks that read it own it from here on.
+/// Locks the stage for reading. Each rank that reads it holds its own lock.
 void DataDuplicator::State::share() {
     const auto lock = [](staging::StageFolder& folder) {
         require(folder.lock_shared(), ExitCode::usage,
-                "data.staging_directory: '{}' was locked by another program meanwhile",
+                "data.staging_directory: '{}' was locked by another program in between",
                 folder.path().string());
     };
     comm::collective_try(everyone, [&] {
@@ -308,9 +307,7 @@ DataDuplicator::DataDuplicator(const config::Config& config,
                        .everyone = everyone,
                        .threads = threads,
                        .layout = controller.layout(),
-                       .place = staging::place_on_node(controller, everyone.rank()),
-                       .node = nullptr,
-                       .stage = nullptr}) {
+                       .place = staging::place_on_node(controller, everyone.rank())}) {
     state_->node = everyone.split(state_->place.node, state_->place.node_rank);
 }
 

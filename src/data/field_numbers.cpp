@@ -12,7 +12,6 @@
 #include "worker_pool.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 template <typename T>
@@ -20,7 +19,7 @@ std::span<const T> as(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-/// Whether the bits of all numbers without their sign are below infinity's.
+/// Whether all numbers are below infinity in magnitude, by their bits.
 template <typename Bits>
 bool all_below(std::span<const std::byte> numbers, Bits infinity) {
     constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
@@ -50,7 +49,7 @@ void normalize(std::span<float> fields, const ChannelStatistics& statistics) {
 
 void write_normalized(std::span<const float> planes, const ChannelStatistics& statistics,
                       tensor::DType dtype, std::span<std::byte> fields, int threads) {
-    constexpr std::size_t kBlock = 1024;  // pixels, whose numbers stay in a processor's cache
+    constexpr std::size_t kBlock = 1024;  // pixels that fit in a cache
     const std::size_t pixels = planes.size() / kClimateChannels;
     const std::size_t pixel_bytes = kClimateChannels * tensor::size_of(dtype);
     parallel_for(ceil_div(pixels, kBlock), threads, [&](std::int64_t block) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
@@ -12,10 +10,9 @@
 #include "sample_cache.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
-/// The crop's place among the divided pixels that it touches.
+/// Returns the position of the crop in the divided pixels that it touches.
 RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator) {
     const auto scale = static_cast<float>(denominator);
     const auto left = static_cast<float>(crop.left) / scale - static_cast<float>(touched.left);
@@ -87,7 +84,7 @@ private:
         const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
         const int denominator = largest_denominator(view.crop, image_size_);
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
-        // Cut first, as torchvision does: the filter must not reach pixels outside the crop.
+        // Crop first, as torchvision does: the filter must not read pixels outside the crop.
         PixelBox touched = divided_box(view.crop, denominator);
         ResizeRequest request = whole_resize({}, image_size_, image_size_);
         request.box = place_in(touched, view.crop, denominator);

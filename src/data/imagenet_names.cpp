@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "imagenet_names.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/data/sample_index.hpp>
 
 namespace hpcai::data {
 namespace {
@@ -25,7 +25,7 @@ bool is_wordnet_number(std::string_view name) {
 
 /// "b" of "a/b.JPEG".
 std::string_view stem(std::string_view path) {
-    path.remove_prefix(path.rfind('/') + 1);  // of no slash, nothing
+    path.remove_prefix(path.rfind('/') + 1);  // removes nothing if there is no slash
     return path.substr(0, path.rfind('.'));
 }
 
@@ -49,15 +49,15 @@ std::optional<std::int32_t> test_number(std::string_view path) {
     return number;
 }
 
-/// What stands out among names; nothing where none does.
+/// Counts names that differ from those of ImageNet-1k.
 class Strangers {
 public:
     void add(const std::string& name) {
         if (count_++ == 0) first_ = name;
     }
-    void tell(std::string_view what, std::string_view usual, std::vector<std::string>& to) const {
+    void report(std::string_view what, std::string_view usual, std::vector<std::string>& to) const {
         if (count_ == 0) return;
-        to.push_back(fmt::format("{} {} not called as in ImageNet-1k ({}), the first '{}'", count_,
+        to.push_back(fmt::format("{} {} not named as in ImageNet-1k ({}), the first '{}'", count_,
                                  what, usual, printable(first_)));
     }
 
@@ -84,9 +84,9 @@ std::vector<std::string> objections_to_names(const SampleIndex& training,
         if (!number || !known.insert(*number).second) test_files.add(sample.path);
     }
     std::vector<std::string> objections;
-    classes.tell("classes are", "n01440764", objections);
-    training_files.tell("training files are", "n01440764_10026.JPEG", objections);
-    test_files.tell("test files are", "ILSVRC2012_val_00000001.JPEG, each once", objections);
+    classes.report("classes are", "n01440764", objections);
+    training_files.report("training files are", "n01440764_10026.JPEG", objections);
+    test_files.report("test files are", "ILSVRC2012_val_00000001.JPEG, each once", objections);
     return objections;
 }
 

@@ -13,14 +13,13 @@
 #include <hpcai/data/jpeg.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
 constexpr int kMaxScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
 
-/// libjpeg's error manager followed by our own state. The default manager ends the process.
+/// libjpeg's error manager, followed by our own state. The default manager exits.
 struct ErrorState {
-    jpeg_error_mgr manager;  // first, so that libjpeg's pointer is also ours
+    jpeg_error_mgr manager;  // first, so that its address is that of the struct
     std::jmp_buf jump;
     std::array<char, JMSG_LENGTH_MAX> message;  // of the error or the first warning
 };
@@ -63,7 +62,7 @@ void install(ErrorState& state) {
     state.message.fill('\0');
 }
 
-/// Runs calls of libjpeg; false when one of them failed. `step` owns nothing, since a failure
+/// Runs calls of libjpeg; returns false when one failed. `step` must own nothing, because a failure
 /// leaves it by longjmp.
 template <typename Step>
 bool succeeds(ErrorState& state, const Step& step) {
@@ -96,7 +95,8 @@ public:
     bool attempt(const Step& step) {
         return succeeds(state_, step);
     }
-    /// Throws DecodeError with libjpeg's message. Also called where no destructor will run.
+    /// Throws DecodeError with libjpeg's message. Destroys the decompressor, because a constructor
+    /// also calls this.
     [[noreturn]] void fail() {
         const std::string reason = message();
         jpeg_destroy_decompress(&info_);
@@ -141,7 +141,7 @@ void check_limits(const jpeg_decompress_struct& info) {
     }
 }
 
-/// True when the file ends as a JPEG should; trailing bytes after the marker are harmless.
+/// Returns whether the file has an end marker; trailing bytes after it are harmless.
 bool has_end_marker(std::span<const std::uint8_t> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return text.rfind("\xff\xd9") != std::string_view::npos;
@@ -152,7 +152,7 @@ std::uint8_t multiply_bytes(unsigned a, unsigned b) {
     return static_cast<std::uint8_t>(((product >> 8) + product) >> 8);
 }
 
-/// One row of inks to RGB as Pillow does it; Adobe's files store the inks inverted.
+/// Converts one row of inks to RGB as Pillow does; Adobe's files store inverted inks.
 void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8_t* target) {
     const unsigned flip = inverted ? 0xff : 0;
     for (int x = 0; x < width; ++x) {
@@ -164,8 +164,8 @@ void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8
     }
 }
 
-/// The columns and rows to decode in divided pixels, inside the divided picture: the wanted ones
-/// and a column at either side, since libjpeg upsamples the chroma of what it is asked for only.
+/// Returns the columns and rows to decode, in divided pixels: the requested ones and one column at
+/// either side, because libjpeg upsamples chroma only within the decoded region.
 PixelBox divided_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);
@@ -212,7 +212,7 @@ void start(Decompressor& decompressor, int denominator) {
     if (!started) throw DecodeError(decompressor.message());
 }
 
-/// Skips to the region; afterwards rows hold `out.image.width` pixels from column `out.left`.
+/// Skips to the region; rows then have `out.image.width` pixels from column `out.left`.
 void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
     jpeg_decompress_struct& info = decompressor.info();
     JDIMENSION left = static_cast<JDIMENSION>(region.left);
@@ -262,7 +262,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     enter_region(decompressor, divided_region(request, info), out);
     read_rows(decompressor, out.image);
     out.damage = decompressor.message();
-    // A region may end before the place where the file was cut.
+    // A region may end before the truncated part of the file.
     if (out.damage.empty() && !has_end_marker(bytes)) out.damage = "the file ends early";
     return out;
 }

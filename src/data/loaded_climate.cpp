@@ -15,18 +15,16 @@
 #include <hpcai/data/transcode.hpp>
 
 #include "climate_listing.hpp"
-#include "climate_samples.hpp"
 #include "climate_set.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* kNotFinite = "not all of its values are finite";
 
-/// What the configuration wants of files.
+/// Requirements of the configuration on files.
 struct Wanted {
     SampleFormat format;
     bool is_varied = false;
@@ -90,7 +88,7 @@ private:
 
 class Hdf5Climate final : public ClimateSet {
 public:
-    /// HDF5 calls of all sets that share `library` come one after the other.
+    /// Sets that share `library` serialize their HDF5 calls with it.
     Hdf5Climate(const std::vector<climate::ListedFile>& files, const Wanted& wanted,
                 std::shared_ptr<std::mutex> library)
         : ClimateSet(wanted.format, usual_statistics(), wanted.is_varied),
@@ -159,12 +157,12 @@ private:
 
     std::shared_ptr<std::mutex> library_;
     std::vector<ClimateFile> files_;
-    std::vector<std::int64_t> firsts_;  // number of each file's first sample
+    std::vector<std::int64_t> firsts_;  // number of the first sample of each file
     std::int64_t samples_ = 0;
     std::int64_t dropped_boxes_ = 0;
 };
 
-/// What the sets of a run share.
+/// State shared by the sets of a run.
 struct Opening {
     std::shared_ptr<std::mutex> library = std::make_shared<std::mutex>();
     std::vector<std::string> notes;
@@ -193,7 +191,7 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
     }
 }
 
-/// Why such sets are no measure: files that are made up, and files that are there twice.
+/// Returns why the sets are no valid benchmark data: synthetic files, and files that occur twice.
 std::vector<std::string> objections_to(const std::vector<RecordSource>& training,
                                        const std::vector<RecordSource>& validation) {
     std::vector<std::string> objections;
@@ -202,7 +200,7 @@ std::vector<std::string> objections_to(const std::vector<RecordSource>& training
         const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
         if (!source.generator.empty()) {
             objections.push_back(
-                fmt::format("{} is made up, by {}", name, printable(source.generator)));
+                fmt::format("{} is synthetic, made by {}", name, printable(source.generator)));
         }
         const auto [same, is_new] = known.emplace(source.fingerprint, name);
         if (!is_new) objections.push_back(fmt::format("{} is {}", name, same->second));
@@ -229,7 +227,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
                 "statistics of the training set",
                 config.data.validation_path, config.data.path);
         require(training->format() == validation->format(), ExitCode::data,
-                "{}: its numbers are {}, those of {} are {}", config.data.validation_path,
+                "{}: its values are {}, but those of {} are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
         sets = {training, validation, std::move(opening.notes),

@@ -10,7 +10,6 @@
 #include <hpcai/data/photograph.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
 constexpr float kPi = std::numbers::pi_v<float>;
@@ -29,7 +28,7 @@ float box(Point p, float half_width, float half_height) {
     return std::max(std::abs(p.x) - half_width, std::abs(p.y) - half_height);
 }
 
-/// An outline: negative inside, about the distance to the edge elsewhere; it fits [-1, 1] squared.
+/// An outline within [-1, 1] squared: negative inside, elsewhere about the distance to the edge.
 struct Outline {
     const char* name;
     float (*distance)(Point);
@@ -51,7 +50,7 @@ constexpr std::array<Outline, 8> kOutlines{{
      }},
 }};
 
-/// A surface: 0 to 1, of which one period is 2 pi.
+/// A surface with values 0 to 1 and a period of 2 pi.
 struct Surface {
     const char* name;
     float (*value)(Point);
@@ -86,7 +85,7 @@ ClassLook look_of(int label) {
     return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};
 }
 
-/// Where and how an object stands in the picture.
+/// An object and its position in the picture.
 struct Object {
     std::size_t outline, surface;
     Point center;            // pixels
@@ -100,7 +99,7 @@ float between(CounterStream& random, float low, float high) {
     return low + (high - low) * static_cast<float>(random.uniform());
 }
 
-/// A colour of the given brightness and any hue.
+/// Returns a colour of the given brightness and a random hue.
 LinearColor any_color(CounterStream& random, float brightness) {
     LinearColor color{};
     const float hue = between(random, 0, 2 * kPi);
@@ -126,7 +125,7 @@ Object any_object(CounterStream& random, ImageSize size, float radius) {
     return object;
 }
 
-/// An object of any outline, plain, near the picture's edge.
+/// Returns a plain object of a random outline near the edge of the picture.
 Object any_distractor(CounterStream& random, ImageSize size) {
     const auto shorter = static_cast<float>(std::min(size.width, size.height));
     Object object = any_object(random, size, shorter * between(random, 0.06F, 0.13F));
@@ -163,13 +162,13 @@ private:
     std::vector<float> heights_;
 };
 
-/// Everything about one picture but its noise.
+/// A picture without its noise.
 struct Scene {
     ImageSize size;
     Hills coarse, fine;
     LinearColor low, high;        // of the background
-    std::vector<Object> objects;  // later ones stand in front
-    Point light;                  // change of the gain across the picture
+    std::vector<Object> objects;  // later ones are in front
+    Point light;                  // gradient of the gain across the picture
     float gain;
     float noise;  // standard deviation, 0 to 1
 };
@@ -236,7 +235,8 @@ LinearColor color_at(const Scene& scene, int x, int y) {
     return color;
 }
 
-/// About normal, mean 0 and standard deviation 1: the sum of four uniform bytes.
+/// Returns an approximately normal number, mean 0 and standard deviation 1: the sum of four uniform
+/// bytes.
 float rough_normal(std::uint32_t bits) {
     const std::uint32_t sum =
         (bits & 255U) + (bits >> 8 & 255U) + (bits >> 16 & 255U) + (bits >> 24);

@@ -6,7 +6,6 @@
 #include <hpcai/storage/descriptor.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
 [[noreturn]] void fail_to_read() {
@@ -16,7 +15,7 @@ namespace {
 }  // namespace
 
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
-    // Without O_NONBLOCK a named pipe in the place of a picture would wait for a writer for ever.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat facts {};
     if (!file.open() || ::fstat(file.number(), &facts) != 0) fail_to_read();

@@ -10,18 +10,18 @@
 #include <vector>
 
 #include <hpcai/data/jpeg.hpp>
-#include <hpcai/data/staged_pictures.hpp>
+#include <hpcai/data/local_stage.hpp>
 
 namespace hpcai::data {
 
 /// Larger files are no pictures of legal dimensions.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
-/// The bytes of a picture file. Throws DecodeError when it cannot be read, is no regular file (any
-/// more), or is larger than any picture of legal dimensions should be.
+/// Reads a picture file. Throws DecodeError when it cannot be read, is not a regular file, or has
+/// more than kMaxPictureBytes.
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path);
 
-/// Likewise of a sample's copy in `staged`, where there is one; else of the file at `path`.
+/// Reads likewise the copy of a sample in `staged`, or the file at `path` if there is none.
 std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
                                        const std::filesystem::path& path);
 
@@ -29,8 +29,7 @@ inline std::span<std::uint8_t> as_u8(std::span<std::byte> pixels) {
     return {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()};
 }
 
-/// What decode() returns; where it throws a DecodeError, the pixels become grey and its reason is
-/// returned.
+/// Returns decode(); after a DecodeError, fills the pixels with grey and returns the reason.
 template <typename Decode>
 std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode) {
     constexpr std::uint8_t kGrey = 128;
@@ -40,6 +39,16 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
         std::fill(pixels.begin(), pixels.end(), kGrey);
         return error.what();
     }
+}
+
+/// Returns whether a path from a file stays in the folder that it is relative to.
+inline bool is_path_below(const std::string& path) {
+    const std::filesystem::path parsed(path);
+    if (path.empty() || parsed.is_absolute() || path.find('\0') != std::string::npos) return false;
+    for (const std::filesystem::path& part : parsed) {
+        if (part == "..") return false;
+    }
+    return true;
 }
 
 }  // namespace hpcai::data

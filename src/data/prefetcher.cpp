@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prefetcher.hpp"
 
-#include <chrono>
 #include <utility>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data {
@@ -92,8 +92,8 @@ void Prefetcher::work() {
 
 void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
                             std::exception_ptr failure) {
-    // The first row that fails, not the first thread that notices, so that the message is always
-    // the same.
+    // Keep the failure of the first row, not of the first thread, so that the message is
+    // deterministic.
     if (failure && (!slot.failure || row < slot.failed_row)) {
         slot.failure = std::move(failure);
         slot.failed_row = row;
@@ -113,10 +113,9 @@ int Prefetcher::next() {
     const std::size_t index = batch % slots_.size();
     Slot& slot = slots_[index];
     if (slot.ready_batch != batch) {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch watch;
         row_done_.wait(lock, [&slot, batch] { return slot.ready_batch == batch; });
-        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-        wait_seconds_ += waited.count();
+        wait_seconds_ += watch.seconds();
     }
     if (slot.failure) std::rethrow_exception(slot.failure);
     return static_cast<int>(index);

@@ -11,31 +11,31 @@
 
 namespace hpcai::data {
 
-/// Fills batches row by row with threads of its own, a bounded number of batches ahead. The batch
-/// memory is the caller's: batch b lives in slot b % slots.
+/// Fills batches row by row with threads of its own, a bounded number of batches ahead. The caller
+/// owns the memory: batch b is in slot b % slots.
 class Prefetcher {
 public:
-    /// Writes row `row` of batch `batch` into `slot`. Called from many threads at a time, once for
-    /// each row; what it throws comes out of next() for that batch.
+    /// Writes row `row` of batch `batch` into `slot`. Called concurrently, once for each row;
+    /// next() rethrows its exceptions for that batch.
     using Fill = std::function<void(int slot, std::int64_t batch, std::int64_t row)>;
 
-    /// `slots` >= 2: one is the consumer's, the others are filled ahead. `threads` >= 1.
+    /// `slots` >= 2: one is in use by the consumer, the others are filled ahead. `threads` >= 1.
     Prefetcher(int slots, int threads, Fill fill);
-    /// Returns once every thread has ended, whatever was under way.
+    /// Waits for all threads to end.
     ~Prefetcher();
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;
 
-    /// Gives up what is under way and returns once no thread calls Fill any more.
+    /// Aborts the work in progress. Returns when no thread calls Fill any more.
     void cancel();
     /// Starts batches `first` to `batches` - 1 of `rows` rows each, after a cancel().
     void begin(std::int64_t batches, std::int64_t rows, std::int64_t first = 0);
-    /// Waits for the next batch and returns its slot, which stays untouched until the call after.
-    /// Rethrows what its first failing row threw. Throws Error(internal) past the last batch.
+    /// Waits for the next batch and returns its slot, which stays valid until the next call.
+    /// Rethrows the exception of its first failed row. Throws Error(internal) after the last batch.
     int next();
 
     std::int64_t batches() const { return batches_; }
-    /// Seconds that calls of next() have waited since construction.
+    /// Returns the seconds that calls of next() have waited since construction.
     double wait_seconds() const { return wait_seconds_; }
 
 private:

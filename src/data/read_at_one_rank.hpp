@@ -12,7 +12,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/record_fields.hpp>
 
-/// Structs with HPCAI_RECORD are lists of their members here.
+/// Serializes structs with HPCAI_RECORD as arrays of their members.
 template <typename Record>
 requires requires(Record& record) {
     record.record_values();
@@ -31,8 +31,8 @@ struct nlohmann::adl_serializer<Record> {
 
 namespace hpcai::data {
 
-/// Returns what `read` returns at rank 0, on all ranks: something that nlohmann's JSON can hold.
-/// Collective; every rank throws what rank 0 did.
+/// Calls `read` on rank 0 and returns its result on all ranks. nlohmann's JSON must be able to hold
+/// it. Collective; every rank throws the error of rank 0.
 template <typename Read>
 auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
     decltype(read()) value;
@@ -40,7 +40,7 @@ auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
     comm::collective_try(ranks, [&] {
         if (ranks.rank() != 0) return;
         value = read();
-        // CBOR, unlike JSON's text, takes names that are no UTF-8.
+        // CBOR, unlike JSON, supports names that are not UTF-8.
         if (ranks.size() > 1) packed = nlohmann::json::to_cbor(value);
     });
     if (ranks.size() == 1) return value;

@@ -8,13 +8,12 @@
 #include <zlib.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/record_index.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
 using nlohmann::json;
@@ -37,7 +36,7 @@ json json_of(const IndexedRecord& record) {
             {"boxes", boxes}};
 }
 
-/// Turns JSON into an index, or throws Error(data) naming file and key.
+/// Parses the index, or throws Error(data) naming file and key.
 class IndexReader {
 public:
     explicit IndexReader(const std::filesystem::path& path) : place_(path.string()) {}
@@ -101,7 +100,7 @@ private:
         check(false, "dtype");
         return {};
     }
-    /// A name without a way out of the folder.
+    /// A file name that cannot leave the folder.
     std::string file_name(const json& object, const char* key) const {
         const json& value = member(object, key);
         check(value.is_string(), key);
@@ -122,7 +121,7 @@ private:
         check(!file.records.empty(), "records");
         return file;
     }
-    /// Files without a generator do not speak of one.
+    /// Files without a generator have no such key.
     std::string generator(const json& object) const {
         if (!object.contains("generator")) return "";
         const json& value = object.at("generator");

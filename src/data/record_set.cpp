@@ -1,14 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
+#include <hpcai/storage/descriptor.hpp>
 
 #include "field_numbers.hpp"
-#include "mapped_file.hpp"
 
 namespace hpcai::data {
+namespace {
+
+/// A memory-mapped regular file.
+class MappedFile {
+public:
+    /// Throws Error(data) naming the path when the file cannot be mapped or does not have `bytes` >
+    /// 0 bytes.
+    MappedFile(const std::filesystem::path& path, std::size_t bytes) {
+        const storage::Descriptor file = storage::open_for_reading(path);
+        struct stat status {};
+        ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
+        require(static_cast<std::size_t>(status.st_size) == bytes, ExitCode::data,
+                "'{}' has {} bytes, expected {}", path.string(), status.st_size, bytes);
+        void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
+        require(memory != MAP_FAILED, ExitCode::data, "cannot map '{}': {}", path.string(),
+                std::strerror(errno));
+        bytes_ = {static_cast<const std::byte*>(memory), bytes};
+    }
+    MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+    MappedFile& operator=(MappedFile&&) = delete;
+    ~MappedFile() {
+        if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    }
+
+    std::span<const std::byte> bytes() const { return bytes_; }
+
+private:
+    std::span<const std::byte> bytes_;
+};
+
+}  // namespace
 
 struct RecordSet::Contents {
     std::vector<MappedFile> files;
@@ -16,17 +54,13 @@ struct RecordSet::Contents {
 };
 
 RecordSet::RecordSet(const std::filesystem::path& folder)
-    : folder_(folder), index_(read_record_index(folder)), contents_(std::make_unique<Contents>()) {
+    : folder_(folder), index_(read_record_index(folder)), contents_(std::make_shared<Contents>()) {
     for (const IndexedFile& file : index_.files) {
         contents_->files.emplace_back(folder / file.name, file.records.size() * record_bytes());
         first_.push_back(first_.back() + static_cast<std::int64_t>(file.records.size()));
     }
     contents_->checked = std::vector<std::atomic<bool>>(first_.back());
 }
-
-RecordSet::~RecordSet() = default;
-RecordSet::RecordSet(RecordSet&&) noexcept = default;
-RecordSet& RecordSet::operator=(RecordSet&&) noexcept = default;
 
 RecordSet::Place RecordSet::place_of(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "record {} of {}", sample, samples());

@@ -9,26 +9,7 @@
 namespace hpcai::data {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // bytes, of a picture's place
-
-struct Allocated {
-    std::unique_ptr<device::Memory> pictures, views;
-};
-
-Allocated allocate(device::Device& device, const ResidentPictures::Room& room) {
-    try {
-        Allocated memory{device.allocate(room.bytes),
-                         device.allocate(room.rows * sizeof(device::PictureView))};
-        device.allocate(room.spare_bytes);  // and given back
-        return memory;
-    } catch (const Error& error) {
-        throw Error(ExitCode::usage,
-                    fmt::format("data.resident_mib: expected what {} has free beside the network "
-                                "and {} MiB for its libraries, got {}: {}",
-                                device.description(), room.spare_bytes >> 20, room.bytes >> 20,
-                                error.what()));
-    }
-}
+constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
 
 bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
     return std::max(size.width, size.height) <= device::kLargestReduction * image_size;
@@ -37,9 +18,17 @@ bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
 }  // namespace
 
 ResidentPictures::ResidentPictures(device::Device& device, const Room& room) : device_(device) {
-    Allocated memory = allocate(device, room);
-    memory_ = std::move(memory.pictures);
-    views_ = std::move(memory.views);
+    try {
+        memory_ = device.allocate(room.bytes);
+        views_ = device.allocate(room.rows * sizeof(device::PictureView));
+        device.allocate(room.spare_bytes);  // freed at once
+    } catch (const Error& error) {
+        throw Error(ExitCode::usage,
+                    fmt::format("data.resident_mib: expected what {} has free next to the network "
+                                "and {} MiB for its libraries, got {}: {}",
+                                device.description(), room.spare_bytes >> 20, room.bytes >> 20,
+                                error.what()));
+    }
 }
 
 ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
@@ -49,14 +38,14 @@ ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
     return is_full_ ? Known(std::in_place, std::nullopt) : std::nullopt;
 }
 
-/// Decodes the sample and gives it a place, if it is sound and there is one.
+/// Decodes the sample and assigns it memory, if it is sound and there is room.
 std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& samples,
                                                                std::uint32_t sample) {
     std::optional<DecodedImage> decoded;
     try {
         decoded = samples.whole_picture(sample);
     } catch (const DecodeError&) {
-        decoded.reset();  // whoever prepares its pixels says so
+        decoded.reset();  // the error is reported when its pixels are prepared
     }
     const bool is_fit = decoded && decoded->damage.empty() &&
                         can_be_resized(decoded->full, samples.format().height);
@@ -88,7 +77,7 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     return "";
 }
 
-/// Uploads the pictures that no earlier batch brought.
+/// Uploads the pictures that earlier batches did not upload.
 void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
     for (const device::PictureView& view : views) {
         Image image;
@@ -103,8 +92,8 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
     }
 }
 
-/// Uploads all pixels where any row has no view; rows with a view are written again later. With an
-/// upload for each part the host would wait for the step before.
+/// Uploads all pixels if any row has no view; rows with a view are overwritten later. With one
+/// upload per part the host would wait for the previous step.
 void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
     const bool all_have_views =
         std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });

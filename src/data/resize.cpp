@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/resize.hpp>
 
-// Wider vector units where the machine has them; the integer results are the same. Sanitizers are
-// not ready yet when the loader chooses between the clones.
+// Uses wider vectors if the machine has them, with the same integer results. Sanitizers are not
+// initialized yet when the loader selects a clone.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
@@ -16,7 +15,6 @@
 #endif
 
 namespace hpcai::data {
-
 namespace {
 
 constexpr int kPrecisionBits = 32 - 8 - 2;
@@ -82,7 +80,7 @@ std::uint8_t to_byte(std::int32_t sum) {
     return static_cast<std::uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
-/// One row. `source` is planar with four bytes a pixel, so that a tap is one 4-lane multiply-add.
+/// Resizes one row. `source` has four bytes per pixel, so that a tap is one 4-lane multiply-add.
 HPCAI_VECTOR_CLONES void resize_row(const std::uint8_t* __restrict source, const Axis& axis,
                                     std::uint8_t* __restrict target) {
     const std::size_t size = axis.first.size();
@@ -113,7 +111,7 @@ void widen_row(const std::uint8_t* source, int width, std::uint8_t* target) {
     }
 }
 
-/// Rows [first, first + rows) of the source, resized along x: (rows, window width, 3).
+/// Returns rows [first, first + rows) of the source, resized along x: (rows, window width, 3).
 std::vector<std::uint8_t> horizontal_pass(const ImageView& source, const Axis& axis, int first,
                                           int rows) {
     const std::size_t row_bytes = axis.first.size() * kImageChannels;

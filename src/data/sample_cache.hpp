@@ -19,14 +19,14 @@ inline std::size_t bytes_of(const DecodedImage& decoded) {
     return decoded.image.pixels.size();
 }
 
-/// Keeps samples as they were made until the budget is used up, and then those it has. Many
-/// threads. `bytes_of` tells the size of what is made.
+/// Caches samples until the budget is used up; nothing is evicted. Thread-safe. `bytes_of` returns
+/// the size of a sample.
 template <typename Made>
 class SampleCache {
 public:
     explicit SampleCache(std::size_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
-    /// What is kept under `sample`, else make()'s. What make() throws is passed on.
+    /// Returns the cached sample or make(), whose exceptions are passed on.
     template <typename Make>
     std::shared_ptr<const Made> get(std::uint32_t sample, const Make& make) {
         {

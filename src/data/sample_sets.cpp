@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
@@ -9,30 +8,23 @@
 #include <hpcai/comm/agreement.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/sha256.hpp>
 
-#include "climate_samples.hpp"
-#include "imagenet_names.hpp"
+#include "climate_set.hpp"
 #include "read_at_one_rank.hpp"
 
 namespace hpcai::data {
-
 namespace {
-
-SampleSets synthetic_sets(const config::Config& config) {
-    return {make_synthetic_samples(config, Split::training),
-            make_synthetic_samples(config, Split::validation),
-            {}};
-}
 
 void require_three_channels(const config::Config& config) {
     require(config.workload.channels == kImageChannels, ExitCode::usage,
             "workload.channels: pictures have 3 channels, got {}", config.workload.channels);
 }
 
-/// The pictures' bytes on this node, by Split; null where they are read from the source.
+/// The copies on this node, by Split; null if the sources are read.
 using Staged = std::array<std::shared_ptr<const StagedPictures>, 2>;
 
 Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
@@ -44,14 +36,9 @@ Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
     return {duplicator->pictures(Split::training), duplicator->pictures(Split::validation)};
 }
 
-StagingRequest request_of(const SampleIndex& index) {
-    return {index.root, static_cast<std::uint32_t>(index.samples.size()),
-            [&index](std::uint32_t sample) { return index.samples[sample].path; }};
-}
-
-StagingRequest request_of(const AnnotatedPictures& set) {
-    return {set.root, static_cast<std::uint32_t>(set.pictures.size()),
-            [&set](std::uint32_t sample) { return set.pictures[sample].path; }};
+StagingRequest request_of(const std::filesystem::path& root, const auto& samples) {
+    return {root, static_cast<std::uint32_t>(samples.size()),
+            [&samples](std::uint32_t sample) { return samples[sample].path; }};
 }
 
 SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
@@ -62,7 +49,8 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
-        stage(duplicator, request_of(training), request_of(validation));
+        stage(duplicator, request_of(training.root, training.samples),
+              request_of(validation.root, validation.samples));
     const int image_size = config.workload.image_size;
     SampleSets sets;
     sets.objections = objections_to_names(training, validation);
@@ -85,7 +73,7 @@ AnnotatedPictures read_validation(const config::DataConfig& data, const ClassCho
                     data.validation_split, choice);
 }
 
-/// A class that is not there is most likely one whose name is wrong.
+/// A class without objects most likely has a wrong name.
 void require_every_class(const AnnotatedPictures& set) {
     std::vector<bool> seen(set.classes.size());
     for (const AnnotatedPicture& picture : set.pictures) {
@@ -121,10 +109,11 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
     const auto [staged, staged_validation] =
-        stage(duplicator, request_of(training), request_of(validation));
+        stage(duplicator, request_of(training.root, training.pictures),
+              request_of(validation.root, validation.pictures));
     const ImageSize size{config::image_width(config), config.workload.image_size};
     config::DataConfig uncached = config.data;
-    uncached.decoded_cache_mib = 0;  // which is for training pictures
+    uncached.decoded_cache_mib = 0;  // the cache is for training pictures
     SampleSets sets;
     const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
                          std::shared_ptr<const StagedPictures> copies, const char* which) {
@@ -144,7 +133,9 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
                      DataDuplicator* duplicator) {
     switch (config.data.kind) {
         case config::DataKind::synthetic:
-            return synthetic_sets(config);
+            return {make_synthetic_samples(config, Split::training),
+                    make_synthetic_samples(config, Split::validation),
+                    {}};
         case config::DataKind::image_folder:
             return folder_sets(config, group, duplicator);
         case config::DataKind::voc:
@@ -160,12 +151,20 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
 
 }  // namespace
 
+DecodedImage SampleSet::whole_picture(std::uint32_t sample) const {
+    throw Error(ExitCode::internal, fmt::format("{} is made in memory", name(sample)));
+}
+
+TrainingView SampleSet::training_view(ImageSize /*size*/, CounterStream /*random*/) const {
+    throw Error(ExitCode::internal, "these samples are made in memory");
+}
+
 void require_data_paths(const config::DataConfig& data, comm::Communicator& group) {
     using config::DataKind;
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
     comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
-        // The message names the key, because a run that is resumed elsewhere may lack the path.
+        // The message names the key, because the path may be missing where a run is resumed.
         for (const auto& [key, path] : {std::pair{"path", data.path},
                                         {"validation_path", data.validation_path},
                                         {"image_path", data.image_path},
@@ -173,7 +172,7 @@ void require_data_paths(const config::DataConfig& data, comm::Communicator& grou
             std::error_code error;
             const std::filesystem::path wanted = path;
             if (path.empty() || std::filesystem::exists(wanted, error)) continue;
-            const std::string what = error ? error.message() : "is not there";
+            const std::string what = error ? error.message() : "does not exist";
             const std::string where =
                 wanted.is_absolute() ? ""
                                      : fmt::format(" in the working directory '{}'",

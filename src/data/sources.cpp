@@ -1,29 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
+#include <hpcai/data/batch_source.hpp>
 #include <hpcai/data/resident_pictures.hpp>
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
 
-#include "batch_pipeline.hpp"
+#include "prefetcher.hpp"
 
 namespace hpcai::data {
 
+/// The memory of one row of a batch.
+struct BatchRow {
+    SampleView sample;
+    std::int32_t& label;
+    std::int32_t& key;
+    device::PictureView& view;
+};
+
+/// The memory of the prefetched batches, and the prefetcher that fills it.
+class BatchPipeline {
+public:
+    struct Sizes {
+        int rows;
+        int prefetch_batches;
+        int threads;
+    };
+    using FillRow = std::function<void(std::int64_t batch, std::int64_t row, const BatchRow& out)>;
+
+    BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillRow fill);
+
+    void cancel() { prefetcher_.cancel(); }
+    void begin(std::int64_t batches, std::int64_t first = 0) {
+        prefetcher_.begin(batches, sizes_.rows, first);
+    }
+    std::int64_t batches() const { return prefetcher_.batches(); }
+    double wait_seconds() const { return prefetcher_.wait_seconds(); }
+    /// Returns the next batch; `samples` is the number of rows.
+    Batch& next() { return slots_[prefetcher_.next()].batch; }
+
+private:
+    struct alignas(64) CacheLine {
+        std::byte bytes[64];
+    };
+    struct Slot {
+        std::vector<CacheLine> pixels;
+        std::vector<std::int32_t> labels;
+        std::vector<std::int32_t> keys;
+        std::vector<float> boxes;
+        std::vector<device::PictureView> views;
+        Batch batch;
+
+        BatchRow row(std::int64_t index, const SampleFormat& format);
+    };
+
+    static std::vector<Slot> make_slots(const SampleFormat& format, const Sizes& sizes);
+
+    const SampleFormat format_;
+    Sizes sizes_;
+    FillRow fill_;
+    std::vector<Slot> slots_;
+    Prefetcher prefetcher_;  // last, as its threads use the slots
+};
+
 namespace {
 
-constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before giving up
+constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before an error
 constexpr std::byte kPaddingPixel{0};
 
 [[noreturn]] void fail_on(const std::string& name, const std::string& reason) {
     throw Error(
         ExitCode::data,
-        fmt::format("{}: {} (data.on_bad_sample is fail; skip and count go on)", name, reason));
+        fmt::format("{}: {} (data.on_bad_sample is fail; skip and count continue)", name, reason));
 }
 
-/// How often each entry's sample came before it.
+/// Returns for each entry how often its sample came before.
 std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
                                              std::int64_t samples) {
     std::vector<std::uint16_t> seen(samples, 0);
@@ -127,7 +187,7 @@ TrainingSource::~TrainingSource() = default;
 
 void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                                  std::int64_t first_batch) {
-    // Both share one field of the random stream's name.
+    // Epoch and repetition share one field of the key of the random stream.
     ensure(epoch < (1U << 16), "epoch {}", epoch);
     std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
     pipeline_->cancel();

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/subset.hpp>
+#include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <string>
 
@@ -14,7 +13,6 @@
 #include "worker_pool.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 /// Sums over the pixels of pictures. 64 bits hold the squares of 2.8e14 pixels.
@@ -42,66 +40,25 @@ struct PixelSums {
     }
 };
 
-class Survey {
-public:
-    explicit Survey(const SampleIndex& index) : index_(index) {}
-
-    void look_at(std::int64_t sample) {
-        try {
-            const DecodedImage decoded = decode_jpeg(read_picture(index_.path_of(sample)));
-            if (!decoded.damage.empty()) throw DecodeError(decoded.damage);
-            PixelSums sums;
-            sums.add(decoded.image);
-            const std::lock_guard lock(mutex_);
-            sums_.add(sums);
-            smallest_ = std::min({smallest_, decoded.full.width, decoded.full.height});
-            largest_ = std::max({largest_, decoded.full.width, decoded.full.height});
-        } catch (const DecodeError& error) {
-            const std::lock_guard lock(mutex_);
-            bad_[sample] = error.what();
-        }
-    }
-
-    FolderReport report() const {
-        FolderReport report;
-        report.samples_per_class.assign(index_.classes.size(), 0);
-        for (const Sample& sample : index_.samples) {
-            ++report.samples_per_class[sample.label];
-        }
-        for (const auto& [sample, reason] : bad_) {
-            report.bad.push_back({index_.path_of(sample).string(), reason});
-        }
-        if (sums_.pixels == 0) return report;
-        report.smallest_side = smallest_;
-        report.largest_side = largest_;
-        report.pixels = static_cast<std::int64_t>(sums_.pixels);
-        const auto pixels = static_cast<double>(sums_.pixels);
-        for (std::size_t c = 0; c < kImageChannels; ++c) {
-            const double mean = static_cast<double>(sums_.values[c]) / pixels;
-            const double square = static_cast<double>(sums_.squares[c]) / pixels;
-            report.mean[c] = mean / 255;
-            report.standard_deviation[c] = std::sqrt(std::max(0.0, square - mean * mean)) / 255;
-        }
-        return report;
-    }
-
-private:
-    const SampleIndex& index_;
-    std::mutex mutex_;
-    PixelSums sums_;
-    int smallest_ = kMaxImageSide;
-    int largest_ = 0;
-    std::map<std::int64_t, std::string> bad_;
-};
-
-/// Why a picture is bad; empty where it is sound.
-std::string fault_of(const AnnotatedPicture& picture, const std::filesystem::path& file) {
+/// Decodes a picture and returns use(decoded), or why the picture is bad.
+template <typename Use>
+std::string fault_of(const std::filesystem::path& file, const Use& use) {
     try {
         const DecodedImage decoded = decode_jpeg(read_picture(file));
-        if (!decoded.damage.empty()) return decoded.damage;
-        return size_fault(picture.size, decoded.full);
+        return decoded.damage.empty() ? use(decoded) : decoded.damage;
     } catch (const DecodeError& error) {
         return error.what();
+    }
+}
+
+void store_statistics(const PixelSums& sums, FolderReport& report) {
+    report.pixels = static_cast<std::int64_t>(sums.pixels);
+    const auto pixels = static_cast<double>(sums.pixels);
+    for (std::size_t c = 0; c < kImageChannels; ++c) {
+        const double mean = static_cast<double>(sums.values[c]) / pixels;
+        const double square = static_cast<double>(sums.squares[c]) / pixels;
+        report.mean[c] = mean / 255;
+        report.standard_deviation[c] = std::sqrt(std::max(0.0, square - mean * mean)) / 255;
     }
 }
 
@@ -111,7 +68,9 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     std::vector<std::string> faults(set.pictures.size());
     parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
         const AnnotatedPicture& picture = set.pictures[i];
-        faults[i] = fault_of(picture, set.root / picture.path);
+        faults[i] = fault_of(set.root / picture.path, [&](const DecodedImage& decoded) {
+            return size_fault(picture.size, decoded.full);
+        });
     });
     AnnotationReport report;
     report.boxes_per_class.resize(set.classes.size());
@@ -129,10 +88,33 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
 }
 
 FolderReport survey(const SampleIndex& index, int threads) {
-    Survey survey(index);
-    parallel_for(static_cast<std::int64_t>(index.samples.size()), threads,
-                 [&survey](std::int64_t sample) { survey.look_at(sample); });
-    return survey.report();
+    std::mutex mutex;
+    PixelSums sums;
+    std::int64_t smallest = kMaxImageSide, largest = 0;
+    std::vector<std::string> faults(index.samples.size());
+    parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
+        faults[i] = fault_of(index.path_of(i), [&](const DecodedImage& decoded) {
+            PixelSums own;
+            own.add(decoded.image);
+            const auto [shorter, longer] = std::minmax(decoded.full.width, decoded.full.height);
+            const std::lock_guard lock(mutex);
+            sums.add(own);
+            smallest = std::min<std::int64_t>(smallest, shorter);
+            largest = std::max<std::int64_t>(largest, longer);
+            return std::string();
+        });
+    });
+    FolderReport report;
+    report.samples_per_class.resize(index.classes.size());
+    for (std::size_t i = 0; i < faults.size(); ++i) {
+        ++report.samples_per_class[index.samples[i].label];
+        if (!faults[i].empty()) report.bad.push_back({index.path_of(i).string(), faults[i]});
+    }
+    if (sums.pixels == 0) return report;
+    report.smallest_side = smallest;
+    report.largest_side = largest;
+    store_statistics(sums, report);
+    return report;
 }
 
 }  // namespace hpcai::data

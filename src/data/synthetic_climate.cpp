@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
 #include <fmt/core.h>
 
 #include <hpcai/data/climate_generator.hpp>
 
-#include "climate_samples.hpp"
 #include "climate_set.hpp"
 #include "sample_cache.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 ClimateSettings settings_of(const config::Config& config) {
@@ -26,7 +23,7 @@ std::int64_t samples_of(const config::DataConfig& data, Split split) {
     return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
 }
 
-/// Both sets share the budget by their numbers of samples.
+/// The sets share the budget by their numbers of samples.
 std::size_t cache_bytes(const config::DataConfig& data, Split split) {
     const std::size_t budget = std::size_t{1} * data.decoded_cache_mib << 20;
     const auto all = samples_of(data, Split::training) + samples_of(data, Split::validation);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/core.h>
@@ -8,11 +6,10 @@
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
-constexpr int kCells = 8;               // of a pattern, a side
-constexpr std::uint32_t kPatterns = 2;  // third field of the stream's name, after the two splits
+constexpr int kCells = 8;               // per side of a pattern
+constexpr std::uint32_t kPatterns = 2;  // third field of the stream's key, after the two splits
 
 class SyntheticSamples : public SampleSet {
 public:
@@ -82,7 +79,7 @@ private:
                         noise = random.next_u32();
                         noise_bytes = 4;
                     }
-                    // 64 .. 191 and up to 63 more or 64 less stays within a byte.
+                    // 64 .. 191 plus -64 .. 63 stays within a byte.
                     *out++ = static_cast<std::byte>(cell[c] + (noise & 127U) - 64U);
                     noise >>= 8;
                     --noise_bytes;

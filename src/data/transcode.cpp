@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -6,7 +7,7 @@
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/data/record_index.hpp>
+#include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/pending_path.hpp>
@@ -15,10 +16,10 @@
 #include "field_numbers.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;
+using climate::SampleMoments;
 using climate::ScannedSample;
 
 class RecordWriter {
@@ -37,7 +38,8 @@ public:
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
-    /// False, and nothing is written, when a normalized number is not finite in the records' type.
+    /// Returns false, without writing, when a normalized number is not finite in the dtype of the
+    /// records.
     bool write(const ScannedSample& sample) {
         write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;
@@ -76,10 +78,10 @@ private:
     std::ofstream out_;
 };
 
-/// What records are normalized by.
+/// The statistics that records are normalized by.
 struct ChosenStatistics {
     ChannelStatistics values;
-    std::vector<std::string> channels;  // whose they are
+    std::vector<std::string> channels;  // names of the channels
 };
 
 ChosenStatistics statistics_for(const TranscodeOptions& options) {
@@ -134,8 +136,24 @@ void require_new(const fs::path& output) {
     std::error_code error;
     require(!fs::exists(output, error) ||
                 (fs::is_directory(output, error) && fs::is_empty(output, error)),
-            ExitCode::usage, "{}: there is something already; remove it or choose another folder",
+            ExitCode::usage, "{}: exists already; remove it or choose another folder",
             output.string());
+}
+
+void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
+    report.samples_without_box += boxes.empty();
+    for (const Box& box : boxes) {
+        ++report.boxes_per_category[box.category - 1];
+    }
+}
+
+void store_moments(const SampleMoments& moments, ClimateReport& report) {
+    for (const climate::Moments& m : moments) {
+        report.statistics.mean.push_back(m.mean);
+        report.statistics.standard_deviation.push_back(m.deviation());
+        report.minimum.push_back(m.minimum);
+        report.maximum.push_back(m.maximum);
+    }
 }
 
 }  // namespace
@@ -148,7 +166,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     ChosenStatistics statistics = statistics_for(options);
     std::error_code error;
     require(fs::create_directory(pending.path(), error), ExitCode::usage, "cannot write '{}': {}",
-            options.output.string(), error ? error.message() : "somebody else does");
+            options.output.string(), error ? error.message() : "another process writes it");
     TranscodeReport report;
     std::optional<RecordWriter> writer;
     climate::for_each_file(options.files, options.source, [&](const ClimateFile& file) {
@@ -176,6 +194,51 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     storage::write_manifest(pending.path());
     pending.keep();
     report.bytes = static_cast<std::uint64_t>(report.samples) * writer->record_bytes();
+    return report;
+}
+
+std::vector<fs::path> climate_files_at(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) return {path};
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+        if (entry.path().filename().string().starts_with('.')) continue;
+        const fs::path extension = entry.path().extension();
+        if (extension == ".h5" || extension == ".hdf5") files.push_back(entry.path());
+    }
+    require(!error, ExitCode::data, "cannot list '{}': {}", path.string(), error.message());
+    require(!files.empty(), ExitCode::data, "'{}': no *.h5 or *.hdf5 in this folder",
+            path.string());
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+ClimateReport survey_climate(const std::vector<fs::path>& files,
+                             const ClimateFileSettings& settings, int threads) {
+    ClimateReport report;
+    report.boxes_per_category.resize(kClimateCategories);
+    SampleMoments total;
+    auto level = GeopotentialLevel::unknown;
+    climate::for_each_file(files, settings, [&](const ClimateFile& file) {
+        report.height = file.height();
+        report.width = file.width();
+        if (level == GeopotentialLevel::unknown) level = file.level();
+        report.samples += file.samples();
+        report.dropped_boxes += file.dropped_boxes();
+        const bool has_ranges = file.box_order() == BoxOrder::ranges;
+        ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
+        climate::for_each_sample(file, [&](const ScannedSample& sample) {
+            count_boxes(file.boxes(sample.number), report);
+            const SampleMoments moments = climate::moments_of(sample, threads);
+            if (!is_finite(moments)) {
+                report.bad_samples.push_back(climate::name_of(sample));
+                return;
+            }
+            for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].join(moments[c]);
+        });
+    });
+    report.channel_names = channel_names(level);
+    store_moments(total, report);
     return report;
 }
 

@@ -11,10 +11,9 @@
 #include <hpcai/storage/file.hpp>
 
 #include "annotations.hpp"
-#include "path_below.hpp"
+#include "picture_file.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -19,7 +19,7 @@ WorkerPool::WorkerPool(std::int64_t count, int threads, std::function<void(std::
             });
         }
     } catch (...) {
-        stop_ = true;  // or those that have started would do all of the work
+        stop_ = true;  // otherwise the started threads would do all of the work
         throw;
     }
 }

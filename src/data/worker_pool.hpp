@@ -13,26 +13,26 @@
 
 namespace hpcai::data {
 
-/// Threads that do numbered pieces of work while their owner does something else.
+/// Threads that do numbered pieces of work while the owner does something else.
 class WorkerPool {
 public:
-    /// Calls work(i) once for every i < count, from `threads` threads; after an exception, or
-    /// when `stop` is set, no further ones. `stop` outlives the pool. Throws std::system_error when
-    /// the threads cannot be had.
+    /// Calls work(i) once for every i < count, from `threads` threads. No call starts after an
+    /// exception or when `stop` is set. `stop` must outlive the pool. Throws std::system_error when
+    /// the threads cannot be started.
     WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
                std::atomic<bool>& stop);
-    /// Stops and waits.
+    /// Stops the work and waits for the threads.
     ~WorkerPool();
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
     /// Does pieces of work in the calling thread until none is left.
     void help();
-    /// Waits until all is done or something has failed, but not longer; whether all threads are
-    /// done.
+    /// Waits, at most `longest`, until all is done or a piece has failed. Returns whether all
+    /// threads are done.
     bool wait(std::chrono::milliseconds longest);
     bool has_failed() const;
-    /// Waits for all threads and throws what the failed piece with the lowest number threw.
+    /// Waits for all threads and rethrows the exception of the failed piece with the lowest number.
     void finish();
 
 private:
@@ -47,11 +47,11 @@ private:
     int at_work_;
     std::exception_ptr failure_;
     std::int64_t failed_piece_ = 0;
-    std::vector<std::jthread> threads_;  // last: they use all of the above
+    std::vector<std::jthread> threads_;  // last, as they use all of the above
 };
 
-/// Calls work(i) once for every i < count from `threads` threads and returns when all are done.
-/// After an exception no further calls start; the one of the lowest i is passed on.
+/// Calls work(i) once for every i < count from `threads` threads and returns when all are done. No
+/// call starts after an exception; the one of the lowest i is rethrown.
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace hpcai::data

@@ -5,8 +5,8 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/agreement.hpp>
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
-#include <hpcai/data/subset.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/results/group_files.hpp>

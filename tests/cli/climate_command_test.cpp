@@ -42,7 +42,7 @@ TEST_F(ClimateCommands, GenerateWhatCheckFindsSound) {
     EXPECT_EQ(json["samples"], 6);
     EXPECT_EQ(json["channels"][6], "TMQ");
     EXPECT_EQ(json["files_by_box_order"], nlohmann::json({{"corners", 1}, {"ranges", 0}}));
-    expect_refused(generate("train.h5", {}), 2, "train.h5: there is something already");
+    expect_refused(generate("train.h5", {}), 2, "train.h5: exists already");
     expect_refused(data({"generate", "climate", "--output", "x.h5", "--height", "63"}), 2,
                    "data generate climate: --height: expected an integer from 64 to 768");
     expect_refused(generate("x.h5", {"--split", "test"}), 2, "expected training or validation");

@@ -55,7 +55,7 @@ TEST_F(CheckVoc, NamesPicturesThatAreDamagedOrOfAnotherSize) {
     EXPECT_NE(outcome.out.find("bad      " + folder_.picture("a").string() + ": "),
               std::string::npos)
         << outcome.out;
-    EXPECT_NE(outcome.out.find("JPEGImages/c.jpg: 8 x 9 pixels, but its annotation says 32 x 32"),
+    EXPECT_NE(outcome.out.find("JPEGImages/c.jpg: 8 x 9 pixels, but annotated as 32 x 32"),
               std::string::npos)
         << outcome.out;
     EXPECT_NE(outcome.error.find("2 of 3 pictures are bad"), std::string::npos) << outcome.error;

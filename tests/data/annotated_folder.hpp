@@ -18,7 +18,7 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
     write_file_bytes(path, {text.begin(), text.end()});
 }
 
-/// Red grows to the right, green to the bottom.
+/// Returns an image with red increasing to the right and green to the bottom.
 inline Image slope_picture(int width, int height) {
     Image image(width, height);
     for (int y = 0; y < height; ++y) {
@@ -73,7 +73,7 @@ private:
     std::string names_;
 };
 
-/// The message of `read` when it refuses.
+/// Returns the message of the error that `read` throws.
 template <typename Read>
 std::string refusal(const Read& read) {
     try {

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int kInputWidth = 24, kInputHeight = 16;  // of the network's input
 
-/// A sample's memory.
+/// The memory of a sample.
 struct Written {
     std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kInputWidth * kInputHeight * 3);
     std::vector<float> boxes = std::vector<float>(15 * kBoxNumbers, -1.0f);
@@ -40,7 +40,7 @@ struct Written {
     }
 };
 
-/// One picture of 96 x 32 pixels with a box, in all four corners a different colour.
+/// A picture of 96 x 32 pixels with a box and a different colour in each corner.
 class AnnotatedSamples : public testing::Test {
 protected:
     void SetUp() override {
@@ -141,7 +141,7 @@ TEST_F(AnnotatedSamples, TooManyBoxesAreRefusedWithThePicture) {
 
 TEST_F(AnnotatedSamples, APictureOfAnotherSizeThanAnnotatedIsBad) {
     test::write_file_bytes(folder_.picture("a"), encode_jpeg(slope_picture(32, 96).view(), 90));
-    EXPECT_EQ(evaluated(*make().samples).reason, "32 x 96 pixels, but its annotation says 96 x 32");
+    EXPECT_EQ(evaluated(*make().samples).reason, "32 x 96 pixels, but annotated as 96 x 32");
     EXPECT_NE(trained(*make().samples, 0).reason, "");
 }
 

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
-#include <hpcai/data/subset.hpp>
 
-/// Batches of samples with boxes, and of elements that are no bytes.
+/// Batches of samples with boxes, and of elements larger than a byte.
 namespace hpcai::data {
 namespace {
 
@@ -18,8 +18,8 @@ constexpr std::int64_t kRows = 4;  // of the model's batch
 constexpr std::int64_t kSamples = 9;
 constexpr std::int64_t kMaxBoxes = 3;
 
-/// Sample i is full of the number i and has i % 4 boxes;
-/// training adds 100 to its coordinates. Sample 7 is bad.
+/// All values of sample i are the number i, and it has i % 4 boxes; training adds 100 to its
+/// coordinates. Sample 7 is bad.
 class NumberedSamples final : public SampleSet {
 public:
     std::int64_t samples() const override { return kSamples; }

@@ -19,8 +19,8 @@
 #include "climate_files.hpp"
 #include "fixtures.hpp"
 
-/// Asked for by AddressSanitizer where it is. HDF5 1.10.8 reads beyond its own buffers in some
-/// damaged files, which is no fault of this program.
+/// A hook of AddressSanitizer. HDF5 1.10.8 reads beyond its own buffers in some damaged files,
+/// which is not an error of this program.
 extern "C" const char* __asan_default_suppressions() {
     return "interceptor_via_lib:libhdf5";
 }
@@ -148,7 +148,7 @@ TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
     H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
     H5Dclose(boxes);
     H5Fclose(file);
-    EXPECT_THAT(refusal(), AllOf(HasSubstr("sample 0, row 1: cannot be what the file says"),
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("sample 0, row 1: not possible in the order"),
                                  HasSubstr(kTheWayOut)));
     EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[1], (Box{1, 4, 3, 6, 1}));
 }
@@ -280,10 +280,10 @@ TEST_F(ClimateFiles, AreComparedWithAManifestBeforeTheyAreOpened) {
     std::ofstream(path(), std::ios::app) << "x";
     EXPECT_THAT(refusal(), HasSubstr("its SHA-256 differs"));
     std::ofstream(folder_.path() / storage::kManifestName) << "no sum\n";
-    EXPECT_THAT(refusal(), HasSubstr("no SHA-256 sum"));
+    EXPECT_THAT(refusal(), HasSubstr("without a SHA-256 digest"));
 }
 
-/// Opens and reads; true when that succeeds, false for a clean refusal.
+/// Opens and reads. Returns true on success, false after an Error.
 bool is_readable(const std::filesystem::path& path) {
     try {
         const ClimateFile file(path);
@@ -313,7 +313,7 @@ bool is_readable(const std::filesystem::path& path) {
     std::_Exit(0);
 }
 
-/// Exits with 0 when some copies with one to four bytes changed are refused, and some read.
+/// Exits with 0 if some copies with one to four changed bytes are rejected, and some are read.
 [[noreturn]] void open_changed(const std::filesystem::path& path) {
     const std::vector<std::uint8_t> whole = test::read_file_bytes(path);
     int refused = 0, read = 0;
@@ -335,7 +335,7 @@ bool is_readable(const std::filesystem::path& path) {
     std::_Exit(refused > 0 && read > 0 ? 0 : 1);
 }
 
-// In processes of their own: the library keeps what it cannot close of a damaged file.
+// In separate processes, because the library keeps objects of a damaged file that it cannot close.
 TEST_F(ClimateFiles, ShortenedAnywhereAreRefused) {
     RawClimateFile raw;
     raw.chunk = {1, 4, 6, 8};

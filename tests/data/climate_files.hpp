@@ -11,12 +11,12 @@
 
 #include <hpcai/data/climate_channels.hpp>
 
-/// HDF5 files with any fault, made with the library's own calls.
+/// HDF5 files with any fault, made with calls of the library.
 namespace hpcai::data::test {
 
 using StoredBox = std::array<std::int32_t, 5>;
 
-/// What to write; the defaults are a sound file of two samples of 6 x 8 pixels.
+/// The contents to write; the defaults are a valid file of two samples of 6 x 8 pixels.
 struct RawClimateFile {
     std::vector<hsize_t> image_extents{2, kClimateChannels, 6, 8};
     std::vector<hsize_t> box_extents{2, kMaxClimateBoxes, 5};

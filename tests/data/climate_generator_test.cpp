@@ -148,7 +148,7 @@ TEST(ClimateGenerator, DropoutHidesBoxesAndNothingElse) {
     EXPECT_TRUE(bare.boxes.empty());
 }
 
-/// The only low of a sample, by what it takes from the pressure of the same weather without it.
+/// The drop of pressure by the only low of a sample, compared with the same weather without it.
 struct PaintedLow {
     const GeneratedSample& sample;
     const GeneratedSample& bare;
@@ -214,7 +214,7 @@ struct Moments {
     double deviation() const { return std::sqrt(squares / weight - mean() * mean()); }
 };
 
-/// What the only tropical low of a sample takes from the pressure, Pa, by category - 1.
+/// The drop of pressure by the only tropical low of a sample, Pa, by category - 1.
 struct TropicalDepths {
     std::vector<double> of_depressions, of_cyclones;
 };

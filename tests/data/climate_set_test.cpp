@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "data/climate_set.hpp"
+
 #include <cmath>
 #include <cstring>
 
@@ -10,7 +12,6 @@
 #include <hpcai/tensor/half.hpp>
 
 #include "data/climate/climate_augmentation.hpp"
-#include "data/climate_samples.hpp"
 
 /// Synthetic weather as the network gets it.
 namespace hpcai::data {

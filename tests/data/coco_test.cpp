@@ -108,11 +108,11 @@ TEST_F(Coco, TextThatIsNoStrictJsonIsRefused) {
 
 TEST_F(Coco, PicturesThatAreMissingOrElsewhereAreRefused) {
     EXPECT_THAT(refusal_with("/images/0/file_name", "c.jpg"),
-                AllOf(HasSubstr("image 7"), HasSubstr("c.jpg is not there")));
+                AllOf(HasSubstr("image 7"), HasSubstr("c.jpg does not exist")));
     EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("leaves its folder"));
     EXPECT_THAT(refusal_with("/images/0/file_name", "/etc/passwd"), HasSubstr("leaves its folder"));
     EXPECT_THAT(refusal_with("/images/0/file_name", ""), HasSubstr("leaves its folder"));
-    EXPECT_THAT(refusal_with("/images/0/file_name", "sub"), HasSubstr("is not there"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", "sub"), HasSubstr("does not exist"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "staging.hpp"
 
-/// Stages that something else has changed: what of them is used, replaced, and left alone.
+/// Stages that another program changed: which files are used, replaced or kept.
 namespace hpcai::data {
 namespace {
 
@@ -152,7 +152,7 @@ TEST_F(DamagedStage, DoesNotStageWhatLiesInTheStage) {
     const StagingRequest request{training(), 1, [](std::uint32_t) { return "pack-000000"; }};
     const auto [code, text] = refused([&] { stage_at_one_rank(config_, request); });
     EXPECT_EQ(code, ExitCode::usage);
-    EXPECT_THAT(text, HasSubstr("lie in the stage"));
+    EXPECT_THAT(text, HasSubstr("are inside the stage"));
     EXPECT_EQ(files_below(training()), before);
 }
 
@@ -165,7 +165,7 @@ TEST_F(DamagedStage, DoesNotStageAmongTheSamples) {
         config_.data.staging_directory = (samples.path() / below).string();
         const auto [code, text] = refused([&] { stage_at_one_rank(config_, request); });
         EXPECT_EQ(code, ExitCode::usage);
-        EXPECT_THAT(text, HasSubstr("lie among the samples"));
+        EXPECT_THAT(text, HasSubstr("be among the samples"));
         EXPECT_EQ(files_below(samples.path()), before) << "nothing is left there";
     }
 }

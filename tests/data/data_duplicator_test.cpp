@@ -13,7 +13,7 @@
 
 #include "staging.hpp"
 
-/// Copies of samples on a node's own disk: what is copied, reused, refused and removed.
+/// Copies of samples on the disk of a node: which are made, reused, rejected and removed.
 namespace hpcai::data {
 namespace {
 
@@ -72,7 +72,7 @@ TEST_F(Duplicator, LeavesWhatIsNoFileWhereItIs) {
     EXPECT_EQ(staged.record.files, 10);
 }
 
-/// A file that is gone when its turn comes is one that cannot be read.
+/// A file that disappears before it is copied cannot be read.
 TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
     {
         test::LoneDuplicator lone(config_);
@@ -121,7 +121,7 @@ TEST_F(Duplicator, UsesWhatAnEarlierRunLeft) {
     EXPECT_EQ(again.record.reused_bytes, all_bytes());
 }
 
-/// Runs `work` in a process of its own; how that ended, as of waitpid.
+/// Runs `work` in a separate process. Returns its status, as of waitpid.
 template <typename Work>
 int in_own_process(const Work& work) {
     const pid_t child = fork();
@@ -238,7 +238,7 @@ TEST_F(Duplicator, RefusesAManifestThatItCannotRead) {
     EXPECT_THAT(text, HasSubstr(storage::kManifestName));
 }
 
-/// Files of 8 EiB of which a disk has nothing.
+/// Sparse files of 8 EiB.
 TEST_F(Duplicator, IsNotFooledBySparseFilesWhoseSizesOverflow) {
     const fs::path root = "/dev/shm/hpcai500-sparse-" + std::to_string(getpid());
     fs::create_directories(root);

@@ -8,7 +8,6 @@
 #include <zlib.h>
 
 #include <hpcai/data/field_picture.hpp>
-#include <hpcai/data/png.hpp>
 #include <hpcai/data/transcode.hpp>
 
 #include "climate_files.hpp"
@@ -24,7 +23,8 @@ std::uint32_t u32_at(const Bytes& bytes, std::size_t at) {
            std::uint32_t{bytes[at + 2]} << 8 | std::uint32_t{bytes[at + 3]};
 }
 
-/// By the standard: chunks with sound sums, inflated, rows with filter 0 or 2 undone.
+/// Decodes as in the standard: chunks with valid checksums, inflated, filters 0 and 2 of rows
+/// reverted.
 Image decode_png(const Bytes& file) {
     Bytes deflated;
     Image image;

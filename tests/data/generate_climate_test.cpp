@@ -3,7 +3,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
-#include <hpcai/data/generate_climate.hpp>
+#include <hpcai/data/generate.hpp>
 
 #include "fixtures.hpp"
 

@@ -36,7 +36,7 @@ struct Rows {
     bool operator==(const Rows&) const = default;
 };
 
-/// How a rank prepares its batches: nothing that the result may depend on.
+/// Settings of a rank on which the result must not depend.
 struct Work {
     int decode_threads;
     int prefetch_batches;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/imagenet_names.hpp"
 
 #include <gtest/gtest.h>
+
+#include <hpcai/data/sample_index.hpp>
 
 namespace hpcai::data {
 namespace {
@@ -25,13 +26,12 @@ TEST(ImageNetNames, MeetNoObjection) {
 
 TEST(ImageNetNames, AreNotThoseOfOtherPictures) {
     const SampleIndex made = index_of({"class_000"}, {{"class_000/000.jpg", 0}});
-    EXPECT_EQ(
-        objections_to_names(made, made),
-        (Texts{"1 classes are not called as in ImageNet-1k (n01440764), the first 'class_000'",
-               "1 training files are not called as in ImageNet-1k (n01440764_10026.JPEG), "
-               "the first 'class_000/000.jpg'",
-               "1 test files are not called as in ImageNet-1k (ILSVRC2012_val_00000001.JPEG, "
-               "each once), the first 'class_000/000.jpg'"}));
+    EXPECT_EQ(objections_to_names(made, made),
+              (Texts{"1 classes are not named as in ImageNet-1k (n01440764), the first 'class_000'",
+                     "1 training files are not named as in ImageNet-1k (n01440764_10026.JPEG), "
+                     "the first 'class_000/000.jpg'",
+                     "1 test files are not named as in ImageNet-1k (ILSVRC2012_val_00000001.JPEG, "
+                     "each once), the first 'class_000/000.jpg'"}));
 }
 
 TEST(ImageNetNames, OfTrainingHaveTheirClass) {

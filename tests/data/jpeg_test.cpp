@@ -24,7 +24,7 @@ std::string refusal(const Bytes& bytes) {
     return "";
 }
 
-/// The file with the height and width in its frame header replaced.
+/// Returns the file with another height and width in its frame header.
 Bytes with_size(Bytes bytes, int width, int height) {
     for (std::size_t i = 0; i + 9 < bytes.size(); ++i) {
         if (bytes[i] != 0xff || (bytes[i + 1] != 0xc0 && bytes[i + 1] != 0xc2)) continue;

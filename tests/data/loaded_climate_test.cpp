@@ -15,7 +15,7 @@
 #include <hpcai/tensor/half.hpp>
 
 #include "annotated_folder.hpp"
-#include "data/climate_samples.hpp"
+#include "data/climate_set.hpp"
 
 /// ExtremeWeather samples from files as the network gets them.
 namespace hpcai::data {
@@ -240,7 +240,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
         if (as_records) use_records();
         EXPECT_THAT(load().objections,
                     ElementsAre("training file 'e.h5' is training file 'b.h5'",
-                                "test file 'c.h5' is made up, by hpcai500-climate-2",
+                                "test file 'c.h5' is synthetic, made by hpcai500-climate-2",
                                 "test file 'd.h5' is training file 'b.h5'"));
     }
 }
@@ -276,7 +276,7 @@ TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
     dtype_ = tensor::DType::bf16;
     transcode_set("test", "test_bf16", "train_records");
     config_.data.validation_path = (folder_.path() / "test_bf16").string();
-    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("its numbers are bf16"));
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("its values are bf16"));
 }
 
 TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {

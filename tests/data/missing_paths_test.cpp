@@ -30,12 +30,12 @@ TEST(SampleSets, NameTheKeyOfAPathThatIsNotThereAndWhatItIsRelativeTo) {
     config.data.validation_path = folder.path().string();
     const Error relative = refusal_of(config);
     EXPECT_EQ(relative.code(), ExitCode::data);
-    EXPECT_EQ(relative.what(), "data.path: 'set/train' is not there in the working directory '" +
+    EXPECT_EQ(relative.what(), "data.path: 'set/train' does not exist in the working directory '" +
                                    std::filesystem::current_path().string() + "'");
     config.data.path = folder.path().string();
     config.data.validation_path = (folder / "val").string();
     EXPECT_EQ(refusal_of(config).what(),
-              "data.validation_path: '" + (folder / "val").string() + "' is not there");
+              "data.validation_path: '" + (folder / "val").string() + "' does not exist");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace hpcai::data {
 
 /// Returns a file or folder of the real data in HPCAI500_TEST_DATA. Tests that need it are skipped
-/// where the path does not exist; it never does where the variable is not set.
+/// if the path does not exist; it never does if the variable is not set.
 inline std::filesystem::path real_data(const std::string& name) {
     const char* const folder = std::getenv("HPCAI500_TEST_DATA");
     return std::filesystem::path(folder != nullptr ? folder : "HPCAI500_TEST_DATA-is-not-set") /

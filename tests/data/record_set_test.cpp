@@ -10,7 +10,7 @@
 
 #include "transcoded_files.hpp"
 
-/// What is believed of records on disk.
+/// Validation of records on disk.
 namespace hpcai::data {
 namespace {
 

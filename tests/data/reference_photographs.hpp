@@ -16,7 +16,7 @@
 #include "real_data.hpp"
 #include "support/reference_json.hpp"
 
-/// What scripts/reference/photograph_cases.py wrote: what Pillow and torchvision make of real
+/// The output of scripts/reference/photograph_cases.py: results of Pillow and torchvision for real
 /// photographs, at sampled pixels.
 namespace hpcai::data::test {
 

@@ -96,7 +96,7 @@ TEST(SampleIndex, ChecksTheNumberAndNamesOfClasses) {
               "class 'b' is in train but not in val");
 }
 
-/// Rank 0 of two keeps what it broadcasts, rank 1 is given it afterwards: a group in one thread.
+/// A group of two ranks in one thread: rank 0 stores what it broadcasts, rank 1 receives it later.
 class ReplayedGroup : public comm::Communicator {
 public:
     void become_rank_one() { rank_ = 1; }
@@ -179,7 +179,7 @@ TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(R"({"schema":"x","root":"","classes":["a"],"samples":0})"
                                  "\n"),
                          "schema 'x'"));
-    EXPECT_TRUE(contains(refusal(header + first), "1 samples, the header says 2"));
+    EXPECT_TRUE(contains(refusal(header + first), "1 samples, but 2 in the header"));
     EXPECT_TRUE(contains(refusal(header + first + first), ":3: path 'a/1.jpg' is out of order"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"b/1.jpg","label":2})"

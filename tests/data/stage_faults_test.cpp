@@ -10,7 +10,7 @@
 #include "staging.hpp"
 #include "support/failing_disk.hpp"
 
-/// A stage whose run is killed, or whose disk is full, at every call that changes it.
+/// A run that is killed, or whose disk is full, at each call that changes the stage.
 namespace hpcai::data {
 namespace {
 

@@ -9,7 +9,7 @@
 #include "annotated_folder.hpp"
 #include "staging.hpp"
 
-/// Sets of each kind of data, read from a node's own disk.
+/// Sets of each kind of data, read from the disk of a node.
 namespace hpcai::data {
 namespace {
 

@@ -21,7 +21,8 @@ namespace hpcai::data::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Numbered files of random bytes, "a/<number>", on what plays the shared file system.
+/// Numbered files of random bytes, "a/<number>", in a folder that represents the shared file
+/// system.
 class SharedFiles {
 public:
     explicit SharedFiles(std::filesystem::path root) : root_(std::move(root)) {}
@@ -60,7 +61,7 @@ inline config::Config staging_config(const std::filesystem::path& directory) {
     return config;
 }
 
-/// A stage after run(), as long as it lives.
+/// A stage after run(), during its lifetime.
 struct Staged {
     std::shared_ptr<const StagedPictures> pictures;
     StagingRecord record;
@@ -89,7 +90,7 @@ inline Staged stage_at_one_rank(const config::Config& config, const StagingReque
             lone.duplicator.stage()};
 }
 
-/// The exit code and the message of run() when it refuses.
+/// Returns the exit code and message of the error that run() throws.
 template <typename Run>
 std::pair<ExitCode, std::string> refused(const Run& run) {
     try {

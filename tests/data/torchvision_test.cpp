@@ -225,7 +225,7 @@ TEST_F(RealPhotographs, AreDecodedReducedForTrainingAsPillowsDraftModeDoes) {
     compare(training_pictures(64, 0), 64, "reduced_views", Which::all, errors);
 }
 
-// No error but a choice: reducing in the decoder is another filter than torchvision's.
+// This difference is intended: the decoder reduces with another filter than torchvision.
 TEST_F(RealPhotographs, DecodedReducedStayCloseToTorchvisionsOfTheWhole) {
     test::PixelErrors errors("training picture decoded reduced, against torchvision", 50, 1.5);
     for (const int size : kSizes) {

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr float kMissingValue = std::numeric_limits<float>::quiet_NaN();
 
-/// The number that IEEE 754 binary16 `bits` stand for.
+/// Returns the value of IEEE 754 binary16 `bits`.
 double number_of_binary16(std::uint16_t bits) {
     const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
     const double sign = (bits & 0x8000) != 0 ? -1 : 1;

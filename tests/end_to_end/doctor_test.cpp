@@ -74,8 +74,9 @@ TEST_F(DoctorOfALaunch, FindsDataThatAreNotThere) {
     fs::remove(folder_ / "set/val");
     const Outcome outcome = doctor(2, {});
     EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
-    EXPECT_NE(outcome.out.find("\ndata      WRONG   data.validation_path: 'set/val' is not there"),
-              std::string::npos)
+    EXPECT_NE(
+        outcome.out.find("\ndata      WRONG   data.validation_path: 'set/val' does not exist"),
+        std::string::npos)
         << outcome.out;
 }
 

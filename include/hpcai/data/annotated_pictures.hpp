@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/box.hpp>
+#include <hpcai/data/image.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/record_fields.hpp>
@@ -18,15 +18,15 @@ namespace hpcai::data {
 struct AnnotatedPicture {
     std::string path;        // relative to the set's root
     ImageSize size;          // as annotated
-    std::vector<Box> boxes;  // inside the picture, category = place of the class + 1
+    std::vector<Box> boxes;  // inside the picture, category = index of the class + 1
 
     HPCAI_RECORD(AnnotatedPicture, path, size, boxes);
 };
 
-/// Objects that annotations have and a set has not.
+/// Annotated objects that are not in the set.
 struct LeftOut {
-    std::int64_t without_area = 0;   // inside the picture
-    std::int64_t other_classes = 0;  // not chosen
+    std::int64_t without_area = 0;   // have no area inside the picture
+    std::int64_t other_classes = 0;  // of classes that were not chosen
     std::int64_t crowds = 0;         // COCO's iscrowd
 
     HPCAI_RECORD(LeftOut, without_area, other_classes, crowds);
@@ -38,30 +38,30 @@ struct AnnotatedPictures {
     std::vector<std::string> classes;
     std::vector<AnnotatedPicture> pictures;
     LeftOut left_out;
-    std::int64_t clipped_boxes = 0;  // that reached out of their picture
+    std::int64_t clipped_boxes = 0;  // clipped at the edge of their picture
 
     HPCAI_RECORD(AnnotatedPictures, root, classes, pictures, left_out, clipped_boxes);
 };
 
-/// Which objects are taken.
+/// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // in the order of categories; empty: all, sorted by bytes
-    bool ignore_others = false;      // else an object of a class not named is an error
+    std::vector<std::string> names;  // in the order of categories; empty for all, sorted by bytes
+    bool ignore_others = false;      // otherwise an object of another class is an error
 };
 
-/// The pictures of a Pascal VOC folder that ImageSets/Main/`split`.txt lists, in its order:
-/// Annotations/<name>.xml and JPEGImages/<name>.jpg. Corners there are pixels counted from 1, the
-/// last one inside: a box covers [xmin - 1, xmax) here. Objects marked difficult are taken.
-/// Throws Error(data) naming the file for anything that is not so: a missing file, XML that does
-/// not parse, sizes and corners that are not finite numbers, names that leave the folder, classes
-/// that were not chosen (unless they are to be ignored), a list that is empty or names a picture
-/// twice. Pictures are not looked at.
+/// Reads the pictures of a Pascal VOC folder that ImageSets/Main/`split`.txt lists, in its order:
+/// Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC corners are pixels counted from 1, the
+/// last one inside, so a box is [xmin - 1, xmax) here. Objects marked difficult are used. Pictures
+/// are not opened. Throws Error(data) naming the file for a missing file, XML that does not parse,
+/// sizes and corners that are not finite numbers, and names that leave the folder. Also throws for
+/// an object of another class (unless others are ignored) and a list that is empty or names a
+/// picture twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
-/// The pictures of a COCO annotation file (instances, JSON), in its order, below `root`. A box is
-/// x, y, width, height. Throws Error(data) likewise, also for ids that occur twice or point
-/// nowhere.
+/// Reads the pictures of a COCO annotation file (instances, JSON), in its order, below `root`. A
+/// box is x, y, width, height. Throws Error(data) likewise, and for ids that occur twice or do not
+/// exist.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 
@@ -70,12 +70,11 @@ struct ResizedPictures {
     std::int64_t narrow_boxes = 0;
 };
 
-/// Pictures resized as a whole to height x width; boxes follow. In training they are mirrored with
-/// data.flip_probability and data.vertical_flip_probability. Boxes that get narrower or lower than
-/// a pixel are left out and counted. A picture of another size than annotated is bad.
-/// With data.decoded_cache_mib > 0 resized pictures are kept while the budget lasts.
-/// Files that `staged` has are read there.
-/// Throws Error(data) naming a picture with more than data.max_boxes boxes.
+/// Resizes whole pictures and their boxes to height x width. In training they are mirrored with
+/// data.flip_probability and data.vertical_flip_probability. Boxes that become narrower or lower
+/// than a pixel are left out and counted. A picture whose size is not as annotated is bad. With
+/// data.decoded_cache_mib > 0 resized pictures are cached within that budget. Files in `staged` are
+/// read from there. Throws Error(data) naming a picture with more than data.max_boxes boxes.
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
                                        ImageSize size,
                                        std::shared_ptr<const StagedPictures> staged = nullptr);

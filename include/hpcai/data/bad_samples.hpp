@@ -18,7 +18,7 @@ struct BadSample {
     bool operator==(const BadSample&) const = default;
 };
 
-/// Samples met so far that could not be read soundly.
+/// Samples so far that were damaged or could not be read.
 struct BadSampleReport {
     std::int64_t count = 0;        // distinct samples
     std::vector<BadSample> first;  // the first kNamedBadSamples of them in index order
@@ -26,14 +26,14 @@ struct BadSampleReport {
 
 inline constexpr std::size_t kNamedBadSamples = 20;
 
-/// Collects bad samples from many threads; the report does not depend on who came first.
+/// Collects bad samples from many threads; the report does not depend on their order.
 class BadSamples {
 public:
     void record(std::uint32_t sample, const std::string& name, const std::string& reason);
     BadSampleReport report() const;
-    /// Returns the numbers of all bad samples, ascending.
+    /// Returns the numbers of all bad samples, in ascending order.
     std::vector<std::uint32_t> numbers() const;
-    /// Counts samples that were recorded by another object, whose names are not known.
+    /// Adds samples that another object recorded, without their names.
     void remember(std::span<const std::uint32_t> samples);
 
 private:

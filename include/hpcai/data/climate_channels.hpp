@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-/// The fields and labels of the ExtremeWeather data (Racah et al., 2017), in its order.
+/// The fields and labels of the ExtremeWeather data (Racah et al., 2017), in the order of the
+/// files.
 namespace hpcai::data {
 
 inline constexpr int kClimateChannels = 16;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,44 +9,45 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/data/box.hpp>
 #include <hpcai/data/climate_channels.hpp>
+#include <hpcai/data/image.hpp>
 
-/// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical
-/// units and `boxes` (T, 15, 5) i4, rows ymin, xmin, ymax, xmax, class 0 to 3, or all -1.
-/// The HDF5 library is called from one thread at a time: calls of this header must not overlap.
+/// HDF5 files in the layout of the ExtremeWeather data: `images` (T, 16, H, W) f4 in physical units
+/// and `boxes` (T, 15, 5) i4, rows ymin, xmin, ymax, xmax, class 0 to 3, or all -1. The HDF5
+/// library is not thread-safe: calls of this header must not overlap.
 namespace hpcai::data {
 
 /// Order of a box's first four columns. The published description and the program that wrote the
-/// published files contradict each other.
+/// published files differ.
 enum class BoxOrder : std::uint8_t {
-    detect,   // by the file's attribute or else by what the boxes allow
+    detect,   // by the attribute of the file, else by the values of the boxes
     corners,  // ymin, xmin, ymax, xmax
     ranges,   // ymin, ymax, xmin, xmax
 };
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
-    /// The file was already compared with the manifest beside it, which is not done again.
+    /// The file was already compared with the manifest in its folder, so it is not compared again.
     bool is_vouched_for = false;
 };
 
-/// What channel 13 holds, which the description calls Z100 and the programs Z1000.
+/// The pressure level of channel 13, which the description calls Z100 and the programs Z1000.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
-/// Returns the names of all 16 channels. Channel 13 is Z100 where `level` says so, else Z1000, what
-/// it is trained as.
+/// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000, as
+/// models are trained with it.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file. Everything in it is checked before it is believed; a `manifest.sha256` beside it
-/// that lists it is checked before HDF5 sees it. A file that no manifest vouches for is first
-/// opened in a process of its own, which may crash.
+/// One open file, with all contents validated. A manifest.sha256 in its folder that lists the file
+/// is checked before HDF5 opens it. A file without such a manifest is first opened in a separate
+/// process, because it may crash the library.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset when the file is unreadable, differs from the
-    /// manifest, lacks a dataset, or one has another rank, shape or type, lies in other files, or
-    /// needs filters other than deflate, shuffle and fletcher32; for a class out of 0 to 3; when
-    /// both or neither order of the boxes' columns are possible and none is forced.
+    /// manifest or lacks a dataset. A dataset must have the right rank, shape and type, lie in this
+    /// file, and need no filter but deflate, shuffle and fletcher32. Also throws for a class out of
+    /// 0 to 3, and when both or neither order of the columns of boxes are possible and none is
+    /// forced.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
     ~ClimateFile();
@@ -58,21 +58,25 @@ public:
     std::int64_t samples() const { return static_cast<std::int64_t>(facts_.boxes.size()); }
     int height() const { return facts_.height; }
     int width() const { return facts_.width; }
-    BoxOrder box_order() const { return facts_.order; }       // corners or ranges
-    GeopotentialLevel level() const { return facts_.level; }  // below 2000 m in the mean: 1000 hPa
-    /// Boxes without area inside the picture.
+    BoxOrder box_order() const { return facts_.order; }  // corners or ranges
+    GeopotentialLevel level() const {
+        return facts_.level;
+    }  // 1000 hPa if the mean is below 2000 m
+    /// Returns the number of boxes without area inside the picture.
     std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
-    /// What made the samples up, by the attribute `generator` of the file; empty where it has none.
+    /// Returns the attribute `generator` of a file of synthetic samples; empty if there is none.
     const std::string& generator() const { return facts_.generator; }
-    /// Equal of copies of a file: CRC-32 of its shape, its boxes and a row of its first sample.
+    /// Returns a CRC-32 of the shape, the boxes and a row of the first sample; copies of a file
+    /// have the same.
     std::uint32_t fingerprint() const { return facts_.fingerprint; }
-    /// Samples that share a chunk of `images`: reading one of them costs as much as all of them.
+    /// Returns the number of samples per chunk of `images`. Reading one of them costs as much as
+    /// all.
     std::int64_t chunk_samples() const { return facts_.chunk_samples; }
 
-    /// Boxes in pixels, clipped to the picture, category = class + 1.
+    /// Returns the boxes in pixels, clipped to the picture, category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
-    /// Reads `count` samples from `first` on, (count, 16, H, W) fp32 as stored, whatever they
-    /// hold: NaN is the caller's to judge. Throws Error(data) when the file is damaged there.
+    /// Reads `count` samples from `first` on into (count, 16, H, W) fp32, as stored. Values may be
+    /// NaN. Throws Error(data) when the file is damaged there.
     void read(std::int64_t first, std::int64_t count, std::span<float> fields) const;
 
 private:
@@ -97,16 +101,16 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Shape and origin of a file to be written.
+/// The shape and attributes of a new file.
 struct ClimateFileShape {
     std::int64_t samples = 0;
     int height = kClimateRows;
     int width = kClimateColumns;
-    std::map<std::string, std::string> attributes;  // of the file, for people
+    std::map<std::string, std::string> attributes;  // of the file, for information
 };
 
-/// Writes such a file, uncompressed, one chunk a sample. The file appears under its name when
-/// finish() has been called, whole and synced; without that, nothing stays.
+/// Writes such a file, uncompressed, with one chunk per sample. finish() syncs it and gives it its
+/// name; without finish() nothing is kept.
 class ClimateFileWriter {
 public:
     /// Throws Error(usage) when the file cannot be written.

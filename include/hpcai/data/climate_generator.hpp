@@ -6,76 +6,78 @@
 #include <span>
 #include <vector>
 
-#include <hpcai/data/box.hpp>
 #include <hpcai/data/climate_channels.hpp>
+#include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 namespace hpcai::data {
 
+namespace climate {
+struct Surface;
+}
+
 inline constexpr int kMinClimateSide = 64;  // pixels, of a window
 
-/// How the elements of one sample's fields lie in memory.
+/// The memory layout of one sample's fields.
 enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
-/// What a ClimateGenerator draws.
+/// Settings of a ClimateGenerator.
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels of the grid of 768 x 1152; less: a window cut from it
+    int height = kClimateRows;    // pixels; less than the grid of 768 x 1152 is a window of it
     int width = kClimateColumns;  // likewise
     std::uint64_t seed = 1;
-    double amplitude = 1;        // of what an event does to the fields
-    double event_rate = 1;       // times the usual number of events
-    double distractor_rate = 1;  // times the usual number of unlabelled look-alikes
-    /// Standard deviation of the logarithm of an event's strength in the snapshot over the strength
-    /// that decided its category: storms are named for what they are at their strongest. The
-    /// normal is cut at two deviations, here and of extents.
+    double amplitude = 1;        // factor for the effect of events on the fields
+    double event_rate = 1;       // factor for the number of events
+    double distractor_rate = 1;  // factor for the number of unlabelled look-alikes
+    /// Standard deviation of the logarithm of the ratio between the strength of an event in the
+    /// snapshot and its maximum strength, which determines its category. The normal distribution is
+    /// truncated at two deviations, here and for extents.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise of a box's sides over those of the visible structure
-    double label_dropout = 0.1;   // chance that an event's box is missing
-    double event_windows = 0.9;   // share of windows that are laid around an event
-    double kept_share = 0.6;      // of a box that a window must hold for the label to stay
+    double extent_spread = 0.25;  // likewise for the sides of a box and of the visible structure
+    double label_dropout = 0.1;   // probability that the box of an event is missing
+    double event_windows = 0.9;   // share of windows that are placed around an event
+    double kept_share = 0.6;      // minimum share of a box inside a window that keeps its label
 };
 
-/// A place in the grid.
+/// The position of a window in the grid.
 struct ClimateWindow {
     int row = 0;     // of the first row, from the south pole
     int column = 0;  // of the first column
 };
 
-/// Made-up snapshots of the weather in the channels, units and statistics of the ExtremeWeather
-/// data (CAM5, 0.23 x 0.31 degrees), with labelled boxes. A sample is a function of the settings,
-/// the split and its number alone; the planet's coasts and mountains are always the same. A
-/// window's fields are those of the whole grid at its pixels, and cost their share of it.
-/// No box crosses 0 degrees of longitude. With both spreads and the dropout 0 every box is a
-/// function of the visible structure; else no detector finds them all, as in labelled real data.
+/// Synthetic weather snapshots in the channels, units and statistics of the ExtremeWeather data
+/// (CAM5, 0.23 x 0.31 degrees), with labelled boxes. A sample is a function of settings, split and
+/// number; coasts and mountains are always the same. The fields of a window equal those of the
+/// whole grid at its pixels and cost their share of it. No box crosses 0 degrees of longitude. If
+/// both spreads and the dropout are 0, boxes are a function of the visible structure; otherwise no
+/// detector can find all, as in labelled real data.
 class ClimateGenerator {
 public:
-    /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152,
-    /// amplitude and rates from 0 to 10, spreads from 0 to 2, the others from 0 to 1.
+    /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152, amplitude
+    /// and rates 0 to 10, spreads 0 to 2, the others 0 to 1.
     explicit ClimateGenerator(const ClimateSettings& settings);
-    ~ClimateGenerator();
 
     const ClimateSettings& settings() const { return settings_; }
-    /// Elements of one sample's fields.
+    /// Returns the number of elements of one sample's fields.
     std::size_t elements() const;
 
-    /// Writes sample `number` of `split`: the fields, (16, height, width) or (height, width, 16) in
-    /// fp32 and physical units, and at most kMaxClimateBoxes boxes in pixels of the window, at
-    /// least 8 pixels a side. Boxes have whole edges. Safe to call from many threads.
+    /// Writes sample `number` of `split`. `fields` are (16, height, width) or (height, width, 16)
+    /// in fp32 and physical units. `boxes` are at most kMaxClimateBoxes boxes in pixels of the
+    /// window, with whole edges and sides of at least 8 pixels. May be called from many threads.
     void sample(Split split, std::uint32_t number, FieldLayout layout, std::span<float> fields,
                 std::vector<Box>& boxes) const;
-    /// Where the sample lies in the grid.
+    /// Returns the position of the sample in the grid.
     ClimateWindow window(Split split, std::uint32_t number) const;
-    /// The sample's boxes without its fields, in a small part of the time.
+    /// Returns the sample's boxes without making its fields, which is much faster.
     std::vector<Box> boxes(Split split, std::uint32_t number) const;
 
 private:
-    struct Planet;
     struct Draw;
 
     Draw draw(Split split, std::uint32_t number) const;
 
     ClimateSettings settings_;
-    std::unique_ptr<const Planet> planet_;
+    std::shared_ptr<const climate::Surface> surface_;
 };
 
 }  // namespace hpcai::data

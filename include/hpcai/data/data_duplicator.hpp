@@ -12,67 +12,68 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/data/local_stage.hpp>
 #include <hpcai/data/sample_set.hpp>
-#include <hpcai/data/staged_pictures.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/run_record.hpp>
 
 namespace hpcai::data {
 
-/// Files of a set that lie on the shared file system.
+/// Files of a data set on the shared file system.
 struct StagingRequest {
     std::filesystem::path root;
     std::uint32_t files = 0;
-    /// Relative to root, by file; valid until run() has returned.
+    /// Returns the path of a file relative to root. Must be valid until run() returns.
     std::function<std::string(std::uint32_t)> path_of;
 };
 
-/// The Data Duplicator of the paper: copies samples to the local storage of just the nodes that
-/// need them, once per node.
+/// The Data Duplicator of the paper: copies each sample once to the local storage of each node that
+/// needs it.
 ///
 ///   shared file system            node 0: groups 0, 1           node 1: group 2
 ///   train/n01/a.jpg  ...          bootstraps 0 and 1, united    bootstrap 2
 ///                                 pack-000000, pack-000001 ...  pack-000000 ...
 ///
-/// A pack is dealt to one rank of the node, which copies it with threads of its own and takes the
-/// SHA-256 of each file on the way. It gets its name when it is complete and on the disk; an index
-/// beside it says what it was made of. What an earlier run left is used if it is the same by the
-/// source's paths, sizes and times of modification and by its own digests, and removed otherwise.
-/// Where the source's root has a manifest.sha256, files that it lists must have its digests.
+/// Files are grouped into packs. One rank of the node copies a pack and takes the SHA-256 of each
+/// file. A pack gets its name when it is complete and synced; an index next to it lists its
+/// sources. A pack of an earlier run is reused if paths, sizes and modification times of its
+/// sources and its own digests match, and removed otherwise. Files that a manifest.sha256 in the
+/// root of the source lists must have its digests.
 ///
-/// Collective over all ranks of a run while it starts: constructor, adding and run(). A failure on
-/// one rank is thrown on all.
+/// The constructor, adding and run() are collective over all ranks at the start of a run. An error
+/// on one rank is thrown on all.
 class DataDuplicator {
 public:
-    /// `threads` copy for each rank. Nothing is written before run().
+    /// Each rank copies with `threads` threads. Nothing is written before run().
     DataDuplicator(const config::Config& config, const plan::ParallelismController& controller,
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// A picture for each sample. Those that this node does not need, and files that cannot be
-    /// read now or in run(), stay where they are. Throws Error(data) for a manifest that is none or
+    /// Adds one picture per sample. Pictures that this node does not need, and files that cannot be
+    /// read now or in run(), are not copied. Throws Error(data) when the manifest is malformed or
     /// cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Files that are opened by their names, all needed, none in a subfolder. Throws Error(data)
-    /// for one that cannot be read, as run() does, or is there twice.
+    /// Adds files that are opened by their names, all needed and none in a subfolder. Throws
+    /// Error(data) for a file that cannot be read (as run() does) or occurs twice.
     void add_files(Split split, const StagingRequest& request);
 
-    /// Copies what was added. Throws Error(usage) naming data.staging_directory: when it is missing
-    /// or in use by another run, when samples lie in it, when its disk has less room than is needed
-    /// (before anything is copied), or when it cannot be written; Error(data) naming a file that
-    /// changes while it is copied or is not as its manifest says.
+    /// Copies what was added. Throws Error(usage) naming data.staging_directory when it is missing,
+    /// used by another run, contains samples, or cannot be written, or when its disk lacks room
+    /// (before any copy). Throws Error(data) naming a file that changes during the copy or differs
+    /// from its manifest.
     void run();
 
-    /// Returns the copies after run(); null for what data.staging leaves where it is.
+    /// Returns the copies, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
-    /// Returns where the files are after run(); empty for what data.staging leaves where it is.
+    /// Returns the folder of the files, after run(); empty for a split that data.staging does not
+    /// copy.
     std::filesystem::path folder(Split split) const;
-    /// Returns what all nodes have copied, after run().
+    /// Returns what all nodes copied, after run().
     const StagingRecord& record() const;
-    /// Returns what was copied without being compared, for the log.
+    /// Returns notes for the log about files that were copied without a comparison.
     std::vector<std::string> notes() const;
     /// Returns the seconds that the slowest rank spent in adding and run().
     double seconds() const;
-    /// To be kept as long as pictures(), or the files in folder(), are used.
+    /// Returns the stage, which must live as long as pictures(), or the files in folder(), are
+    /// used.
     std::shared_ptr<LocalStage> stage() const;
 
 private:

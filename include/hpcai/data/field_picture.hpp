@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <hpcai/data/box.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/record_set.hpp>
@@ -19,14 +18,17 @@ struct ShownField {
     std::vector<Box> boxes;
 };
 
-/// `channel` from 0 to 15. Throw Error(data) where the sample is damaged.
+/// Reads one channel, 0 to 15, in physical units. Throws Error(data) when the sample is damaged.
 ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel);
-/// Does likewise with normalized values.
+/// Like the above, with normalized values.
 ShownField field_of(const RecordSet& records, std::int64_t sample, int channel);
 
-/// The field in false colours, north at the top, dark for low and bright for high values (by the
-/// 0.5 % and 99.5 % quantiles; what is not finite is magenta), with the boxes framed and named TD,
-/// TC, ETC, AR, each category in a colour of its own. Small fields are enlarged.
+/// Draws the field in false colours, north at the top, dark for low and bright for high values.
+/// Colours span the 0.5 % and 99.5 % quantiles; values that are not finite are magenta. Boxes are
+/// framed and named TD, TC, ETC, AR, in one colour per category. Small fields are enlarged.
 Image draw_field(const ShownField& field);
+
+/// Encodes a PNG file (ISO/IEC 15948): 8-bit RGB, not interlaced.
+std::vector<std::uint8_t> encode_png(const ImageView& image);
 
 }  // namespace hpcai::data

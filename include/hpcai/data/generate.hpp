@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include <hpcai/data/climate_generator.hpp>
+
 namespace hpcai::data {
 
 struct GenerateOptions {
@@ -16,12 +18,26 @@ struct GenerateOptions {
     int quality = 90;  // JPEG, 1 to 100
 };
 
-/// Writes made-up photographs (see make_photograph) in the ImageNet layout, train/<class>/*.jpg and
-/// val/<class>/*.jpg, with photographs.json, which records the options. All of it appears at once:
-/// a neighbouring temporary folder is renamed when it is complete and removed when it is not.
-/// Returns false when `directory` already holds a set with the same options and as many files, and
-/// leaves it as it is. Throws Error(usage) for illegal options, for a directory that holds anything
-/// else, and when it cannot be written.
+/// Writes synthetic photographs (see make_photograph) in the ImageNet layout, train/<class>/*.jpg
+/// and val/<class>/*.jpg, and the options as photographs.json. The set is written to a temporary
+/// folder that is renamed when complete, or removed. Returns false, without a change, when
+/// `directory` already holds a set with the same options and as many files. Throws Error(usage) for
+/// illegal options, for a directory with other contents, and when it cannot be written.
 bool generate_photographs(const GenerateOptions& options, int threads);
+
+struct GenerateClimateOptions {
+    std::filesystem::path file;
+    std::int64_t samples = 16;
+    Split split = Split::training;
+    ClimateSettings settings;
+};
+
+inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
+
+/// Writes samples 0, 1, ... of a ClimateGenerator in the ExtremeWeather layout, with the settings
+/// as attributes. The file does not depend on the number of threads and appears when it is
+/// complete. Throws Error(usage) for illegal options, and when the file exists or cannot be
+/// written.
+void generate_climate(const GenerateClimateOptions& options, int threads);
 
 }  // namespace hpcai::data

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include <hpcai/records/record_fields.hpp>
 
 namespace hpcai::data {
 
@@ -27,7 +28,7 @@ struct RealBox {
     float bottom = 0;
 };
 
-/// Pixels owned by somebody else: rows of `width` RGB triples, `stride_bytes` apart.
+/// Pixels that are not owned: rows of `width` RGB triples, `stride_bytes` apart.
 struct ImageView {
     const std::uint8_t* pixels = nullptr;
     int width = 0;
@@ -35,7 +36,7 @@ struct ImageView {
     std::ptrdiff_t stride_bytes = 0;
 
     const std::uint8_t* row(int y) const { return pixels + y * stride_bytes; }
-    /// The part of the image in `box`, which lies inside it.
+    /// Returns the part of the image in `box`, which must lie inside it.
     ImageView crop(const PixelBox& box) const {
         return {row(box.top) + box.left * kImageChannels, box.width, box.height, stride_bytes};
     }
@@ -56,6 +57,18 @@ struct Image {
     ImageView view() const {
         return {pixels.data(), width, height, static_cast<std::ptrdiff_t>(width) * kImageChannels};
     }
+};
+
+/// A labelled object of a picture: the pixels [x1, x2) x [y1, y2), x counted along rows. Pixel i
+/// covers [i, i + 1).
+struct Box {
+    float x1 = 0;
+    float y1 = 0;
+    float x2 = 0;
+    float y2 = 0;
+    std::int32_t category = 1;  // from 1 on; 0 is the background
+
+    HPCAI_RECORD(Box, x1, y1, x2, y2, category);
 };
 
 }  // namespace hpcai::data

@@ -16,7 +16,7 @@ namespace hpcai::data {
 inline constexpr int kMaxImageSide = 16384;  // pixels
 inline constexpr std::int64_t kMaxImagePixels = 100'000'000;
 
-/// A file that is not a usable JPEG; what() is the reason, without the file's name.
+/// Error for a file that is not a usable JPEG; what() is the reason without the file name.
 class DecodeError : public Error {
 public:
     explicit DecodeError(const std::string& reason) : Error(ExitCode::data, reason) {}
@@ -30,35 +30,35 @@ struct ImageSize {
 };
 
 struct DecodeRequest {
-    int denominator = 1;             // 1, 2, 4 or 8: each side is divided by it, rounded up
-    std::optional<PixelBox> region;  // wanted part in undivided pixels; absent: everything
+    int denominator = 1;             // 1, 2, 4 or 8; each side is divided by it, rounded up
+    std::optional<PixelBox> region;  // part to decode, in undivided pixels; absent for all
 };
 
-/// The pixels of the divided picture that a box of undivided pixels touches.
+/// Returns the pixels of the divided picture that a box of undivided pixels touches.
 PixelBox divided_box(const PixelBox& box, int denominator);
 
-/// Decoded pixels, and where they lie in the divided picture.
+/// Decoded pixels and their position in the divided picture.
 struct DecodedImage {
     Image image;
     ImageSize full;      // of the whole picture, undivided
     int left = 0;        // of image's first column in the divided picture
     int top = 0;         // of image's first row in the divided picture
-    std::string damage;  // first sign of damage; empty for a sound file
+    std::string damage;  // first sign of damage; empty if there is none
 };
 
-/// Size from the header. Throws DecodeError for anything but a JPEG, and for one larger than
-/// kMaxImageSide or kMaxImagePixels; no pixel memory is taken before that check.
+/// Reads the size from the header. Throws DecodeError for anything but a JPEG, and for one larger
+/// than kMaxImageSide or kMaxImagePixels, before memory for pixels is allocated.
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 
-/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling: without region and
-/// denominator the pixels equal Pillow's convert("RGB"), CMYK and YCCK (Adobe's inverted inks)
-/// and grayscale included. Parts that a damaged file does not give are grey or garbled, and
-/// `damage` says so. A region comes back with its pixels as in the whole picture, and with a few
-/// more at its left and right that may differ from those.
-/// Throws DecodeError when no pixels can be had. Safe to call from many threads.
+/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. Without region and
+/// denominator the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
+/// inverted inks). Missing parts of a damaged file are grey or garbled, and `damage` has the
+/// reason. A region has the same pixels as in the whole picture, and a few more at its left and
+/// right that may differ. Throws DecodeError when no pixels can be decoded. May be called from many
+/// threads.
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
-/// A baseline JPEG with 4:2:0 chroma; quality 1 to 100.
+/// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.
 std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality);
 
 }  // namespace hpcai::data

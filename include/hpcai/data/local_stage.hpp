@@ -3,26 +3,40 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace hpcai::data {
 
-/// This rank's share in its node's copies of samples, for as long as it reads them.
+/// The picture files of a set in the packs of a stage, as copied by a DataDuplicator. May be used
+/// from many threads.
+class StagedPictures {
+public:
+    virtual ~StagedPictures() = default;
+
+    /// Returns the bytes of a sample's file, or nothing if the stage does not have it. The first
+    /// read of a sample compares its SHA-256 with that of the copied bytes. A copy that differs or
+    /// cannot be read counts as missing from then on, and in LocalStage::lost_copies().
+    virtual std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const = 0;
+};
+
+/// This rank's use of the copies of samples on its node.
 class LocalStage {
 public:
     struct State;
     explicit LocalStage(std::unique_ptr<State> state);
-    /// Does what leave(false) does.
+    /// Calls leave(false).
     ~LocalStage();
     LocalStage(const LocalStage&) = delete;
     LocalStage& operator=(const LocalStage&) = delete;
 
-    /// Samples of this rank whose copies could not be read any more or were damaged, and which are
-    /// therefore read where their sources lie; 0 after leave().
+    /// Returns the number of samples of this rank whose copies became unreadable or damaged, so
+    /// that their sources are read; 0 after leave().
     std::int64_t lost_copies() const;
 
-    /// Nothing of the stage is read by this rank any more; `completed`: it did its part of the run.
-    /// The last of the node's ranks removes the stage if data.staging_cleanup says so. Not
-    /// collective; once, later calls do nothing.
+    /// Ends the use of the stage by this rank; `completed` is whether it completed its part of the
+    /// run. The last rank of the node removes the stage if data.staging_cleanup requires it. Not
+    /// collective; repeated calls do nothing.
     void leave(bool completed) noexcept;
 
 private:

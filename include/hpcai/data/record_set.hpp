@@ -9,48 +9,83 @@
 #include <string>
 #include <vector>
 
-#include <hpcai/data/record_index.hpp>
+#include <hpcai/data/climate_channels.hpp>
+#include <hpcai/data/image.hpp>
+#include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::data {
 
-/// One file that records were made of.
+inline constexpr const char* kRecordIndexName = "records.json";
+
+struct IndexedRecord {
+    std::int64_t number = 0;     // of the sample in its source file
+    std::uint32_t checksum = 0;  // CRC-32 of the record, as in zlib
+    std::vector<Box> boxes;
+};
+
+struct IndexedFile {
+    std::string name;            // in the folder of records
+    std::string source;          // name of the source file of the samples
+    std::string generator = {};  // ClimateFile::generator() of that file
+    std::vector<IndexedRecord> records;
+};
+
+struct RecordIndex {
+    tensor::DType dtype = tensor::DType::f16;
+    int height = 0;
+    int width = 0;
+    std::vector<std::string> channels;
+    ChannelStatistics statistics;
+    std::vector<IndexedFile> files;
+
+    std::size_t record_bytes() const;
+};
+
+std::uint32_t checksum_of(std::span<const std::byte> record);
+
+void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
+/// Throws Error(data) naming the file for anything that write_record_index would not write, and for
+/// a file whose SHA-256 differs from that in a manifest.sha256 in its folder.
+RecordIndex read_record_index(const std::filesystem::path& folder);
+
+/// Throws Error(data) for a source file whose name the index cannot hold: hidden, or not UTF-8.
+void require_source_name(const std::filesystem::path& file);
+
+/// A source file of records.
 struct RecordSource {
     std::string name;
     std::string generator;          // ClimateFile::generator()
     std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
 };
 
-/// Normalized samples as `data transcode` writes them: a folder with records.json, which has
-/// shapes, statistics, boxes and checksums, and flat files of one record a sample after another.
-/// The files are mapped, not read. Safe to use from many threads.
+/// Normalized samples as `data transcode` writes them: a folder with records.json (shapes,
+/// statistics, boxes and checksums) and flat files of one record per sample. The files are
+/// memory-mapped. May be used from many threads.
 class RecordSet {
 public:
-    /// Throws Error(data) naming the file for an index that is not sound or a record file that is
-    /// missing or has another size; records themselves are not looked at.
+    /// Throws Error(data) naming the file for an invalid index or a record file that is missing or
+    /// has another size. Records themselves are not read.
     explicit RecordSet(const std::filesystem::path& folder);
-    ~RecordSet();
-    RecordSet(RecordSet&&) noexcept;
-    RecordSet& operator=(RecordSet&&) noexcept;
 
     std::int64_t samples() const { return first_.back(); }
     int height() const { return index_.height; }
     int width() const { return index_.width; }
     int channels() const { return static_cast<int>(index_.channels.size()); }
     tensor::DType dtype() const { return index_.dtype; }  // f32, f16 or bf16
-    /// Bytes of height * width * channels elements.
+    /// Returns the bytes of height * width * channels elements.
     std::size_t record_bytes() const { return index_.record_bytes(); }
     const std::vector<std::string>& channel_names() const { return index_.channels; }
-    /// Statistics of the channels in physical units: a record holds (x - mean) /
+    /// Returns the statistics of the channels in physical units: a record holds (x - mean) /
     /// standard_deviation.
     const ChannelStatistics& statistics() const { return index_.statistics; }
-    /// "climo_1984.h5/17": the file that the sample came from, and its number there.
+    /// Returns "climo_1984.h5/17": the source file of the sample, and its number there.
     std::string name(std::int64_t sample) const;
 
-    /// Bytes of the sample, (height, width, channels) of dtype(), valid as long as this object.
-    /// The first call for a sample compares its checksum; throws Error(data) naming file and
-    /// sample where it differs.
+    /// Returns the bytes of the sample, (height, width, channels) of dtype(), valid as long as this
+    /// object. The first call for a sample compares its checksum. Throws Error(data) naming file
+    /// and sample if it differs.
     std::span<const std::byte> record(std::int64_t sample) const;
-    /// Whether all numbers of the record are finite; throws as record().
+    /// Returns whether all numbers of the record are finite; throws as record().
     bool is_finite(std::int64_t sample) const;
     const std::vector<Box>& boxes(std::int64_t sample) const;
     std::vector<RecordSource> sources() const;
@@ -68,8 +103,8 @@ private:
 
     std::filesystem::path folder_;
     RecordIndex index_;
-    std::vector<std::int64_t> first_{0};  // sample of each file, and the number of all
-    std::unique_ptr<Contents> contents_;
+    std::vector<std::int64_t> first_{0};  // first sample of each file, then the number of samples
+    std::shared_ptr<Contents> contents_;  // of all copies
 };
 
 }  // namespace hpcai::data

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/data/sample_set.hpp>
@@ -17,9 +16,9 @@
 
 namespace hpcai::data {
 
-/// Training pictures in the memory of a device, decoded once, of which the device itself makes the
-/// rows of batches. They come in as they are met, until one does not fit. No pixel depends on which
-/// are held: the others are prepared on the host, to the same bits.
+/// Decoded training pictures in device memory, of which the device makes the rows of batches.
+/// Pictures are added when first used, until one does not fit. The pixels do not depend on which
+/// pictures are held: others are prepared on the host with the same bits.
 class ResidentPictures {
 public:
     struct Contents {
@@ -27,25 +26,25 @@ public:
         std::size_t bytes = 0;
     };
 
-    /// Shares of the device's memory.
+    /// Amounts of device memory.
     struct Room {
         std::size_t bytes = 0;        // for pictures
-        std::int64_t rows = 0;        // of a batch, whose views need room, too
-        std::size_t spare_bytes = 0;  // that are left free for what others allocate later
+        std::int64_t rows = 0;        // of a batch, whose views need memory too
+        std::size_t spare_bytes = 0;  // left free for later allocations
     };
 
-    /// For sample sets that decode pictures whole (data.resident_mib > 0). The device resizes crops
-    /// and outlives this. Throws Error(usage) naming data.resident_mib when it lacks the memory.
+    /// For sample sets that decode whole pictures (data.resident_mib > 0). The device must outlive
+    /// this object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const Room& room);
 
-    /// Prepares a row: either `view` gets a place, or `row` is written. Returns as
-    /// SampleSet::training_sample does. May be called from many threads.
+    /// Prepares a row: sets `view` if the picture is held, else writes `row`. Returns like
+    /// SampleSet::training_sample. May be called from many threads.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);
 
-    /// Enqueues what makes `images` in device memory (N, H, W, 3) the batch, whose rows prepare()
-    /// has made, by at most two calls of Device::enqueue_upload. The batch may then change. From
-    /// the thread that uses the device.
+    /// Enqueues the work that writes the batch, whose rows prepare() has prepared, to `images` in
+    /// device memory (N, H, W, 3), with at most two calls of Device::enqueue_upload. The batch may
+    /// change after the call. Must be called by the thread that uses the device.
     void enqueue(const Batch& batch, std::uint8_t* images);
 
     Contents contents() const;
@@ -55,7 +54,8 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    using Known = std::optional<std::optional<Place>>;  // whether it was decoded, and has a place
+    using Known = std::optional<std::optional<Place>>;  // whether it was decoded, and where it is
+                                                        // if it is held
 
     Known find(std::uint32_t sample) const;
     std::optional<Place> admit(const SampleSet& samples, std::uint32_t sample);
@@ -64,7 +64,7 @@ private:
 
     device::Device& device_;
     std::unique_ptr<device::Memory> memory_, views_;
-    mutable std::mutex mutex_;  // of all below
+    mutable std::mutex mutex_;  // guards all below
     Contents contents_;
     std::size_t used_bytes_ = 0;
     bool is_full_ = false;

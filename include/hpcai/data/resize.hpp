@@ -8,7 +8,7 @@
 
 namespace hpcai::data {
 
-/// Which pixels of the resized picture are wanted.
+/// The pixels of the resized picture to compute.
 struct ResizeRequest {
     RealBox box;      // part of the source that is stretched over the target
     int width = 0;    // target size, pixels
@@ -16,15 +16,13 @@ struct ResizeRequest {
     PixelBox window;  // part of the target that is computed
 };
 
-/// A request for the whole target of `width` x `height` from the whole source.
+/// Returns a request for a whole target of `width` x `height` from the whole source.
 ResizeRequest whole_resize(const ImageView& source, int width, int height);
 
-/// Antialiased bilinear resize of 8-bit pixels, equal bit by bit to
-/// Image.resize((width, height), BILINEAR, box).crop(window) of Pillow up to 12 (src/libImaging/
-/// Resample.c: triangle filter widened by the reduction, 22-bit fixed-point weights, horizontal
-/// then vertical pass, each rounded to 8 bits). Pillow 13 swaps the passes for tall pictures, where
-/// a value may differ by one. `target` is (window.height, window.width, 3).
-/// Throws Error(internal) when the box leaves the source or is empty.
+/// Antialiased bilinear resize of 8-bit pixels, bit by bit equal to Image.resize((width, height),
+/// BILINEAR, box).crop(window) of Pillow up to 12 (src/libImaging/Resample.c). Pillow 13 swaps the
+/// passes for tall pictures, where a value may differ by one. `target` is (window.height,
+/// window.width, 3). Throws Error(internal) when the box leaves the source or is empty.
 void resize_bilinear(const ImageView& source, const ResizeRequest& request,
                      std::span<std::uint8_t> target);
 

@@ -15,16 +15,16 @@
 
 namespace hpcai::data {
 
-/// Which part of the batches a rank prepares, and with what.
+/// The part of the batches that a rank prepares, and the resources for it.
 struct SourceSettings {
-    int batch_size = 1;  // of the model for training, of this rank for evaluation
+    int batch_size = 1;  // of the model in training, of this rank in evaluation
     int group_rank = 0;
     int degree = 1;            // ranks of the group
     int prefetch_batches = 3;  // prepared ahead of the one in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
-    // Called by loader threads before each row of a training batch; what it throws, next() throws
-    // for that batch. Null: nobody is.
+    // Called by loader threads before each row of a training batch. next() rethrows its exceptions
+    // for that batch. May be null.
     std::function<void(std::uint32_t epoch, std::int64_t batch)> before_row = nullptr;
 };
 
@@ -32,32 +32,32 @@ class BatchPipeline;
 class ResidentPictures;
 struct BatchRow;
 
-/// A model's training batches, this rank's rows of each: rank r of P takes rows r B/P to
-/// (r+1) B/P - 1. Crops, flips and keys are a function of (seed, model, epoch, sample, how often
-/// the sample came before in the epoch's order) alone, so the batches of all ranks put together do
-/// not depend on P or on the number of threads.
-/// A bad sample is an Error(data) naming it (`fail`), is replaced by the next good sample of the
-/// order (`skip`), or is trained on as far as it could be decoded (`count`).
+/// This rank's rows of a model's training batches: rank r of P takes rows r B/P to (r+1) B/P - 1.
+/// Crops, flips and keys are a function of seed, model, epoch, sample, and how often the sample
+/// came before in the epoch. The batches of all ranks together thus do not depend on P or the
+/// number of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next
+/// good sample of the order (`skip`), or is used as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
-    /// Rows are made of `pictures` where they can be; null: all are made by `samples`. Throws
+    /// Rows are made of `pictures` if possible, otherwise (or if null) by `samples`. Throws
     /// Error(internal) when batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
                    std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
 
-    /// Starts preparing `order`, the sample numbers of the model's whole epoch, from batch
-    /// `first_batch` on. A remainder that does not fill a batch is left out. Abandons an epoch that
-    /// is under way.
+    /// Starts preparing the batches of `order`, the sample numbers of the whole epoch of the model,
+    /// from batch `first_batch` on. A remainder that does not fill a batch is left out. Aborts an
+    /// epoch in progress.
     void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                      std::int64_t first_batch = 0);
 
     std::int64_t batches() const override;
     const Batch& next() override;
     double wait_seconds() const override;
-    /// Bad samples met since construction, those of batches prepared ahead included.
+    /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const;
-    /// The numbers of all of them, ascending, and the way to count them among those met.
+    /// Returns the numbers of all of them, in ascending order; remember_bad_samples() adds such
+    /// numbers.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
     void remember_bad_samples(std::span<const std::uint32_t> samples) {
         bad_samples_.remember(samples);
@@ -75,11 +75,11 @@ private:
     ResidentPictures* pictures_;
     std::unique_ptr<Epoch> epoch_;
     BadSamples bad_samples_;
-    std::unique_ptr<BatchPipeline> pipeline_;  // last: its threads use all of the above
+    std::unique_ptr<BatchPipeline> pipeline_;  // last, as its threads use all of the above
 };
 
-/// A rank's part of the samples that a group evaluates: contiguous, ceil(samples / P) from rank
-/// times that on, as far as there are any.
+/// A rank's part of the samples that a group evaluates: up to ceil(samples / P) contiguous samples
+/// from rank * ceil(samples / P) on.
 struct EvaluationShare {
     std::int64_t first = 0;
     std::int64_t count = 0;
@@ -87,15 +87,15 @@ struct EvaluationShare {
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
 
 /// Every sample of a set once, in index order: rank r of P takes its evaluation_share(). All ranks
-/// have the same number of batches, so the last ones may hold padding only. A bad sample is an
-/// Error(data) (`fail`), or gets label -1 and no box (`skip`), or is scored as far as it could be
+/// have the same number of batches, so the last ones may be padding only. A bad sample is an
+/// Error(data) (`fail`), gets label -1 and no box (`skip`), or is scored as far as it could be
 /// decoded (`count`).
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);
     ~EvaluationSource() override;
 
-    /// Starts a pass from the first sample. Abandons one that is under way.
+    /// Starts a pass from the first sample. Aborts a pass in progress.
     void begin();
 
     std::int64_t batches() const override;

@@ -11,31 +11,30 @@
 
 namespace hpcai::data {
 
-/// The files that `path` stands for: itself, or the *.h5 and *.hdf5 in a folder, sorted by name;
-/// hidden ones are left out.
-/// Throws Error(data) when there are none.
+/// Returns `path`, or the *.h5 and *.hdf5 files in it if it is a folder, sorted by name, without
+/// hidden ones. Throws Error(data) when there are none.
 std::vector<std::filesystem::path> climate_files_at(const std::filesystem::path& path);
 
-/// What reading every sample of ExtremeWeather files shows.
+/// The result of reading every sample of ExtremeWeather files.
 struct ClimateReport {
     std::int64_t samples = 0;
     int height = 0;
     int width = 0;
-    std::vector<std::string> channel_names;        // Z100 in the place of Z1000 where it is that
+    std::vector<std::string> channel_names;  // with Z100 instead of Z1000 if the files have it
     std::vector<std::int64_t> boxes_per_category;  // by category - 1
-    std::int64_t files_with_corners = 0;           // whose boxes are read as BoxOrder::corners
-    std::int64_t files_with_ranges = 0;            // as BoxOrder::ranges
+    std::int64_t files_with_corners = 0;           // boxes were read as BoxOrder::corners
+    std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges
     std::int64_t samples_without_box = 0;
     std::int64_t dropped_boxes = 0;
-    std::vector<std::string> bad_samples;  // "file/17": not all values are finite
+    std::vector<std::string> bad_samples;  // "file/17", have values that are not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;
     std::vector<float> maximum;
 };
 
-/// Reads the files in blocks of whole chunks. The statistics are those of Chan's pairwise update,
-/// the same for every number of threads. Throws Error(data) as ClimateFile does, and for files that
-/// differ in their pictures' size or in what channel 13 is.
+/// Reads the files in blocks of whole chunks. The statistics use Chan's pairwise update and do not
+/// depend on the number of threads. Throws Error(data) as ClimateFile does, and for files that
+/// differ in the size of pictures or in the level of channel 13.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
                              const ClimateFileSettings& settings, int threads);
 
@@ -43,11 +42,12 @@ struct TranscodeOptions {
     std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5
     std::filesystem::path output;              // new or empty folder
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
-    /// Folder of other records whose mean and deviation are used, as a test set uses those of the
-    /// training set; empty: those of `files`. Its channels must be those of `files`.
+    /// Folder of other records whose mean and deviation are used, for example those of the training
+    /// set for a test set. Its channels must be those of `files`. Empty for the statistics of
+    /// `files`.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
-    /// skip: samples with values that are not finite, as stored or as normalized dtype, are left
+    /// If true, samples with values that are not finite, as stored or as normalized dtype, are left
     /// out; otherwise they are an error.
     bool skip_bad_samples = false;
     int threads = 1;
@@ -60,10 +60,9 @@ struct TranscodeReport {
     std::uint64_t bytes = 0;
 };
 
-/// Writes a RecordSet: normalized in fp32, then rounded to dtype (to nearest even), channels last,
-/// one record file for each HDF5 file, and a manifest.sha256 of all. The folder appears when it is
-/// complete. Throws Error(data) for bad input, Error(usage) for bad options or when the output
-/// cannot be written.
+/// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one
+/// record file per HDF5 file, and a manifest.sha256. The folder appears when it is complete. Throws
+/// Error(data) for bad input, Error(usage) for bad options or when the output cannot be written.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

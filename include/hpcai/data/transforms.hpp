@@ -11,7 +11,7 @@
 
 namespace hpcai::data {
 
-/// How a training picture is varied.
+/// The augmentation of training pictures.
 struct Augmentation {
     double area_minimum = 0.08;              // of the picture's area, random resized crop
     double flip_probability = 0.5;           // left and right swapped
@@ -26,17 +26,18 @@ struct TrainingView {
 };
 
 /// Draws a crop whose area is uniform in [area_minimum, 1] of the picture and whose width / height
-/// is log-uniform in [3/4, 4/3]; after ten misses the largest central crop within that ratio; then
-/// the flips (torchvision RandomResizedCrop.get_params, RandomHorizontalFlip).
+/// is log-uniform in [3/4, 4/3]. After ten crops that do not fit, takes the largest central crop
+/// within that ratio. Then draws the flips (torchvision RandomResizedCrop.get_params,
+/// RandomHorizontalFlip).
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// The largest of 8, 4, 2, 1 that leaves the crop at least `image_size` pixels a side.
+/// Returns the largest of 8, 4, 2, 1 that leaves the crop at least `image_size` pixels a side.
 int largest_denominator(const PixelBox& crop, int image_size);
 
-/// Evaluation: the shorter side becomes round(image_size * 256 / 224) and the central
-/// image_size x image_size pixels are kept (torchvision Resize and CenterCrop, with their
-/// rounding).
+/// Returns the request for evaluation: the shorter side becomes round(image_size * 256 / 224), and
+/// the central image_size x image_size pixels are kept (torchvision Resize and CenterCrop, with
+/// their rounding).
 ResizeRequest evaluation_request(ImageSize size, int image_size);
 
 /// Mirrors pixels (size.height, size.width, 3) in place.

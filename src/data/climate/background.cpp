@@ -5,10 +5,9 @@
 #include "sphere_waves.hpp"
 
 namespace hpcai::data::climate {
-
 namespace {
 
-// Streams of a sample; the events have stream 0 and the window 1.
+// Random streams of a sample; stream 0 is for events, 1 for the window.
 enum Stream : std::uint32_t { kPressure = 2, kPlanetary, kMoisture, kTemperature, kFine };
 
 struct Noise {
@@ -27,17 +26,17 @@ double sine_power(double degrees, double exponent) {
     return std::pow(std::fabs(std::sin(degrees * kDegree)), exponent);
 }
 
-/// What depends on latitude and season only.
+/// Quantities that depend only on latitude and season.
 struct Zone {
     double season = 0;  // -1 to 1
     double sine = 0;
-    double storms = 0;  // 0 to 1, how much the pressure varies
+    double storms = 0;  // 0 to 1, variability of the pressure
     double rain_belt = 0;
     double dry_belt = 0;
     double surface_temperature = 0;  // K
     double temperature_500 = 0;      // K
     double temperature_200 = 0;      // K
-    double variable_heat = 0;        // 0 to 1, how much temperatures aloft vary
+    double variable_heat = 0;        // 0 to 1, variability of temperatures aloft
     double pressure = 0;             // Pa
     double jet = 0;                  // m/s
 };

@@ -6,11 +6,10 @@
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data::climate {
-
 namespace {
 
-constexpr const char* kSayWhich =
-    "say which they are and make records: data transcode --box-order corners or ranges";
+constexpr const char* kChooseOrder =
+    "make records with the right order: data transcode --box-order corners or ranges";
 constexpr BoxRow kPadding{-1, -1, -1, -1, -1};
 
 struct Edges {
@@ -22,7 +21,7 @@ Edges edges_of(const BoxRow& row, BoxOrder order) {
     return {row[0], row[2], row[1], row[3]};
 }
 
-/// The first row that cannot be meant in this order; rows.size() without one.
+/// Returns the first row that is impossible in this order; rows.size() if there is none.
 std::size_t first_impossible(const BoxTable& table, BoxOrder order) {
     const auto impossible = [&](const BoxRow& row) {
         if (row == kPadding) return false;
@@ -53,8 +52,8 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
     if (stated != BoxOrder::detect) {
         const std::size_t wrong = first_impossible(table, stated);
         require(wrong == rows, ExitCode::data,
-                "{}: cannot be what the file says its columns are; {}", where(table, wrong),
-                kSayWhich);
+                "{}: not possible in the order of columns that the file states; {}",
+                where(table, wrong), kChooseOrder);
         return stated;
     }
     const std::size_t corners = first_impossible(table, BoxOrder::corners);
@@ -64,7 +63,7 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
     require(!any || corners != rows || ranges != rows, ExitCode::data,
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
             "possible for all rows; {}",
-            table.place, kSayWhich);
+            table.place, kChooseOrder);
     require(corners == rows || ranges == rows, ExitCode::data,
             "{}: not all rows can be ymin,xmin,ymax,xmax (corners), nor ymin,ymax,xmin,xmax "
             "(ranges) within {} x {} pixels; first where corners fail: {}, where ranges fail: {}",

@@ -3,13 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <hpcai/data/climate_file.hpp>
 
-/// What the rows of `boxes` mean.
+/// Interpretation of the rows of `boxes`.
 namespace hpcai::data::climate {
 
 /// One row as stored: four edges and a class, or -1 five times.
@@ -26,9 +25,9 @@ struct BoxTable {
 /// Throws Error(data) for a class out of 0 to 3.
 void require_classes(const BoxTable& table);
 
-/// The order that the file states or else, with `detect`, the only one in which no edge comes
-/// after its opposite or leaves the picture; corners when there is no box at all. Throws
-/// Error(data) when that stated is not possible, or both or neither are.
+/// Returns the stated order. For `detect`, returns the only order in which no edge comes after its
+/// opposite or leaves the picture; corners if there is no box. Throws Error(data) when the stated
+/// order is not possible, or both or neither are.
 BoxOrder order_of(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {

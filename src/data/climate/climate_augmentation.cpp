@@ -9,7 +9,6 @@
 #include <hpcai/data/climate_channels.hpp>
 
 namespace hpcai::data {
-
 namespace {
 
 constexpr std::array kNorthwardWinds{ClimateChannel::meridional_wind_850,

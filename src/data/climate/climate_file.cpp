@@ -3,6 +3,7 @@
 #include <cmath>
 #include <system_error>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <hpcai/base/error.hpp>
@@ -14,7 +15,6 @@
 #include "trial.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ constexpr unsigned kTrialSeconds = 120;
 constexpr hsize_t kMaxSamples = 200'000;
 constexpr hsize_t kMaxSide = 16'384;  // pixels
 constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
-constexpr double kHeightBoundary = 2000;  // m: 1000 hPa lies far below, 100 hPa far above
+constexpr double kHeightBoundary = 2000;  // m; 1000 hPa is far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
 void require_file(const fs::path& path) {
@@ -39,15 +39,12 @@ Hdf5Handle open_file(const fs::path& path) {
     H5Pset_file_locking(access.id(), false, true);  // read-only folders and some NFS have no locks
     Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     require(file.valid(), ExitCode::data,
-            "'{}' cannot be opened as HDF5: damaged or something else", path.string());
+            "'{}' cannot be opened as HDF5: damaged or another format", path.string());
     return file;
 }
 
 std::string text_of(const std::vector<hsize_t>& extents) {
-    std::string text;
-    for (const hsize_t extent : extents)
-        text += (text.empty() ? "" : " x ") + std::to_string(extent);
-    return text;
+    return fmt::format("{}", fmt::join(extents, " x "));
 }
 
 void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
@@ -73,7 +70,7 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
     return rows;
 }
 
-/// The file's own word, or detect.
+/// Returns the order that the file states, or detect.
 BoxOrder stated_order(const Hdf5Dataset& boxes) {
     const std::string columns =
         climate::text_attribute(boxes.handle, climate::kColumnsName).value_or("");
@@ -102,7 +99,7 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 
-/// Meets every entry of the index of chunks, without the chunks themselves.
+/// Reads all entries of the index of chunks, but not the chunks.
 void walk_chunks(const Hdf5Dataset& images) {
     hsize_t chunks = 0;
     const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
@@ -117,7 +114,7 @@ std::vector<float> middle_row(const Hdf5Dataset& images) {
     return row;
 }
 
-/// Returns the level that the values of middle_row() belong to.
+/// Returns the level of the values of middle_row().
 GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;
@@ -192,7 +189,7 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
 
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
     const climate::QuietHdf5 quiet;
-    // HDF5 1.10 crashes on some damaged files; one that a manifest vouches for is not damaged.
+    // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
     const auto trial = [&] { walk_chunks(open(path, settings, facts_)->images); };
     require_file(path);
     if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
@@ -201,7 +198,7 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
                 "'{}' is damaged or its disk too slow: opening it took more than {} s",
                 path.string(), kTrialSeconds);
         require(result == climate::TrialResult::survived, ExitCode::data,
-                "'{}' is damaged: the HDF5 library does not survive opening it", path.string());
+                "'{}' is damaged: the HDF5 library crashes when it opens the file", path.string());
     }
     state_ = open(path, settings, facts_);
 }

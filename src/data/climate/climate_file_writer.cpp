@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/storage/pending_path.hpp>
@@ -10,7 +12,6 @@
 #include "hdf5_handle.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 using climate::Hdf5Handle;
@@ -23,7 +24,7 @@ struct NewDataset {
 };
 
 void require_written(bool condition, const std::filesystem::path& path) {
-    require(condition, ExitCode::usage, "cannot write '{}': HDF5 refuses", path.string());
+    require(condition, ExitCode::usage, "cannot write '{}': HDF5 reports an error", path.string());
 }
 
 Hdf5Handle create_dataset(const Hdf5Handle& file, const NewDataset& dataset) {
@@ -31,7 +32,7 @@ Hdf5Handle create_dataset(const Hdf5Handle& file, const NewDataset& dataset) {
         H5Screate_simple(static_cast<int>(dataset.extents.size()), dataset.extents.data(), nullptr),
         H5Sclose);
     const Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    H5Pset_obj_track_times(list.id(), false);  // the same samples are the same file
+    H5Pset_obj_track_times(list.id(), false);  // so that the same samples make the same file
     if (!dataset.chunk.empty()) {
         H5Pset_chunk(list.id(), static_cast<int>(dataset.chunk.size()), dataset.chunk.data());
     }
@@ -48,13 +49,6 @@ bool add_text(hid_t object, const std::string& name, const std::string& text) {
         H5Acreate2(object, name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
         H5Aclose);
     return attribute.valid() && H5Awrite(attribute.id(), type.id(), text.c_str()) >= 0;
-}
-
-std::string channel_names() {
-    std::string names;
-    for (const char* name : kClimateChannelNames)
-        names += (names.empty() ? "" : ",") + std::string(name);
-    return names;
 }
 
 /// Writes `data` as entry `sample` of the dataset's first axis.
@@ -119,7 +113,8 @@ ClimateFileWriter::ClimateFileWriter(const std::filesystem::path& path,
                                        {1, kClimateChannels, height, width}});
     s.boxes = create_dataset(s.file, {climate::kBoxesName, H5T_STD_I32LE, s.box_extents, {}});
     bool written = s.images.valid() && s.boxes.valid() &&
-                   add_text(s.images.id(), "channels", channel_names()) &&
+                   add_text(s.images.id(), "channels",
+                            fmt::format("{}", fmt::join(kClimateChannelNames, ","))) &&
                    add_text(s.boxes.id(), climate::kColumnsName, climate::kCornerColumns);
     for (const auto& [name, text] : shape.attributes) {
         written = written && add_text(s.file.id(), name, text);

@@ -10,19 +10,18 @@
 #include "snapshot.hpp"
 
 namespace hpcai::data {
-
 namespace {
 
 using climate::Extent;
 using climate::Label;
 
-// Streams of a sample; the background's follow.
+// Random streams of a sample; those of the background follow.
 constexpr std::uint32_t kEventStream = 0;
 constexpr std::uint32_t kWindowStream = 1;
 constexpr float kMinBoxSide = 8;  // pixels, of a box
 
-/// How often windows are laid around an event of a category, beside the other categories of the
-/// same snapshot: rare ones more often.
+/// Relative frequencies of windows around an event of a category; rare categories are more
+/// frequent.
 constexpr std::array<double, kClimateCategories> kFocusWeights{2.5, 1.5, 1, 5};
 
 void require_setting(const char* name, double value, double low, double high) {
@@ -43,8 +42,8 @@ void check(const ClimateSettings& settings) {
     require_setting("kept_share", settings.kept_share, 0, 1);
 }
 
-/// First pixel of a window of `size` out of `whole`, uniform among those that hold [low, high), or
-/// among those that it fills; the nearest to either where there is none.
+/// Returns the first pixel of a window of `size` out of `whole`, uniform among those that contain
+/// [low, high) or are contained in it. If there is none, returns the nearest.
 int place_window(double low, double high, int size, int whole, CounterStream& random) {
     const double least = std::min(high - size, low), most = std::max(high - size, low);
     const int first = std::max(0, static_cast<int>(std::ceil(least)));
@@ -54,7 +53,7 @@ int place_window(double low, double high, int size, int whole, CounterStream& ra
     return first + std::min(static_cast<int>(share * (last - first + 1)), last - first);
 }
 
-/// One of the labels; those of a rare category rather than others. Null without any.
+/// Returns one of the labels, preferably of a rare category; null if there is none.
 const Label* choose_focus(const std::vector<Label>& labels, CounterStream& random) {
     const auto weight = [](const Label& label) {
         return kFocusWeights[static_cast<int>(label.category) - 1];
@@ -102,10 +101,6 @@ std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vecto
 
 }  // namespace
 
-struct ClimateGenerator::Planet {
-    climate::Surface surface = climate::make_surface();
-};
-
 struct ClimateGenerator::Draw {
     climate::Weather weather;
     ClimateWindow window;
@@ -113,10 +108,8 @@ struct ClimateGenerator::Draw {
 
 ClimateGenerator::ClimateGenerator(const ClimateSettings& settings) : settings_(settings) {
     check(settings);
-    planet_ = std::make_unique<const Planet>();
+    surface_ = std::make_shared<const climate::Surface>(climate::make_surface());
 }
-
-ClimateGenerator::~ClimateGenerator() = default;
 
 std::size_t ClimateGenerator::elements() const {
     return std::size_t{kClimateChannels} * settings_.height * settings_.width;
@@ -124,7 +117,7 @@ std::size_t ClimateGenerator::elements() const {
 
 ClimateGenerator::Draw ClimateGenerator::draw(Split split, std::uint32_t number) const {
     const climate::SampleKey key{settings_.seed, split, number};
-    Draw draw{climate::draw_weather(settings_, planet_->surface, key.stream(kEventStream)), {}};
+    Draw draw{climate::draw_weather(settings_, *surface_, key.stream(kEventStream)), {}};
     draw.window = choose_window(settings_, draw.weather.labels, key.stream(kWindowStream));
     return draw;
 }
@@ -144,11 +137,10 @@ void ClimateGenerator::sample(Split split, std::uint32_t number, FieldLayout lay
     const Draw drawn = draw(split, number);
     const climate::Patch patch{drawn.window.row - 1, drawn.window.column - 1, settings_.height + 2,
                                settings_.width + 2};
-    climate::Snapshot snapshot =
-        climate::make_background(patch, planet_->surface, drawn.weather.season,
-                                 climate::SampleKey{settings_.seed, split, number});
+    climate::Snapshot snapshot = climate::make_background(
+        patch, *surface_, drawn.weather.season, climate::SampleKey{settings_.seed, split, number});
     climate::paint(drawn.weather, snapshot);
-    climate::diagnose(snapshot, planet_->surface, {layout, fields});
+    climate::diagnose(snapshot, *surface_, {layout, fields});
     boxes = visible_boxes(settings_, drawn.weather.labels, drawn.window);
 }
 

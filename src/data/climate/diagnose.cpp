@@ -5,14 +5,13 @@
 #include "snapshot.hpp"
 
 namespace hpcai::data::climate {
-
 namespace {
 
 constexpr double kGravity = 9.80665;     // m/s^2
 constexpr double kGasConstant = 287.05;  // of dry air, J/(kg K)
-constexpr double kMaxWater = 55;         // kg/m^2, above it the column saturates softly
+constexpr double kMaxWater = 55;         // kg/m^2, above which the column saturates gradually
 
-/// What depends on the row only.
+/// Quantities that depend only on the row.
 struct RowFactors {
     double east_step = 0, north_step = 0;  // m, between a pixel's two neighbours
     double geostrophic = 0;                // m/s per Pa/m

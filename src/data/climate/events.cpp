@@ -6,10 +6,10 @@
 #include <utility>
 
 namespace hpcai::data::climate {
-
 namespace {
 
-constexpr double kVisibleShare = 0.35;    // of a plume's water on its axis, at its box's edge
+constexpr double kVisibleShare =
+    0.35;  // of the water on the axis of a plume, at the edge of its box
 constexpr double kRiverDistance = 3.5e5;  // m, kept free along a plume
 constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
@@ -19,7 +19,7 @@ constexpr double kMaxSpread = 2;     // standard deviations
 constexpr double kUsualDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
-    double drop_low, drop_high;      // at its strongest, Pa
+    double drop_low, drop_high;      // maximum, Pa
     double radius_low, radius_high;  // of the strongest wind, m
     double shape_low, shape_high;
     double outer_low, outer_high;  // m
@@ -36,7 +36,8 @@ double metres_between(double latitude, double longitude, double other_latitude,
                       east * kMetresPerDegree * std::cos(other_latitude * kDegree));
 }
 
-/// `radius_y` and `radius_x` metres around a place. Pixel i covers [i, i + 1).
+/// Returns the extent of `radius_y` and `radius_x` metres around a place. Pixel i covers [i, i +
+/// 1).
 Extent extent_around(double latitude, double longitude, double radius_y, double radius_x) {
     const double y = row_of(latitude) + 0.5, x = column_of(longitude) + 0.5;
     const double half_y = radius_y / (kMetresPerDegree * kDegreesPerRow);
@@ -71,18 +72,18 @@ private:
     };
 
     double between(double low, double high) { return low + (high - low) * random_.uniform(); }
-    /// Factor exp(spread n) of a normal n, cut at kMaxSpread; 1 without spread.
+    /// Returns exp(spread n) of a normal n, truncated at kMaxSpread; 1 without spread.
     double spread_by(double spread) {
         return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
     }
-    /// The snapshot's share of an event's strength; in the mean 1, but for the cut: 0.98 at a
-    /// spread of 0.6, 0.94 at 1.
+    /// Returns the ratio of an event's strength in the snapshot to its maximum. Its mean is 1
+    /// except for the truncation: 0.98 at a spread of 0.6, 0.94 at 1.
     double strength_seen(double spread) {
         return spread_by(spread) * std::exp(-spread * spread / 2);
     }
     bool one_of_two(double chance = 0.5) { return random_.uniform() < chance; }
 
-    /// Calls `action` as often as a Poisson variable of that mean says (Knuth).
+    /// Calls `action` a Poisson number of times with that mean (Knuth).
     template <typename Action>
     void repeat(double mean, const Action& action) {
         const double limit = std::exp(-mean);
@@ -119,14 +120,14 @@ private:
         weather_.labels.push_back({category, extent, std::move(parts), dropped});
     }
 
-    /// What a box shows of an event's extent, `radius_y` and `radius_x` metres around its place.
+    /// Returns the box of an event with `radius_y` and `radius_x` metres around its place.
     Extent seen_extent(double latitude, double longitude, double radius_y, double radius_x) {
-        // A draw a statement: C++ leaves the order within one open.
+        // One draw per statement, because the order within a statement is unspecified in C++.
         const double reach_x = radius_x * spread_by(settings_.extent_spread);
         const double reach_y = radius_y * spread_by(settings_.extent_spread);
         return extent_around(latitude, longitude, reach_y, reach_x);
     }
-    /// Share of a plume's path that its box leaves out at one end.
+    /// Returns the share of the path of a plume that its box omits at one end.
     double seen_end() {
         return std::min(0.4, std::fabs(spread_by(settings_.extent_spread) - 1) / 2);
     }
@@ -179,7 +180,7 @@ private:
         }
     }
 
-    /// Landfall in North America, or in South America.
+    /// Makes landfall in North America or South America.
     Plume plume_path(bool labelled) {
         Plume plume{between(18, 26), between(185, 205), between(36, 52), between(228, 242)};
         if (one_of_two(0.45)) {

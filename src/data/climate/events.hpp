@@ -4,12 +4,12 @@
 #include <vector>
 
 #include <hpcai/base/philox.hpp>
-#include <hpcai/data/box.hpp>
 #include <hpcai/data/climate_generator.hpp>
+#include <hpcai/data/image.hpp>
 
-#include "planet.hpp"
+#include "grid.hpp"
 
-/// What happens in one snapshot: drawn first, painted later on whatever part of the grid is wanted.
+/// Events of one snapshot. They are drawn first, and painted later on any part of the grid.
 namespace hpcai::data::climate {
 
 /// A tropical low: Holland's profile of pressure, p = p_c + dp exp(-(R_m / r)^B) (Holland, 1980).
@@ -26,17 +26,18 @@ struct Vortex {
 /// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and a comma of cloud.
 struct Low {
     double latitude = 0, longitude = 0;
-    double drop = 0;          // Pa
-    double size = 0;          // m, standard deviation
-    double eccentricity = 1;  // east-west size is size * eccentricity, north-south size / it
-    double tilt = 0;          // m, of the trough aloft to the west
+    double drop = 0;  // Pa
+    double size = 0;  // m, standard deviation
+    double eccentricity =
+        1;  // size is multiplied by it from east to west, divided by it from north to south
+    double tilt = 0;  // m, of the trough aloft to the west
 };
 
 /// A moist plume along a curved path.
 struct Plume {
     double latitude_0 = 0, longitude_0 = 0;
     double latitude_1 = 0, longitude_1 = 0;
-    double bend = 0;   // degrees to the east half way
+    double bend = 0;   // degrees to the east at half of the way
     double width = 0;  // m, standard deviation
     double water = 0;  // kg/m^2 on its axis
 
@@ -44,7 +45,7 @@ struct Plume {
     double longitude_at(double q) const {
         return longitude_0 + (longitude_1 - longitude_0) * q + bend * 4 * q * (1 - q);
     }
-    /// Share of the water on the axis at `q` of the way, 0 to 1.
+    /// Returns the share of the water on the axis at `q` of the way, 0 to 1.
     static double profile(double q);
 };
 
@@ -62,14 +63,14 @@ struct Extent {
     Extent joined(const Extent& other) const;
 };
 
-/// An event that has, or without dropout would have, a box.
+/// An event with a box, or with a box that was dropped.
 struct Label {
     ClimateCategory category{};
     Extent extent;
-    std::vector<Extent> parts;  // of a plume: what the extent is made of
+    std::vector<Extent> parts;  // of a plume: parts of the extent
     bool dropped = false;
 
-    /// The extent of what is visible in `window`.
+    /// Returns the extent of the part that is visible in `window`.
     Extent visible_in(const Extent& window) const;
 };
 

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numbers>
 #include <vector>
 
 #include <hpcai/data/climate_channels.hpp>
 
-/// Where pixels lie on the Earth.
+/// Positions of pixels on the Earth.
 namespace hpcai::data::climate {
 
 inline constexpr double kEarthRadius = 6.371e6;    // m
@@ -31,7 +32,7 @@ constexpr double column_of(double longitude) {
     return longitude / kDegreesPerColumn;
 }
 
-/// 0 up to `low`, 1 from `high` on, smooth between.
+/// Returns 0 up to `low`, 1 from `high` on, and smooth values between.
 inline double smooth_step(double low, double high, double x) {
     const double t = std::clamp((x - low) / (high - low), 0.0, 1.0);
     return t * t * (3 - 2 * t);
@@ -43,8 +44,8 @@ inline double bell(double x, double centre, double width) {
     return std::exp(-t * t);
 }
 
-/// A rectangle of pixels that are computed. It may reach over the poles, where rows repeat the
-/// last one, and around the Earth.
+/// A rectangle of pixels to compute. It may reach over the poles, where the last row is repeated,
+/// and around the Earth.
 struct Patch {
     int row = 0;
     int column = 0;
@@ -52,16 +53,28 @@ struct Patch {
     int columns = 0;
 
     std::size_t pixels() const { return std::size_t{1} * rows * columns; }
-    /// Row of the grid that row `r` of the patch stands for.
+    /// Returns the row of the grid of row `r` of the patch.
     int grid_row(int r) const { return std::clamp(row + r, 0, kClimateRows - 1); }
     int grid_column(int c) const {
         return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;
     }
     double latitude(int r) const { return latitude_of(grid_row(r)); }
-    /// Returns the place of pixel (r, c) in an array of all pixels.
+    /// Returns the index of pixel (r, c) in an array of all pixels.
     std::size_t at(int r, int c) const { return std::size_t{1} * r * columns + c; }
 };
 
 using Field = std::vector<float>;  // (rows, columns) of a patch
+
+/// Coasts and mountains, the same for every seed.
+struct Surface {
+    Field height;                    // m above the sea, (768, 1152)
+    std::vector<std::uint8_t> land;  // 1 or 0, likewise
+
+    static std::size_t at(int row, int column) {
+        return std::size_t{kClimateColumns} * row + column;
+    }
+};
+
+Surface make_surface();
 
 }  // namespace hpcai::data::climate

@@ -7,7 +7,6 @@
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data::climate {
-
 namespace {
 
 constexpr std::size_t kMaxText = 256;
@@ -41,14 +40,14 @@ void read_extents(Hdf5Dataset& dataset, int rank) {
             ExitCode::data, "{}: the dimensions cannot be read", dataset.place);
 }
 
-/// Everything that could make a read leave this file or this library.
+/// Rejects everything that could make a read use another file or library.
 void check_storage(Hdf5Dataset& dataset) {
     const Hdf5Handle list(H5Dget_create_plist(dataset.handle.id()), H5Pclose);
     require(list.valid(), ExitCode::data, "{}: cannot be opened", dataset.place);
     const H5D_layout_t layout = H5Pget_layout(list.id());
     require(layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS || layout == H5D_COMPACT,
-            ExitCode::data, "{}: is put together from other files", dataset.place);
-    require(H5Pget_external_count(list.id()) == 0, ExitCode::data, "{}: lies in other files",
+            ExitCode::data, "{}: is a virtual dataset of other files", dataset.place);
+    require(H5Pget_external_count(list.id()) == 0, ExitCode::data, "{}: is stored in other files",
             dataset.place);
     const int filters = H5Pget_nfilters(list.id());
     for (int i = 0; i < filters; ++i) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,10 +9,10 @@
 
 #include <hdf5.h>
 
-/// The HDF5 library's objects with owners, and what reading and writing share.
+/// RAII handles of HDF5 objects, and functions that reading and writing share.
 namespace hpcai::data::climate {
 
-/// One object of the library, closed by the function for its kind.
+/// An HDF5 object, closed by the function for its kind.
 class Hdf5Handle {
 public:
     using Close = herr_t (*)(hid_t);
@@ -39,11 +38,11 @@ private:
     Close close_ = nullptr;
 };
 
-/// Keeps the library from printing its errors while it lives.
+/// Disables error output of the library during its lifetime.
 class QuietHdf5 {
 public:
     QuietHdf5() {
-        // Owners close everything; what a damaged file left behind must not hold up the exit.
+        // Owners close everything; objects that a damaged file left open must not block the exit.
         H5dont_atexit();
         H5Eget_auto2(H5E_DEFAULT, &printer_, &data_);
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -65,28 +64,28 @@ inline constexpr const char* kCornerColumns = "ymin,xmin,ymax,xmax,class";
 inline constexpr const char* kRangeColumns = "ymin,ymax,xmin,xmax,class";
 inline constexpr int kBoxColumns = 5;
 
-/// A dataset that is there and whose kind of type and rank are right.
+/// An open dataset with the expected kind of type and rank.
 struct Hdf5Dataset {
     Hdf5Handle handle;
     std::vector<hsize_t> extents;
-    hsize_t chunk_extent = 1;  // of the first axis; 1 where it is not stored in chunks
+    hsize_t chunk_extent = 1;  // of the first axis; 1 if it is not chunked
     std::string place;         // "'file.h5': images", for messages
 };
 
-/// What a dataset has to be.
+/// The expected properties of a dataset.
 struct Hdf5Expectation {
     const char* name;
     H5T_class_t type;
-    std::size_t element_bytes;  // 0: any
+    std::size_t element_bytes;  // 0 for any
     int rank;
 };
 
-/// Opens `expected.name`. Throws Error(data) when it is absent, no plain dataset in this file, has
-/// another type or rank or needs a filter that is not part of the library.
+/// Opens `expected.name`. Throws Error(data) when it is absent, is not a plain dataset of this
+/// file, has another type or rank, or needs a filter that is not part of the library.
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 
-/// A short text attribute of a file or dataset; absent when there is none of that kind.
+/// Returns a short text attribute of a file or dataset; nothing if there is no such attribute.
 std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name);
 
 }  // namespace hpcai::data::climate

@@ -4,13 +4,12 @@
 #include "snapshot.hpp"
 
 namespace hpcai::data::climate {
-
 namespace {
 
 constexpr double kAirDensity = 1.12;  // kg/m^3 near the sea
 constexpr double kInflow = 0.32;      // of the wind around a tropical low
 
-/// A pixel as seen from an event: metres to the east and to the north of it.
+/// A pixel relative to an event: metres to the east and to the north of it.
 struct Offset {
     double east = 0, north = 0, distance = 0;
 };
@@ -141,9 +140,9 @@ struct Path {
     std::vector<double> longitude, latitude;
 };
 
-/// The place on a path that is next to a pixel, and the path's direction there.
+/// The point of a path nearest to a pixel, and the direction of the path there.
 struct Nearest {
-    double q = 0;                    // of the way
+    double q = 0;                    // share of the way
     double squared_distance = 1e12;  // m^2; at most a million metres
     double east = 0, north = 0;      // unit vector
 };
@@ -172,7 +171,7 @@ Nearest nearest_on(const Path& path, double latitude, double longitude) {
     const double length = std::hypot(east, north);
     nearest.east = east / length;
     nearest.north = north / length;
-    // Between the points of the path, so that the plume has no steps.
+    // Interpolates between the points of the path, so that the plume has no steps.
     const double along = east_of(best) * nearest.east + north_of(best) * nearest.north;
     const double low = best > 0 ? -0.5 : 0, high = best < kPathSteps ? 0.5 : 0;
     const double moved = std::clamp(along / length, low, high);

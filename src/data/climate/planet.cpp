@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planet.hpp"
-
+#include "grid.hpp"
 #include "sphere_waves.hpp"
 
 namespace hpcai::data::climate {
-
 namespace {
 
 constexpr std::uint64_t kPlanetSeed = 12345;
-constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // in the place of a split
-constexpr double kLandThreshold = 0.62;              // deviations: 27 % of a normal field
+constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // instead of a split
+constexpr double kLandThreshold = 0.62;              // standard deviations; 27 % of a normal field
 constexpr double kHighest = 5200;                    // m
 
 double height_of(double rise, double latitude) {

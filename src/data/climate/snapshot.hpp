@@ -10,27 +10,27 @@
 
 namespace hpcai::data::climate {
 
-/// Names the random numbers of one sample.
+/// Identifies the random numbers of one sample.
 struct SampleKey {
     std::uint64_t seed = 0;
     Split split{};
     std::uint32_t number = 0;
 
-    /// One independent stream for each `part` of the sample.
+    /// Returns an independent stream for each `part` of the sample.
     CounterStream stream(std::uint32_t part) const {
         return {seed, RandomPurpose::climate, static_cast<std::uint32_t>(split), number, part};
     }
 };
 
-/// The quantities that the channels follow from, over a patch.
+/// The quantities, over a patch, from which the channels are computed.
 struct Snapshot {
     explicit Snapshot(const Patch& where);
 
     Patch patch;
     Field pressure;             // Pa, at sea level
-    Field pressure_anomaly;     // Pa, of the weather without the events
+    Field pressure_anomaly;     // Pa, of the weather without events
     Field height_anomaly;       // m, at 200 hPa
-    Field eastward, northward;  // m/s, the events' part
+    Field eastward, northward;  // m/s, of the events
     Field water;                // kg/m^2
     Field rain;                 // m/s
     Field temperature_500;      // K
@@ -41,15 +41,15 @@ struct Snapshot {
     std::vector<double> jet;  // m/s, eastward, of each row
 };
 
-/// The weather without events: profiles along the latitude and random waves.
+/// Makes the weather without events: profiles along the latitude and random waves.
 Snapshot make_background(const Patch& patch, const Surface& surface, double season,
                          const SampleKey& key);
 
-/// Adds the events to a snapshot, as far as they reach its patch.
+/// Adds the parts of the events inside the patch of a snapshot.
 void paint(const Weather& weather, Snapshot& snapshot);
 
-/// Where the inner pixels of a snapshot go: all but the outermost row or column on each side,
-/// which only serve to form differences.
+/// The output of the inner pixels of a snapshot. The outermost rows and columns only serve for
+/// differences.
 struct FieldTarget {
     FieldLayout layout{};
     std::span<float> fields;

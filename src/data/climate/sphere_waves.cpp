@@ -4,10 +4,10 @@
 #include <array>
 
 namespace hpcai::data::climate {
-
 namespace {
 
-/// cos(2 pi t) to about 4e-6 for |t| < 2^21, of operations that vectorize in any instruction set.
+/// Returns cos(2 pi t) to about 4e-6 for |t| < 2^21, with operations that vectorize in any
+/// instruction set.
 inline float cosine_of_turns(float t) {
     constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
     const float rest = t - ((t + kRounds) - kRounds);
@@ -37,15 +37,16 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Weights of the nodes -1, 0, 1 and 2 for a place `t` of the way from 0 to 1 (Lagrange).
+/// Returns the weights of nodes -1, 0, 1 and 2 for a point at `t` of the way from 0 to 1
+/// (Lagrange).
 std::array<float, 4> cubic_weights(float t) {
     return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
             (t + 1) * t * (t - 1) / 6};
 }
 
-/// Between which nodes a row or column lies.
+/// The nodes around a row or column.
 struct NodePlace {
-    int node = 0;  // the one before the one at or below it
+    int node = 0;  // the node before the one at or below it
     std::array<float, 4> weights{};
 };
 
@@ -55,7 +56,7 @@ NodePlace place_of(int pixel, int spacing) {
     return {node - 1, cubic_weights(t)};
 }
 
-/// The patch's columns of every row of nodes: (nodes.rows, patch.columns).
+/// Returns the columns of the patch for every row of nodes: (nodes.rows, patch.columns).
 Field across(const Field& values, const Patch& nodes, const Patch& patch, int spacing) {
     Field result(std::size_t{1} * nodes.rows * patch.columns);
     for (int c = 0; c < patch.columns; ++c) {

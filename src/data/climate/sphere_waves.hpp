@@ -9,21 +9,21 @@
 
 namespace hpcai::data::climate {
 
-/// Which waves a random field is made of.
+/// The waves of a random field.
 struct WaveSpectrum {
     int waves = 0;
     double lowest = 1;   // wavenumber, radians per Earth radius
     double highest = 1;  // likewise
     double slope = 0;    // the amplitude falls as wavenumber^-slope
-    int spacing = 1;     // pixels between those where waves are summed; cubic between: 1, 2 or 4
+    int spacing = 1;  // pixels (1, 2 or 4) between sums of waves; cubic interpolation between them
 };
 
-/// An isotropic random field on the sphere, mean 0 and variance 1 over all draws: a sum of plane
-/// waves in space, taken where they cut the sphere, so that it has neither seam nor pole.
+/// An isotropic random field on the sphere with mean 0 and variance 1 over all draws. It is a sum
+/// of plane waves in space, evaluated on the sphere, so that it has no seam and no pole.
 class SphereWaves {
 public:
     SphereWaves(const WaveSpectrum& spectrum, CounterStream random);
-    /// The field over the patch. A pixel's value does not depend on the patch it is in.
+    /// Returns the field over the patch. The value of a pixel does not depend on the patch.
     Field evaluate(const Patch& patch) const;
 
 private:
@@ -32,7 +32,7 @@ private:
         float phase;    // turns
         float amplitude;
     };
-    /// Values where rows and columns of the grid are multiples of the spacing.
+    /// Returns values where rows and columns of the grid are multiples of the spacing.
     Field sum(const Patch& nodes) const;
 
     int spacing_;

@@ -15,10 +15,9 @@
 #include <hpcai/base/error.hpp>
 
 namespace hpcai::data::climate {
-
 namespace {
 
-/// A crash of this process is expected: no handler of MPI's, no core file, no text.
+/// Prepares for a crash: disables MPI's handlers, core files and output.
 void become_expendable(unsigned seconds) {
     constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
     for (const int number : kSignals) std::signal(number, SIG_DFL);
@@ -35,27 +34,27 @@ void become_expendable(unsigned seconds) {
 [[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
     try {
         action();
-    } catch (const std::exception&) {  // the caller meets the same error
+    } catch (const std::exception&) {  // the caller gets the same error
     }
     const char word = 1;
-    const bool is_said = ::write(out, &word, 1) == 1;
-    ::_exit(is_said ? 0 : 1);
+    const bool is_written = ::write(out, &word, 1) == 1;
+    ::_exit(is_written ? 0 : 1);
 }
 
-/// Whether anything comes before the other end is closed.
-bool hears_a_word(int in) {
+/// Returns whether a byte arrives before the other end is closed.
+bool receives_byte(int in) {
     char word = 0;
     return TEMP_FAILURE_RETRY(::read(in, &word, 1)) == 1;
 }
 
-/// Whether the child's alarm ended it; false where its end is not told.
+/// Returns whether the child's alarm ended it; false if its exit status is not available.
 bool was_alarmed(pid_t child) {
     int status = 0;
     return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
            WTERMSIG(status) == SIGALRM;
 }
 
-/// The system's failure, not the file's.
+/// This is an error of the system, not of the file.
 [[noreturn]] void fail_to_start(int error) {
     throw Error(ExitCode::internal,
                 fmt::format("cannot start a process that tries a file: {}", std::strerror(error)));
@@ -74,7 +73,7 @@ TrialResult try_apart(const std::function<void()>& action, unsigned seconds) {
     }
     const int error = errno;
     ::close(ends[1]);
-    const bool is_well = child > 0 && hears_a_word(ends[0]);
+    const bool is_well = child > 0 && receives_byte(ends[0]);
     ::close(ends[0]);
     if (child < 0) fail_to_start(error);
     const bool is_slow = was_alarmed(child);

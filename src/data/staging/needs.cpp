@@ -8,7 +8,6 @@
 #include <hpcai/plan/data_sampler.hpp>
 
 namespace hpcai::data::staging {
-
 namespace {
 
 void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree,
@@ -27,7 +26,7 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
     }
 }
 
-/// The ranks with the first slice of the model do.
+/// Ranks with the first slice of the model read training samples.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
         return rank.group == group && layout.slice_of(rank.group_rank) == 0;

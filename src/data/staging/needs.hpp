@@ -10,19 +10,20 @@
 
 namespace hpcai::data::staging {
 
-/// Where a rank stands among those of its node.
+/// The position of a rank among those of its node.
 struct NodePlace {
     int node = 0;
     int node_rank = 0;
-    std::vector<plan::RankPlace> ranks;  // of the node, this one among them
+    std::vector<plan::RankPlace> ranks;  // all of the node, including this one
 };
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
 
-/// [sample] 1: some rank of the node reads it and data.staging stages it. Training samples are
-/// those in the bootstrap of any group of which a rank on the node reads any (in a pipeline those
-/// of the first stage do, with parts of layers those of the first), since each epoch deals them to
-/// these ranks anew; samples to be evaluated are those of the ranks' own shares.
+/// Returns [sample] 1 if a rank of the node reads it and data.staging stages it. Training samples
+/// are the bootstraps of the groups that have a reading rank on the node, because each epoch
+/// distributes them again over these ranks. In a pipeline the ranks of the first stage read, with
+/// parts of layers those of the first part. Evaluation samples are those in the shares of the ranks
+/// of the node.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);

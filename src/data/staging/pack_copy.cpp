@@ -18,7 +18,6 @@
 #include "pack_index.hpp"
 
 namespace hpcai::data::staging {
-
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
@@ -28,8 +27,7 @@ FileFacts facts_from(const struct stat& status) {
     return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-/// Hands `bytes` bytes of an open file to `take`, block by block, as far as there are any; how many
-/// there were.
+/// Calls take(block) for up to `bytes` bytes of an open file. Returns the number of bytes read.
 template <typename Take>
 std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
                              std::uint64_t bytes, const std::atomic<bool>& stop, const Take& take) {
@@ -46,7 +44,7 @@ std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesys
     return taken;
 }
 
-/// A new file that is written from its beginning to its end.
+/// A new file that is written sequentially.
 class Output {
 public:
     Output(const std::filesystem::path& path, const std::filesystem::path& final_path)
@@ -57,7 +55,7 @@ public:
     void write(storage::Bytes bytes) {
         if (!storage::try_write(file_, bytes)) fail();
     }
-    /// What is written next goes there, and the file reaches so far.
+    /// Extends the file to `offset` and continues writing there.
     void go_to(std::uint64_t offset) {
         const auto end = static_cast<off_t>(offset);
         if (::ftruncate(file_.number(), end) != 0) fail();
@@ -74,7 +72,7 @@ private:
     storage::Descriptor file_;
 };
 
-/// A source that gives back an error where it has a file.
+/// A read error of an existing source file.
 struct Unreadable {
     Error why;
 };
@@ -89,7 +87,7 @@ auto read_source(const Read& read) {
     }
 }
 
-/// SHA-256 of the file, which is written to `output`. Throws Unreadable.
+/// Copies the file to `output` and returns its SHA-256. Throws Unreadable.
 std::string copy_file(const Copying& copying, std::uint32_t number, Output& output) {
     const std::filesystem::path path = copying.source.full_path(number);
     const FileFacts& expected = copying.source.facts[number];
@@ -115,8 +113,8 @@ std::string copy_file(const Copying& copying, std::uint32_t number, Output& outp
     return digest;
 }
 
-/// Copies the file to `offset` of the pack as copy_file does. Returns "" where the file stays where
-/// it is.
+/// Copies the file to `offset` of the pack like copy_file. Returns "" if the file cannot be read
+/// and stays at its source.
 std::string copy_or_leave(const Copying& copying, std::uint32_t number, std::uint64_t offset,
                           Output& output) {
     try {
@@ -167,13 +165,13 @@ bool is_whole(const Copying& copying, const Pack& pack) {
         is_sound =
             index && index->is_of(pack) && index->has_all() && has_digests(copying, pack, *index);
     } catch (const Error&) {
-        is_sound = false;  // a disk that does not give back what it has
+        is_sound = false;  // a read error of the disk
     }
     if (is_sound) {
         copying.traffic.verified += pack.bytes;
         return true;
     }
-    ::unlink(path.c_str());  // its successor needs the room
+    ::unlink(path.c_str());  // the new pack needs the space
     return false;
 }
 

@@ -5,44 +5,55 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <memory>
+#include <vector>
 
+#include <hpcai/data/local_stage.hpp>
 #include <hpcai/storage/descriptor.hpp>
 
 #include "pack_plan.hpp"
 
 namespace hpcai::data::staging {
 
-/// Thrown when other work has failed, so that going on is of no use.
+/// Thrown when other work has failed, to stop early.
 struct Stopped : std::exception {};
 
-/// Returns the facts of the file that `path` leads to, without opening it.
+/// Returns the facts of the file at `path`, following links, without opening it.
 FileFacts facts_of(const std::filesystem::path& path);
 FileFacts facts_of(const storage::Descriptor& file);
 
-/// Counts what is moved, from many threads.
+/// Counts copied data, from many threads.
 struct Traffic {
     std::atomic<std::uint64_t> written{0};   // bytes, to the stage
-    std::atomic<std::uint64_t> verified{0};  // bytes, that were there and are sound
+    std::atomic<std::uint64_t> verified{0};  // bytes, of sound packs of an earlier run
     std::atomic<std::int64_t> left{0};       // files that could not be read
 };
 
-/// What copies of one set have in common.
+/// Parameters that all copies of a set share.
 struct Copying {
     const Source& source;
-    bool is_packed;                // files that cannot be read may stay where they are
+    bool is_packed;                // files that cannot be read may be left out
     std::filesystem::path folder;  // of the stage, for this set
     const std::atomic<bool>& stop;
     Traffic& traffic;
 };
 
-/// Whether the pack is in the folder as planned, each byte of it: reads it all. A pack that is not
-/// sound, or that lacks a file, is removed. Throws Stopped.
+/// Returns whether the pack is in the folder as planned; reads all of it. Removes a pack that is
+/// damaged or lacks a file. Throws Stopped.
 bool is_whole(const Copying& copying, const Pack& pack);
 
-/// Copies the pack's files into the folder. It has its name when it is complete and on the disk.
-/// A file that cannot be read leaves a hole in it where `is_packed`. Throws Error(data) naming a
-/// file that cannot be read otherwise, is not what the folder said it is, changes meanwhile or
-/// differs from the source's manifest; Error(usage) when the pack cannot be written; Stopped.
+/// Copies the files of the pack into the folder. The pack gets its name when it is complete and
+/// synced. If `is_packed`, a file that cannot be read leaves a hole. Throws Error(data) naming a
+/// file that cannot be read otherwise, has other facts than listed, changes meanwhile, or differs
+/// from the manifest of the source. Throws Error(usage) when the pack cannot be written, and
+/// Stopped.
 void copy_pack(const Copying& copying, const Pack& pack);
+
+/// Opens `packs` of `source` in `folder`. The packs must be complete; source.path_of is not called.
+/// `lost` counts samples whose copies become unusable.
+std::shared_ptr<const StagedPictures> open_staged(const std::filesystem::path& folder,
+                                                  const std::vector<Pack>& packs,
+                                                  const Source& source,
+                                                  std::shared_ptr<std::atomic<std::int64_t>> lost);
 
 }  // namespace hpcai::data::staging

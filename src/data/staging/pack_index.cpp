@@ -11,14 +11,13 @@
 #include <hpcai/storage/strict_json.hpp>
 
 namespace hpcai::data::staging {
-
 namespace {
 
 using nlohmann::json;
 
 constexpr std::size_t kMaxPackIndexBytes = std::size_t{256} << 20;
 
-/// Throws json::exception for members that are missing or of another type.
+/// Throws json::exception for members that are missing or have another type.
 std::optional<PackIndex> from_json(const json& document) {
     if (!document.is_object() || document.at("schema").get<std::string>() != kIndexSchema ||
         !document.at("bytes").is_number_unsigned()) {

@@ -15,14 +15,14 @@ namespace hpcai::data::staging {
 inline constexpr const char* kIndexSuffix = ".index";
 inline constexpr const char* kIndexSchema = "hpcai500-pack/1";
 
-/// `<pack>.index`, what stands in a pack: written before the pack takes its name, so that what has
-/// a name and an index was written by this program.
+/// The contents of `<pack>.index`. It is written before the pack gets its name, so that this
+/// program wrote any pack that has an index.
 struct PackIndex {
     std::string fingerprint;
     std::uint64_t bytes = 0;
-    std::vector<std::string> digests;  // SHA-256 of each file; empty: it could not be read
+    std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
-    /// Whether it is for `pack`, whatever the digests.
+    /// Returns whether it belongs to `pack`, whatever the digests.
     bool is_of(const Pack& pack) const {
         return fingerprint == pack.fingerprint && bytes == pack.bytes &&
                digests.size() == pack.files.size();
@@ -34,10 +34,10 @@ struct PackIndex {
 
 std::filesystem::path index_path(const std::filesystem::path& pack);
 
-/// Durably. Throws Error(usage) when it cannot be written.
+/// Writes the index durably. Throws Error(usage) when it cannot be written.
 void write_index(const std::filesystem::path& pack, const PackIndex& index);
 
-/// None where there is no index that write_index() could have written.
+/// Returns nothing if there is no index that write_index() could have written.
 std::optional<PackIndex> read_index(const std::filesystem::path& pack);
 
 }  // namespace hpcai::data::staging

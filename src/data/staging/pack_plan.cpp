@@ -2,21 +2,19 @@
 #include "pack_plan.hpp"
 
 #include <set>
-#include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::data::staging {
-
 namespace {
 
-constexpr std::size_t kMaxFiles = 100'000;  // of a pack: an index of 7 MB
+constexpr std::size_t kMaxFiles = 100'000;  // of a pack, for an index of 7 MB
 
 std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t>& files) {
     storage::Sha256 hash;
     const auto add = [&](std::string text) {
-        text.push_back('\0');  // which no path holds
+        text.push_back('\0');  // a separator that no path contains
         hash.update(storage::bytes_of(text));
     };
     add(std::filesystem::absolute(source.root).lexically_normal().string());

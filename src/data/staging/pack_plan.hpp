@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-/// Which files of a source go into which file of a stage: pure arithmetic, so that all ranks of a
-/// node know it without asking.
+/// The assignment of source files to files of a stage: pure arithmetic, so that all ranks of a node
+/// compute the same without communication.
 namespace hpcai::data::staging {
 
-/// What a file's folder says of it.
+/// Metadata of a file.
 struct FileFacts {
-    std::int64_t bytes = -1;  // -1: no regular file that can be read
+    std::int64_t bytes = -1;  // -1 if it is not a readable regular file
     std::int64_t modified_seconds = 0;
-    std::int64_t modified_nanoseconds = 0;  // beyond these
+    std::int64_t modified_nanoseconds = 0;  // fraction of a second
 
     bool operator==(const FileFacts&) const = default;
 };
@@ -27,13 +27,13 @@ struct Source {
     std::uint32_t files = 0;
     std::function<std::string(std::uint32_t)> path_of;        // relative to root
     std::vector<FileFacts> facts;                             // by file
-    std::map<std::string, std::string, std::less<>> digests;  // that its manifest lists, by path
+    std::map<std::string, std::string, std::less<>> digests;  // listed in its manifest, by path
     bool has_manifest = false;
 
     std::filesystem::path full_path(std::uint32_t file) const { return root / path_of(file); }
 };
 
-/// One file of a stage: files of the source, one after the other.
+/// One file of a stage: concatenated files of the source.
 struct Pack {
     std::string name;
     std::vector<std::uint32_t> files;
@@ -41,14 +41,14 @@ struct Pack {
     std::string fingerprint;  // SHA-256 of root, paths, sizes and times of modification
 };
 
-/// The `needed` files (1, by number) in packs of up to `pack_bytes`; a larger file has a pack of
-/// its own. Files that could not be read, or are larger than `largest_bytes`, are in none. A pack
+/// Plans packs of up to `pack_bytes` for the `needed` files (1, by number); a larger file has its
+/// own pack. Files that cannot be read, or are larger than `largest_bytes`, are in no pack. A pack
 /// has no more files than its index can list.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
                              std::uint64_t pack_bytes, std::uint64_t largest_bytes);
 
-/// Every file in a pack of its own that has its name. Throws Error(data) naming one that cannot be
-/// read, whose name a stage cannot take, or that is there twice.
+/// Plans one pack per file, with the name of the file. Throws Error(data) naming a file that cannot
+/// be read, has a name that a stage cannot use, or occurs twice.
 std::vector<Pack> plan_whole_files(const Source& source);
 
 }  // namespace hpcai::data::staging

@@ -20,14 +20,14 @@
 #include "pack_index.hpp"
 
 namespace hpcai::data::staging {
-
 namespace {
 
 namespace fs = std::filesystem;
 using storage::Descriptor;
 
 constexpr const char* kMarker = "stage.json";
-constexpr int kOpenMarker = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // its lock needs both
+constexpr int kOpenMarker =
+    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // the lock needs read and write access
 constexpr std::string_view kRunning = "running-";
 
 std::string marker_text() {
@@ -43,14 +43,14 @@ std::string marker_text() {
     fail(path, fmt::format("cannot be used: {}: {}", action, std::strerror(errno)));
 }
 
-/// A folder in an open one, never through a link; -1 when it is not there.
+/// Opens a subfolder without following a link; -1 if there is none.
 Descriptor open_folder(const Descriptor& parent, const std::string& name) {
     return Descriptor(
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Where any user could exchange folders under our hands, no check of ours would hold. A group that
-/// shares a directory is trusted.
+/// In a directory where any user can replace folders, no check would hold. A group that shares a
+/// directory is trusted.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!open.open()) fail_at(directory, "open");
@@ -109,12 +109,12 @@ void remove_file(const Descriptor& folder, const std::string& name) {
     if (is_regular(folder, name)) ::unlinkat(folder.number(), name.c_str(), 0);
 }
 
-/// Returns whether storage::PendingPath or write_file_durably would name a temporary file so.
+/// Returns whether storage::PendingPath or write_file_durably uses such names for temporary files.
 bool is_on_its_way(const std::string& name) {
     return name.starts_with('.') && name.ends_with(".tmp");
 }
 
-/// Returns whether plan_packs() would name a pack so, or the pack's index.
+/// Returns whether plan_packs() uses such names for packs, or their indexes.
 bool is_named_as_pack(std::string_view name) {
     constexpr std::string_view kPack = "pack-";
     if (!name.starts_with(kPack)) return false;
@@ -123,7 +123,7 @@ bool is_named_as_pack(std::string_view name) {
     return name.size() >= 6 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Removes what this program has written there but for the packs that `is_kept`, damaged or not.
+/// Removes the files that this program wrote, except packs that `is_kept` selects, damaged or not.
 template <typename Keep>
 void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) {
     for (const std::string& name : names_in(folder, path)) {
@@ -138,7 +138,7 @@ void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) 
         const std::string pack = name.substr(0, name.size() - std::strlen(kIndexSuffix));
         const auto index = read_index(path / pack);
         if (index ? is_kept(pack, *index) : !is_named_as_pack(name)) continue;
-        remove_file(folder, pack);  // first: without its index nobody knows whose it is
+        remove_file(folder, pack);  // first, because the index identifies the pack as ours
         remove_file(folder, name);
     }
 }
@@ -166,11 +166,11 @@ StageFolder::StageFolder(const fs::path& directory)
     }
 }
 
-/// Complete before it has its name, which the first of several processes gives it.
+/// Writes the marker completely before it gets its name; the first of several processes wins.
 void StageFolder::make_marker() {
     if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
         marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
-        if (marker_.open()) return;  // another process has just made it
+        if (marker_.open()) return;  // another process has just created it
         fail(path_, fmt::format("is not a stage of this program: it has files but no {}", kMarker));
     }
     const std::string text = marker_text();
@@ -185,9 +185,9 @@ void StageFolder::make_marker() {
         error = errno;
     }
     ::unlinkat(folder_.number(), name.c_str(), 0);
-    ::fsync(folder_.number());  // a stage whose marker is lost is nobody's
+    ::fsync(folder_.number());  // a stage without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
-    if (marker_.open()) return;  // perhaps another's
+    if (marker_.open()) return;  // perhaps that of another process
     errno = error;
     fail_at(path_ / kMarker, "write");
 }
@@ -234,13 +234,14 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
     for (std::size_t i = 0; i < packs.size(); ++i) {
         if (there[i] != std::byte{0}) continue;
         const std::string index = packs[i].name + kIndexSuffix;
-        if (is_regular(folder, index)) {  // which cannot be read any more
+        if (is_regular(folder, index)) {  // an index that became unreadable
             remove_file(folder, packs[i].name);
             remove_file(folder, index);
         }
         for (const std::string& name : {packs[i].name, index}) {
             if (!exists(folder, name)) continue;
-            fail(path / name, "may be another's file; remove it or choose another directory");
+            fail(path / name,
+                 "may belong to another program; remove it or choose another directory");
         }
     }
     return there;
@@ -294,8 +295,41 @@ void StageFolder::remove() noexcept {
         ::unlinkat(folder_.number(), kMarker, 0);
         ::rmdir(path_.c_str());
     } catch (const std::exception&) {
-        return;  // what is left is found by the next run
+        return;  // the next run removes the rest
     }
 }
 
 }  // namespace hpcai::data::staging
+
+namespace hpcai::data {
+
+LocalStage::LocalStage(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+LocalStage::~LocalStage() {
+    leave(false);
+}
+
+std::int64_t LocalStage::lost_copies() const {
+    return state_ == nullptr ? 0 : state_->lost->load();
+}
+
+void LocalStage::leave(bool completed) noexcept {
+    const std::unique_ptr<State> state = std::move(state_);
+    if (state == nullptr) return;
+    try {
+        if (completed) state->folder.note_completed(state->node_rank);
+        // One of two ranks that leave at the same time must get the exclusive lock.
+        state->folder.unlock();
+        if (!state->folder.lock_alone()) return;  // other ranks of the node still read
+        const bool all_completed = completed && state->folder.all_completed();
+        const auto removed_after = all_completed ? config::StagingCleanup::remove_on_success
+                                                 : config::StagingCleanup::remove_on_failure;
+        if (state->cleanup == config::StagingCleanup::remove || state->cleanup == removed_after) {
+            state->folder.remove();
+        }
+    } catch (const std::exception&) {
+        return;  // the copies stay, which only costs space
+    }
+}
+
+}  // namespace hpcai::data

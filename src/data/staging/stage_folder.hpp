@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <hpcai/config/config.hpp>
+#include <hpcai/data/local_stage.hpp>
 #include <hpcai/storage/descriptor.hpp>
 
 #include "pack_plan.hpp"
@@ -14,54 +18,54 @@ namespace hpcai::data::staging {
 
 inline constexpr const char* kStageSchema = "hpcai500-stage/1";
 
-/// The folder of this user's stage in `directory`.
+/// Returns the folder of this user's stage in `directory`.
 std::filesystem::path stage_path(const std::filesystem::path& directory);
 
-/// The folder of a stage, `hpcai500-stage-<user>` in the directory that the user named: this user's
-/// alone, with a marker file, and locked as long as anybody uses it. What is removed from it is
-/// what this program wrote: files with an index, files named as packs, and files on their way.
+/// The folder of a stage, `hpcai500-stage-<user>` in the configured directory. It belongs to this
+/// user, has a marker file, and is locked while in use. Only files that this program wrote are
+/// removed: files with an index, files with names of packs, and temporary files.
 class StageFolder {
 public:
-    /// Makes the folder or opens the one that is there. Throws Error(usage) naming it when it can
-    /// be neither: another user's, a link, open to others, or one without the marker. Of processes
-    /// that make it at the same time, all have the same one.
+    /// Creates or opens the folder. Throws Error(usage) naming it when it belongs to another user,
+    /// is a link, is writable by others, or lacks the marker. Several processes may create it at
+    /// the same time.
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
     /// Returns the folder of one of the sets of kSetNames.
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
-    /// Locks, of the object: the kernel lifts them when its process ends, however it does. False
-    /// when another has the folder alone, or at all. Throws Error(usage) where the file system has
-    /// no locks.
+    /// Locks of this object, which the kernel releases when the process ends. Return false when
+    /// another object has an exclusive lock or, for lock_alone(), any lock. Throw Error(usage) if
+    /// the file system has no locks.
     bool lock_alone();
-    bool lock_shared();  // of a lock alone: nobody gets in between
+    bool lock_shared();  // downgrades an exclusive lock atomically
     void unlock();
 
-    /// Makes the set's folder and removes from it what `packs` does not plan, whole or not: all of
-    /// an earlier stage. Returns which packs seem to be there, [pack] 1; their bytes are not looked
-    /// at. Only while locked alone. Throws Error(usage) for a file in the place of a pack that this
+    /// Creates the folder of the set and removes all files of an earlier stage that are not in
+    /// `packs`. Returns [pack] 1 for packs that seem to be there; their bytes are not checked.
+    /// Requires lock_alone(). Throws Error(usage) for a file with the name of a pack that this
     /// program cannot have written.
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
-    /// Bytes that this user can still write there.
+    /// Returns the bytes that this user can still write there.
     std::uint64_t free_bytes() const;
 
-    /// Notes that so many ranks of the node run, and forgets what earlier ones left on its way.
-    /// Only while locked alone. Throws Error(usage) when it cannot.
+    /// Records `node_ranks` running ranks of the node, and removes notes and temporary files of
+    /// earlier ones. Requires lock_alone(). Throws Error(usage) on failure.
     void note_running(int node_ranks);
-    /// Notes that one of them has completed its part. A full disk has room for that.
+    /// Records that one of them has completed its part; needs no disk space.
     void note_completed(int node_rank);
     bool all_completed() const;
 
-    /// Removes all of the stage; what this program did not write stays, with the folders that hold
-    /// it. Only while locked alone.
+    /// Removes the whole stage. Files that this program did not write stay, with their folders.
+    /// Requires lock_alone().
     void remove() noexcept;
 
 private:
     void make_marker();
     bool lock(short type);
-    /// Notes of running ranks and files on their way.
+    /// Removes notes of running ranks and temporary files.
     void clear_notes() const;
 
     std::filesystem::path path_;
@@ -72,3 +76,14 @@ private:
 inline constexpr const char* kSetNames[] = {"training", "validation"};  // by Split
 
 }  // namespace hpcai::data::staging
+
+namespace hpcai::data {
+
+struct LocalStage::State {
+    staging::StageFolder folder;
+    config::StagingCleanup cleanup;
+    int node_rank;
+    std::shared_ptr<std::atomic<std::int64_t>> lost;  // copies
+};
+
+}  // namespace hpcai::data

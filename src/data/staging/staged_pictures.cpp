@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "staged_pictures.hpp"
-
 #include <array>
 #include <charconv>
 #include <mutex>
@@ -11,20 +9,20 @@
 #include <hpcai/storage/descriptor.hpp>
 #include <hpcai/storage/sha256.hpp>
 
+#include "pack_copy.hpp"
 #include "pack_index.hpp"
 
 namespace hpcai::data::staging {
-
 namespace {
 
 struct PackPlace {
-    std::int32_t pack = -1;  // -1: in none
+    std::int32_t pack = -1;  // -1 if in none
     std::uint32_t in_pack = 0;
     std::uint64_t offset = 0;  // bytes
     std::uint64_t bytes = 0;
 };
 
-using Digest = std::array<std::uint8_t, 32>;  // half of its text, as there are millions
+using Digest = std::array<std::uint8_t, 32>;  // half the size of the text, as there may be millions
 
 Digest digest_of(const std::string& text) {
     Digest digest{};
@@ -37,12 +35,12 @@ Digest digest_of(const std::string& text) {
 struct OpenPack {
     std::filesystem::path path;
     std::once_flag once;
-    std::vector<std::optional<Digest>> digests;  // once they were asked for
+    std::vector<std::optional<Digest>> digests;  // read on first use
 };
 
 enum class Copy : std::uint8_t { not_compared, sound, none };
 
-/// All that was wanted, or nothing.
+/// Reads `bytes` bytes, or returns nothing.
 std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& path,
                                                    std::uint64_t offset, std::uint64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -98,7 +96,7 @@ public:
     }
 
 private:
-    /// Returns digests by place in the pack, none for a file that was left where it lies.
+    /// Returns the digests by position in the pack; nothing for a file that was left at its source.
     const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
             const auto index = read_index(pack.path);
