@@ -240,7 +240,7 @@ Image draw_field(const ShownField& field) {
 }
 
 std::vector<std::uint8_t> encode_png(const ImageView& image) {
-    Bytes file(kPngSignature.begin(), kSignature.end());
+    Bytes file(kPngSignature.begin(), kPngSignature.end());
     Bytes header;
     append_u32(header, static_cast<std::uint64_t>(image.width));
     append_u32(header, static_cast<std::uint64_t>(image.height));

@@ -85,7 +85,7 @@ TEST(PendingPath, LeavesAFolderThatSomebodyElseMakes) {
     }
     fs::create_directory(made);
     EXPECT_NE(error_of(ExitCode::usage, [&] { const PendingPath pending(folder / "set"); })
-                  .find("in use; remove it"),
+                  .find("another program; remove it"),
               std::string::npos);
     EXPECT_TRUE(fs::exists(made));
 }
