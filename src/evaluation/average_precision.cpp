@@ -15,13 +15,13 @@ namespace {
 constexpr std::uint32_t kImageReplicates = 1000;
 constexpr std::uint64_t kSeed = 1;
 
-/// Recall and precision after each detection that is right. Those between have the recall of the
-/// one before and less precision, so that they change no mean.
+/// Recall and precision after each right detection. Wrong detections have the same recall and a
+/// lower precision, so they change no mean.
 class Curve {
 public:
     explicit Curve(std::int64_t positives) : positives_(static_cast<double>(positives)) {}
 
-    /// The next best detection, which is there so many `times`.
+    /// Adds the next best detection, `times` times.
     void add(bool hit, std::uint32_t times) {
         if (!hit) seen_ += times;
         for (std::uint32_t count = 0; hit && count < times; ++count) {
@@ -33,7 +33,8 @@ public:
         }
     }
 
-    /// Raises precision to the highest at any greater recall, after the last detection.
+    /// Raises each precision to the highest at any greater recall. Call it after the last
+    /// detection.
     void raise() {
         for (std::size_t index = precision_.size(); index-- > 1;) {
             precision_[index - 1] = std::max(precision_[index - 1], precision_[index]);
@@ -101,35 +102,6 @@ std::optional<AveragePrecision> mean_of(std::span<const CategoryQuality> categor
     return AveragePrecision{sum.coco / count, sum.voc_area / count, sum.voc_2007 / count};
 }
 
-/// How often each image is in a draw of as many with replacement.
-std::vector<std::uint32_t> draw_images(std::int64_t images, CounterStream stream) {
-    std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
-    for (std::int64_t count = 0; count < images; ++count) {
-        ++times[stream.below(static_cast<std::uint32_t>(images))];
-    }
-    return times;
-}
-
-/// Mean over the categories with each image counted so many `times`.
-std::optional<double> mean_precision(std::span<const CategoryMatches> categories,
-                                     const std::vector<std::uint32_t>& times) {
-    const auto times_of = [&](std::int64_t image) { return times[image]; };
-    double sum = 0;
-    double count = 0;
-    for (const CategoryMatches& matches : categories) {
-        std::int64_t positives = 0;
-        for (const std::int64_t image : matches.image_of_box) positives += times_of(image);
-        if (positives == 0) continue;
-        Curve curve(positives);
-        for (const RankedDetection& one : matches.ranked) curve.add(one.hit, times_of(one.image));
-        curve.raise();
-        sum += mean_at_101_recalls(curve);
-        ++count;
-    }
-    if (count == 0) return std::nullopt;
-    return sum / count;
-}
-
 }  // namespace
 
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives) {
@@ -165,14 +137,21 @@ std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
 
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::int64_t images, CounterStream stream) {
-    return mean_precision(categories, draw_images(images, stream));
-}
-
-std::optional<Interval> interval_of_draws(std::vector<double> means) {
-    if (means.empty()) return std::nullopt;
-    std::ranges::sort(means);
-    const std::size_t tail = means.size() / 40;  // 2.5 %
-    return Interval{means[tail], means[means.size() - 1 - tail]};
+    const std::vector<std::uint32_t> times = draw_images(images, stream);
+    double sum = 0;
+    double count = 0;
+    for (const CategoryMatches& matches : categories) {
+        std::int64_t positives = 0;
+        for (const std::int64_t image : matches.image_of_box) positives += times[image];
+        if (positives == 0) continue;
+        Curve curve(positives);
+        for (const RankedDetection& one : matches.ranked) curve.add(one.hit, times[one.image]);
+        curve.raise();
+        sum += mean_at_101_recalls(curve);
+        ++count;
+    }
+    if (count == 0) return std::nullopt;
+    return sum / count;
 }
 
 }  // namespace hpcai::evaluation

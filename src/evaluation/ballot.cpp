@@ -7,8 +7,6 @@
 #include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-#include "votes.hpp"
-
 namespace hpcai::evaluation {
 
 void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width) {

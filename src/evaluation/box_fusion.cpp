@@ -10,7 +10,7 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// A detection that takes part.
+/// A detection that is fused.
 struct Candidate {
     std::int32_t category;
     double weighted_score;
@@ -23,7 +23,7 @@ using Candidates = std::span<const Candidate>;
 struct Cluster {
     double score_sum = 0;
     double boxes = 0;
-    // Sums of corners, by weighted score.
+    // Sums of corners, weighted by weighted score.
     double left = 0;
     double top = 0;
     double right = 0;
@@ -46,7 +46,8 @@ struct Cluster {
     }
 };
 
-/// The box of `boxes` that `box` overlaps most, the first of equals, if above `least`.
+/// Returns the index of the box that `box` overlaps most, the first of equals, if the overlap is
+/// above `least`.
 std::optional<std::size_t> nearest(const std::vector<Box>& boxes, const Box& box, double least) {
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < boxes.size(); ++index) {
@@ -95,7 +96,7 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     return kept;
 }
 
-/// Returns the candidates by category, best first, else in their order.
+/// Returns the candidates by category, best first, equal ones in their order.
 std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
                                      std::span<const double> weights,
                                      const FusionOptions& options) {

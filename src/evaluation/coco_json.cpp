@@ -21,7 +21,7 @@ using Place = storage::JsonPlace;
 constexpr std::size_t kLimitBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// An object of a list and where it stands.
+/// An object of a list and its place.
 class Item {
 public:
     Item(const json& object, Place place) : object_(object), place_(std::move(place)) {
@@ -154,7 +154,7 @@ void check_counts(const Annotations& annotations) {
            annotations.truth.categories);
 }
 
-/// The members that a labelled box and a detection share.
+/// Appends the members that labelled boxes and detections have in common.
 template <typename Entry>
 void append_place(std::string& text, const Annotations& annotations, const Entry& entry) {
     ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
@@ -166,12 +166,12 @@ void append_place(std::string& text, const Annotations& annotations, const Entry
         entry.box.x, entry.box.y, entry.box.width, entry.box.height);
 }
 
-/// A text in JSON. Names of files need not be UTF-8.
+/// Returns a text as JSON. File names may be invalid UTF-8.
 std::string quoted(const std::string& text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// What begins the next entry of a list.
+/// Returns the separator before the next entry of a list.
 std::string_view separator(bool& first) {
     return std::exchange(first, false) ? "\n" : ",\n";
 }
@@ -181,7 +181,7 @@ void append_annotation_list(std::string& text, const Annotations& annotations) {
     std::int64_t id = 0;
     for (const LabelledBox& box : annotations.truth.boxes) {
         ensure(is_sound({box.image, box.category, 0, box.box}), "a labelled box that is not sound");
-        // pycocotools takes the id 0 for no box.
+        // pycocotools treats the id 0 as no box
         fmt::format_to(std::back_inserter(text), R"({}{{"id":{},)", separator(first), ++id);
         append_place(text, annotations, box);
         fmt::format_to(std::back_inserter(text), R"(,"area":{},"iscrowd":{}}})", area(box.box),

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
+
+#include "matching.hpp"
 
 namespace hpcai::evaluation {
 namespace {
@@ -13,15 +18,7 @@ constexpr int kExchangeTag = 3;
 
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 
-/// Returns the values of every rank, one rank after the other. All have equally many.
-template <typename T>
-std::vector<T> all_gather(comm::Communicator& ranks, const std::vector<T>& mine) {
-    std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks.size()));
-    ranks.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-    return all;
-}
-
-/// What must be the same on all ranks, and how many models each has.
+/// Values that must be equal on all ranks.
 struct Terms {
     std::int64_t images;
     std::int64_t chunk_images;
@@ -29,14 +26,14 @@ struct Terms {
     Merging merging;
     double overlap;
     double lowest_score;
-    std::int64_t legal;
-    std::int64_t models;
+    bool operator==(const Terms&) const = default;
 };
 
-bool same(const Terms& a, const Terms& b) {
-    return a.images == b.images && a.chunk_images == b.chunk_images && a.limit == b.limit &&
-           a.merging == b.merging && a.overlap == b.overlap && a.lowest_score == b.lowest_score;
-}
+struct RankTerms {
+    Terms terms;
+    std::int64_t is_legal;
+    std::int64_t models;
+};
 
 bool is_legal(const Member& member, std::int64_t images) {
     return std::ranges::is_sorted(member.detections, {}, &Detection::image) &&
@@ -45,53 +42,40 @@ bool is_legal(const Member& member, std::int64_t images) {
            member.weight > 0;
 }
 
-/// Every rank's number of models.
-std::vector<std::int64_t> agree(comm::Communicator& ranks, const Terms& mine) {
-    const std::vector<Terms> all = comm::all_gather(ranks, mine);
+/// Checks that all ranks agree and returns each rank's number of models.
+std::vector<std::int64_t> agree(comm::Communicator& ranks, const RankTerms& mine) {
+    const std::vector<RankTerms> all = comm::all_gather(ranks, mine);
     std::vector<std::int64_t> models;
     std::int64_t sum = 0;
-    for (const Terms& terms : all) {
-        ensure(terms.legal != 0 && same(terms, all.front()),
-               "the members' detections do not fit together; here {} images in rounds of {}, {} "
+    for (const auto& [terms, is_legal, rank_models] : all) {
+        ensure(is_legal != 0 && terms == mine.terms,
+               "the members' detections do not match; here {} images in rounds of {}, {} "
                "models",
-               mine.images, mine.chunk_images, mine.models);
-        models.push_back(terms.models);
-        sum += terms.models;
+               mine.terms.images, mine.terms.chunk_images, mine.models);
+        models.push_back(rank_models);
+        sum += rank_models;
     }
     ensure(sum > 0, "a fusion of no model's detections");
     return models;
 }
 
-/// The weights of all ranks' models, in order.
-std::vector<double> gather_weights(comm::Communicator& ranks, std::span<const Member> mine,
-                                   const std::vector<std::int64_t>& models) {
-    const auto width = static_cast<std::size_t>(*std::ranges::max_element(models));
-    std::vector<double> padded(width);
-    std::ranges::transform(mine, padded.begin(), &Member::weight);
-    const std::vector<double> all = all_gather(ranks, padded);
-    std::vector<double> weights;
-    for (std::size_t rank = 0; rank < models.size(); ++rank) {
-        const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * width);
-        weights.insert(weights.end(), first, first + static_cast<std::ptrdiff_t>(models[rank]));
-    }
-    return weights;
-}
-
-/// Gives rank r what `sent[r]` has; returns what came from each rank. In step s the ranks whose
-/// sum is s modulo their number exchange, the lower sending first, so none waits in a circle.
+/// Sends `sent[r]` to rank r and returns what each rank sent. In step s, ranks whose sum is s
+/// modulo their number exchange, the lower one sending first, so no circle of ranks waits.
 std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
                                                    std::vector<std::vector<MemberDetection>> sent) {
     const std::size_t size = sent.size();
-    std::vector<std::size_t> counts;  // of the records from this rank to each other
+    std::vector<std::size_t> counts;  // records from this rank to each rank
     for (const auto& records : sent) counts.push_back(records.size());
-    counts = all_gather(ranks, counts);  // [from][to]
+    std::vector<std::size_t> all_counts(size * size);  // [from][to]
+    ranks.all_gather(std::as_bytes(std::span(counts)),
+                     std::as_writable_bytes(std::span(all_counts)));
     const auto me = static_cast<std::size_t>(ranks.rank());
     std::vector<std::vector<MemberDetection>> came(size);
     came[me] = std::move(sent[me]);
     for (std::size_t step = 0; step < size; ++step) {
         const std::size_t other = (step + size - me) % size;
         if (other == me) continue;
-        came[other].resize(counts[other * size + me]);
+        came[other].resize(all_counts[other * size + me]);
         const auto give = [&] {
             ranks.send(std::as_bytes(std::span(sent[other])), static_cast<int>(other),
                        kExchangeTag);
@@ -104,13 +88,13 @@ std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
     return came;
 }
 
-/// The models of one rank, handed out image by image.
+/// The models of one rank, whose detections are taken image by image.
 class Deck {
 public:
     Deck(std::span<const Member> members, std::int64_t first_member)
         : members_(members), first_member_(first_member), next_(members.size()) {}
 
-    /// The detections of images below `end` that were not taken before.
+    /// Returns the detections of images below `end` that were not taken before.
     std::vector<MemberDetection> take(std::int64_t end) {
         std::vector<MemberDetection> taken;
         for (std::size_t index = 0; index < members_.size(); ++index) {
@@ -128,7 +112,7 @@ public:
 private:
     std::span<const Member> members_;
     std::int64_t first_member_;
-    std::vector<std::size_t> next_;  // by member, the first that was not taken
+    std::vector<std::size_t> next_;  // [member], the first detection that was not taken
 };
 
 /// Fuses the detections of all models, image by image.
@@ -137,7 +121,7 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     std::vector<MemberDetection> pooled;
     for (const auto& records : came) pooled.insert(pooled.end(), records.begin(), records.end());
     const auto image_of = [](const MemberDetection& one) { return one.detection.image; };
-    std::ranges::stable_sort(pooled, {}, image_of);  // members stay in order
+    std::ranges::stable_sort(pooled, {}, image_of);  // keeps the order of members
     std::vector<Detection> result;
     for (auto first = pooled.begin(); first != pooled.end();) {
         const auto end =
@@ -149,6 +133,19 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
+constexpr double kMaxFusedImages = 1e5;  // of all draws: about ten seconds
+
+/// Returns the members of a draw with their weights.
+std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>& weights) {
+    std::vector<Member> found;
+    for (std::size_t index = 0; index < members.mine.size(); ++index) {
+        const float weight = weights.at(static_cast<std::size_t>(members.first) + index);
+        if (weight == 0) continue;
+        found.push_back({members.mine[index].detections, static_cast<double>(weight)});
+    }
+    return found;
+}
+
 }  // namespace
 
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
@@ -158,9 +155,14 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
         images >= 0 && chunk_images > 0 && options.limit > 0 &&
         std::ranges::all_of(mine, [&](const Member& one) { return is_legal(one, images); });
     const std::vector<std::int64_t> models =
-        agree(ranks, {images, chunk_images, options.limit, options.merging, options.overlap,
-                      options.lowest_score, legal, static_cast<std::int64_t>(mine.size())});
-    const std::vector<double> weights = gather_weights(ranks, mine, models);
+        agree(ranks, {{images, chunk_images, options.limit, options.merging, options.overlap,
+                       options.lowest_score},
+                      legal,
+                      std::ssize(mine)});
+    std::vector<double> my_weights;
+    for (const Member& member : mine) my_weights.push_back(member.weight);
+    const std::vector<double> weights =
+        comm::broadcast(ranks, comm::gather(ranks, std::move(my_weights)));
     std::int64_t first_member = 0;
     for (int rank = 0; rank < ranks.rank(); ++rank) {
         first_member += models[rank];
@@ -178,6 +180,33 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
         result.insert(result.end(), fused.begin(), fused.end());
     }
     return result;
+}
+
+std::string objection_to_draws(const MemberDraws& draws, std::int64_t images) {
+    const auto votes = static_cast<double>(draws.weights.size());
+    if (votes * static_cast<double>(images) <= kMaxFusedImages) return "";
+    return fmt::format("{} fusions of the detections in {} images are too many",
+                       draws.weights.size(), images);
+}
+
+std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
+                                             const DetectionTruth& truth, double threshold,
+                                             const FusionOptions& options) {
+    const MemberDraws& draws = members.draws;
+    std::vector<std::vector<CategoryMatches>> found;  // [distinct draw]
+    for (const std::vector<float>& weights : draws.weights) {
+        const std::vector<Detection> fused =
+            fuse_detections(ranks, drawn(members, weights), truth.images, options);
+        if (ranks.rank() == 0) found.push_back(match(truth, fused, threshold));
+    }
+    if (ranks.rank() != 0) return std::nullopt;
+    std::vector<double> means;
+    for (std::size_t replicate = 0; replicate < draws.of_replicate.size(); ++replicate) {
+        const auto mean = mean_precision_of_draw(found[draws.of_replicate[replicate]], truth.images,
+                                                 draws.samples_of(replicate));
+        if (mean) means.push_back(*mean);
+    }
+    return interval_of_draws(std::move(means));
 }
 
 }  // namespace hpcai::evaluation

@@ -3,34 +3,28 @@
 #include <array>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/comm/collectives.hpp>
+#include <hpcai/evaluation/ballot.hpp>
 #include <hpcai/evaluation/ensemble.hpp>
-
-#include "votes.hpp"
 
 namespace hpcai::evaluation {
 namespace {
 
 constexpr int kRoot = 0;
 
-/// A maximum of x and of -x shows whether all ranks have the same x. Without this a rank with
-/// fewer samples would leave the others waiting in a reduction.
+/// Checks that all ranks have the same sizes. Otherwise a rank with fewer samples would leave the
+/// others waiting in a reduction.
 void check_agreement(comm::Communicator& members, std::int64_t samples, std::int64_t classes,
                      std::int64_t chunk_rows) {
-    std::array<double, 6> extremes{};
     const std::array<std::int64_t, 3> mine{samples, classes, chunk_rows};
-    for (std::size_t index = 0; index < mine.size(); ++index) {
-        extremes[2 * index] = static_cast<double>(mine[index]);
-        extremes[2 * index + 1] = -static_cast<double>(mine[index]);
-    }
-    members.all_reduce_max(extremes);
-    for (std::size_t index = 0; index < extremes.size(); index += 2) {
-        ensure(extremes[index] == -extremes[index + 1],
+    for (const auto& theirs : comm::all_gather(members, mine)) {
+        ensure(theirs == mine,
                "the members vote on different sizes; here {} samples, {} classes, chunks of {}",
                samples, classes, chunk_rows);
     }
 }
 
-/// -1 when the sizes do not fit.
+/// Returns the number of samples, or -1 if the sizes do not match.
 std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
     if (classes < 1) return -1;
     const auto width = static_cast<std::size_t>(classes);
@@ -39,15 +33,15 @@ std::int64_t samples_in(std::span<const float> probabilities, std::int64_t class
                : -1;
 }
 
-/// One member's predictions, and how they are cut.
+/// One member's predictions and the size of its chunks.
 struct Ballots {
     std::span<const float> probabilities;  // (samples, classes)
     std::int64_t classes;
     std::int64_t chunk_rows;
 };
 
-/// Sums `prepare(rows of mine, rows to send)` over the members chunk by chunk, then lets rank 0
-/// `finish` the rows.
+/// Sums `prepare(own rows, rows to send)` over the members chunk by chunk. Rank 0 then calls
+/// `finish(rows)`.
 template <typename Prepare, typename Finish>
 std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Prepare prepare,
                         Finish finish) {
@@ -72,13 +66,14 @@ std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Pre
     return result;
 }
 
-/// The out-of-bag rows of one chunk, (rows, classes + 1): a last column of ones counts members.
+/// The out-of-bag rows of one chunk, (rows, classes + 1). The last column counts members.
 class OutOfBagChunk {
 public:
     OutOfBagChunk(std::size_t rows, std::size_t classes)
         : width_(classes + 1), values_(rows * width_) {}
 
-    /// `packed` has the probabilities of the ones of `mask` only; they are consumed.
+    /// `packed` only has the probabilities of samples whose `mask` is 1; used rows are removed from
+    /// it.
     void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
         std::ranges::fill(values_, 0.0F);
         for (std::size_t row = 0; row < mask.size(); ++row) {
@@ -94,7 +89,7 @@ public:
 
     void count(std::span<const std::int32_t> labels, OutOfBagQuality& quality) const {
         for (std::size_t row = 0; row < labels.size(); ++row) {
-            // The sum ranks the classes as the mean does.
+            // The sum has the same ranking as the mean.
             const std::span<const float> sum = std::span(values_).subspan(row * width_, width_);
             if (sum.back() == 0.0F) continue;
             const TopK one = top_k(sum.first(width_ - 1), labels.subspan(row, 1),

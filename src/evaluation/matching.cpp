@@ -2,7 +2,6 @@
 #include "matching.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include <hpcai/base/error.hpp>
@@ -23,7 +22,7 @@ auto place_of(const Item& item) {
     return std::tuple(item.category, item.image);
 }
 
-/// Returns the detections by category, image and score, else in their order.
+/// Returns the detections by category, image and score, equal ones in their order.
 std::vector<Detection> sorted_detections(const DetectionTruth& truth,
                                          std::span<const Detection> detections) {
     std::vector<Detection> sorted;
@@ -37,7 +36,7 @@ std::vector<Detection> sorted_detections(const DetectionTruth& truth,
     return sorted;
 }
 
-/// Returns the boxes by category and image, crowds last, else in their order.
+/// Returns the boxes by category and image, crowds last, equal ones in their order.
 std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
     std::vector<LabelledBox> sorted = truth.boxes;
     for (const LabelledBox& box : sorted) check_place(box, truth);
@@ -47,7 +46,7 @@ std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
     return sorted;
 }
 
-/// The first items of one place, which are taken from `items`.
+/// Removes the first items, which have the same place, from `items` and returns them.
 template <typename Item, typename Place>
 std::span<const Item> take(std::span<const Item>& items, const Place& place) {
     std::size_t count = 0;
@@ -63,7 +62,7 @@ double overlap(const Detection& detection, const LabelledBox& box) {
     return shared > 0 ? shared / area(detection.box) : 0;
 }
 
-/// The box that `detection` takes.
+/// Returns the box that `detection` takes.
 std::optional<std::size_t> choose(const Detection& detection, std::span<const LabelledBox> boxes,
                                   const std::vector<bool>& taken, double threshold) {
     double best = std::min(threshold, 1 - 1e-10);
@@ -80,7 +79,7 @@ std::optional<std::size_t> choose(const Detection& detection, std::span<const La
     return choice;
 }
 
-/// Adds the detections of one image and category.
+/// Matches the detections of one image and category.
 void match_image(std::span<const Detection> detections, std::span<const LabelledBox> boxes,
                  double threshold, CategoryMatches& matches) {
     std::vector<bool> taken(boxes.size());

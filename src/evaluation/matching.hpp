@@ -8,19 +8,19 @@
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/evaluation/detection.hpp>
-#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/evaluation/statistics.hpp>
 
-/// What the metrics of detection and their confidence intervals share.
+/// Matching of detections and labels, for the metrics and their confidence intervals.
 namespace hpcai::evaluation {
 
-/// A detection that counts.
+/// A detection that counts as right or wrong.
 struct RankedDetection {
     std::int64_t image = 0;
     double score = 0;
     bool hit = false;
 };
 
-/// One category's.
+/// The matches of one category.
 struct CategoryMatches {
     std::vector<RankedDetection> ranked;     // best first
     std::vector<std::int64_t> image_of_box;  // of each box to find
@@ -31,12 +31,9 @@ struct CategoryMatches {
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
-/// Mean COCO precision over the categories that have boxes in a draw of as many images with
-/// replacement; nothing where none has.
+/// Mean COCO precision over the categories that have boxes, in a draw of as many images with
+/// replacement; nothing without boxes.
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::int64_t images, CounterStream stream);
-
-/// The 2.5 % and 97.5 % quantiles of the precisions of some draws; nothing of none.
-std::optional<Interval> interval_of_draws(std::vector<double> means);
 
 }  // namespace hpcai::evaluation

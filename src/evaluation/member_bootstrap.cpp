@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -7,17 +8,39 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
-
-#include "matching.hpp"
-#include "votes.hpp"
+#include <hpcai/evaluation/statistics.hpp>
 
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kMaxAdditions = 2e10;           // of probabilities: some ten seconds
-constexpr std::int64_t kChunkNumbers = 1 << 24;  // of 4 bytes
+constexpr double kMaxAdditions = 2e10;  // of probabilities: about ten seconds
+
+constexpr std::uint32_t kMemberReplicates = 1000;
+// numbers of the random streams of one replicate
+constexpr std::uint32_t kOfMembers = 1, kOfSamples = 2;
 
 }  // namespace
+
+CounterStream MemberDraws::samples_of(std::size_t replicate) const {
+    return {seed, RandomPurpose::confidence, static_cast<std::uint32_t>(replicate), kOfSamples};
+}
+
+MemberDraws draw_members(int members, std::uint64_t seed) {
+    MemberDraws draws;
+    draws.seed = seed;
+    std::map<std::vector<float>, std::size_t> known;
+    for (std::uint32_t replicate = 0; replicate < kMemberReplicates; ++replicate) {
+        CounterStream stream(seed, RandomPurpose::confidence, replicate, kOfMembers);
+        std::vector<float> weights(static_cast<std::size_t>(members));
+        for (int draw = 0; draw < members; ++draw) {
+            weights[stream.below(static_cast<std::uint32_t>(members))] += 1;
+        }
+        const auto [place, is_new] = known.try_emplace(weights, draws.weights.size());
+        if (is_new) draws.weights.push_back(std::move(weights));
+        draws.of_replicate.push_back(place->second);
+    }
+    return draws;
+}
 
 MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
     : size_(size),
@@ -43,7 +66,7 @@ std::int64_t MemberBootstrap::chunk_rows() const {
                                     std::max<std::int64_t>(1, size_.samples));
 }
 
-/// `rows` (members, classes), of one sample.
+/// Whether a draw's vote on one sample is right; `rows` (members, classes).
 bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);
@@ -56,11 +79,11 @@ bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, 
         }
     }
     const double mine = scores_[label];
-    if (vote_ == Vote::majority && mine == 0) return false;  // perhaps nobody voted
+    if (vote_ == Vote::majority && mine == 0) return false;  // there may be no vote at all
     for (std::size_t index = 0; index < classes; ++index) {
         const bool is_behind = index < static_cast<std::size_t>(label) ? scores_[index] < mine
                                                                        : scores_[index] <= mine;
-        if (!is_behind) return false;  // NaN is behind nothing
+        if (!is_behind) return false;  // false for NaN
     }
     return true;
 }

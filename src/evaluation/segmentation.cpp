@@ -16,11 +16,11 @@ CellCounts count_cells(std::span<const float> scores, std::span<const std::int32
         require(label >= 0 && label < classes, ExitCode::data,
                 "cell {} has the label {}, expected 0 to {}", cell, label, classes - 1);
         ++counts[label].cells;
-        const auto said = predicted_class(scores.subspan(cell * width, width));
-        if (!said) continue;
-        ClassCells& row = counts[*said];
+        const auto predicted = predicted_class(scores.subspan(cell * width, width));
+        if (!predicted) continue;
+        ClassCells& row = counts[*predicted];
         ++row.predicted;
-        row.hits += *said == label;
+        row.hits += *predicted == label;
     }
     return counts;
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include <hpcai/base/philox.hpp>
 #include <hpcai/evaluation/statistics.hpp>
 
 namespace hpcai::evaluation {
@@ -11,16 +10,10 @@ namespace {
 
 constexpr std::uint64_t kDrawSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
-constexpr double kSumRounding = 1e-9;  // of sums of the same steps in another order
+constexpr double kSumRounding = 1e-9;  // relative error of a sum of the same steps in another order
 
-Interval quantiles_95(std::vector<double> values) {
-    std::ranges::sort(values);
-    const std::size_t tail = values.size() / 40;  // 2.5 %
-    return {values[tail], values[values.size() - 1 - tail]};
-}
-
-/// The sum of as many steps, in blocks of neighbours. The last step's neighbour is the first, so
-/// that all are drawn as often.
+/// Returns the sum of as many steps, drawn in blocks of neighbouring steps. The last step's
+/// neighbour is the first, so that all steps are equally likely.
 double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     const std::size_t count = seconds.size();
     const auto block = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
@@ -34,20 +27,12 @@ double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     return sum;
 }
 
-double draw_run(const StepSeconds& groups, CounterStream& stream) {
-    double longest = 0;
-    for (const std::vector<double>& seconds : groups) {
-        longest = std::max(longest, draw_seconds(seconds, stream));
-    }
-    return longest;
-}
-
-double longest_seconds(const StepSeconds& groups) {
-    double longest = 0;
-    for (const std::vector<double>& seconds : groups) {
-        longest = std::max(longest, std::reduce(seconds.begin(), seconds.end()));
-    }
-    return longest;
+/// Returns the largest `seconds_of(steps of a group)`.
+template <typename SecondsOf>
+double longest(const StepSeconds& groups, const SecondsOf& seconds_of) {
+    double seconds = 0;
+    for (const std::vector<double>& steps : groups) seconds = std::max(seconds, seconds_of(steps));
+    return seconds;
 }
 
 bool can_be_drawn(const StepSeconds& groups) {
@@ -58,6 +43,21 @@ bool can_be_drawn(const StepSeconds& groups) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> draw_images(std::int64_t images, CounterStream stream) {
+    std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
+    for (std::int64_t count = 0; count < images; ++count) {
+        ++times[stream.below(static_cast<std::uint32_t>(images))];
+    }
+    return times;
+}
+
+std::optional<Interval> interval_of_draws(std::vector<double> values) {
+    if (values.empty()) return std::nullopt;
+    std::ranges::sort(values);
+    const std::size_t tail = values.size() / 40;  // 2.5 %
+    return Interval{values[tail], values[values.size() - 1 - tail]};
+}
 
 double mcnemar_p(std::int64_t first, std::int64_t second) {
     const std::int64_t total = first + second;
@@ -84,7 +84,7 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     std::size_t total = 0, seen = 0;
     for (const double value : all) total += twice_rank(value);
     for (const double value : first) seen += twice_rank(value);
-    // ways[count][sum]: subsets of so many values with so large a sum.
+    // ways[count][sum]: number of subsets with `count` values and the sum `sum` of ranks
     std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
     ways[0][0] = 1;
     for (const double value : all) {
@@ -113,35 +113,30 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
     std::vector<double> ratios;
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
         CounterStream stream(kDrawSeed, RandomPurpose::confidence, replicate);
-        const double before = draw_run(first, stream);
-        const double after = draw_run(second, stream);
+        const auto draw = [&](const auto& steps) { return draw_seconds(steps, stream); };
+        const double before = longest(first, draw), after = longest(second, draw);
         if (before > 0) ratios.push_back(after / before);
     }
-    if (ratios.empty()) return std::nullopt;
-    const Interval interval = quantiles_95(std::move(ratios));
-    const double observed = longest_seconds(second) / longest_seconds(first);
+    const std::optional<Interval> interval = interval_of_draws(std::move(ratios));
+    if (!interval) return std::nullopt;
+    const auto sum = [](const auto& steps) { return std::reduce(steps.begin(), steps.end()); };
+    const double observed = longest(second, sum) / longest(first, sum);
     const double rounding = kSumRounding * observed;
     const bool has_observed =
-        interval.low <= observed + rounding && observed <= interval.high + rounding;
-    return has_observed ? std::optional(interval) : std::nullopt;
+        interval->low <= observed + rounding && observed <= interval->high + rounding;
+    return has_observed ? interval : std::nullopt;
 }
 
 std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
     std::vector<double> found;
-    std::vector<std::uint32_t> times(static_cast<std::size_t>(images));
     for (int draw = 0; draw < draws; ++draw) {
-        CounterStream stream(kDrawSeed, RandomPurpose::confidence,
-                             static_cast<std::uint32_t>(draw));
-        std::ranges::fill(times, 0U);
-        for (std::int64_t image = 0; image < images; ++image) {
-            ++times[stream.below(static_cast<std::uint32_t>(images))];
-        }
-        if (const auto value = difference(times)) found.push_back(*value);
+        const CounterStream stream(kDrawSeed, RandomPurpose::confidence,
+                                   static_cast<std::uint32_t>(draw));
+        if (const auto value = difference(draw_images(images, stream))) found.push_back(*value);
     }
-    if (found.empty()) return std::nullopt;
-    return quantiles_95(std::move(found));
+    return interval_of_draws(std::move(found));
 }
 
 }  // namespace hpcai::evaluation

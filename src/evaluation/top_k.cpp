@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWorst = std::numeric_limits<std::int64_t>::max();
 
-/// How many classes rank before `label`; kWorst when a score is NaN.
+/// Returns how many classes rank before `label`; kWorst if a score is NaN.
 std::int64_t rank_of(std::span<const float> row, std::size_t label) {
     std::int64_t before = 0;
     for (std::size_t index = 0; index < row.size(); ++index) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <set>
 
 #include <hpcai/base/error.hpp>
@@ -20,7 +19,8 @@ bool is_fused(const ops::Operation& operation) {
     return norm != nullptr && (norm->add || norm->relu);
 }
 
-/// A parameter is counted with the first node that has it: `counted` has those before.
+/// Counts one node. A shared parameter counts for its first node; `counted` has the parameters of
+/// earlier nodes.
 LedgerRow count(const graph::Graph& graph, const graph::Node& node,
                 std::set<graph::ParameterId>& counted) {
     LedgerRow row{node.name, std::string(ops::name_of(node.operation)),

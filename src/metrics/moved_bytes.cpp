@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 
-/// What an input gradient is made from beside the gradient of the output.
+/// What an input gradient reads besides the gradient of the output.
 struct ReadAgain {
     bool inputs = false;
     bool output = false;
@@ -49,7 +49,7 @@ public:
         }
         return bytes;
     }
-    /// Filters and weights are kept in the type that is computed in, the others as they are.
+    /// Filters and weights have `bytes_of_weights` bytes an element, other parameters are fp32.
     double parameters(double bytes_of_weights) const {
         double bytes = 0;
         for (const graph::ParameterId id : node_.parameters) {

@@ -10,7 +10,7 @@
 namespace hpcai::metrics {
 namespace {
 
-/// The smallest value that is not below `share` of them.
+/// The nearest-rank quantile: the smallest value that at least `share` of the values do not exceed.
 double nearest_rank(std::span<const double> sorted, double share) {
     const double rank = std::ceil(share * static_cast<double>(sorted.size()));
     return sorted[static_cast<std::size_t>(rank) - 1];
@@ -34,7 +34,7 @@ double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
     return known == 0 ? PhaseSeconds::kUnknown : sum / static_cast<double>(known);
 }
 
-/// One unknown rank makes all unknown.
+/// Unknown if the value of one rank is unknown.
 SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
     const std::vector<double> known = sorted_and_known(std::move(values));
@@ -57,13 +57,14 @@ double work_of(const PhaseSeconds& phases) {
     return sum;
 }
 
-/// The phase of a straggler's work that takes longer than its median by most.
-const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& beside) {
+/// The phase of a straggler's work that exceeds its median by most. `stage_ranks` are the ranks of
+/// its stage.
+const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& stage_ranks) {
     const char* slowest = "";
     double longest = -1;
     for (double PhaseSeconds::*phase : kWork) {
         std::vector<double> values;
-        for (const RankRecord& other : beside) values.push_back(other.mean.*phase);
+        for (const RankRecord& other : stage_ranks) values.push_back(other.mean.*phase);
         const double excess = rank.mean.*phase - median(std::move(values));
         if (excess <= longest) continue;
         longest = excess;
@@ -72,19 +73,19 @@ const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& be
     return slowest;
 }
 
-/// `beside`: the ranks of one stage.
-void find_stragglers(int group, const std::vector<RankRecord>& beside,
+/// Adds the stragglers among the ranks of one stage.
+void find_stragglers(int group, const std::vector<RankRecord>& stage_ranks,
                      std::vector<StragglerRecord>& stragglers) {
     std::vector<double> work;
-    for (const RankRecord& rank : beside) work.push_back(work_of(rank.mean));
+    for (const RankRecord& rank : stage_ranks) work.push_back(work_of(rank.mean));
     work = sorted_and_known(std::move(work));
-    if (work.size() < beside.size() || work.size() < 2) return;
+    if (work.size() < stage_ranks.size() || work.size() < 2) return;
     const double middle = median(work);
-    for (const RankRecord& rank : beside) {
+    for (const RankRecord& rank : stage_ranks) {
         const double ratio = work_of(rank.mean) / middle;
         if (!(ratio > kStragglerRatio)) continue;
-        stragglers.push_back(
-            {group, rank.group_rank, rank.world_rank, rank.host, slow_phase(rank, beside), ratio});
+        stragglers.push_back({group, rank.group_rank, rank.world_rank, rank.host,
+                              slow_phase(rank, stage_ranks), ratio});
     }
 }
 
@@ -144,8 +145,8 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
         stages.resize(std::max(stages.size(), of + 1));
         stages[of].push_back(ranks[rank]);
     }
-    for (const std::vector<RankRecord>& beside : stages) {
-        find_stragglers(group, beside, record.stragglers);
+    for (const std::vector<RankRecord>& stage_ranks : stages) {
+        find_stragglers(group, stage_ranks, record.stragglers);
     }
     return record;
 }

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
 
-/// In one line and of bearable length.
+/// Returns the text as one line of limited length.
 std::string shown(std::string_view text) {
     constexpr std::size_t kMost = 100;
     const std::string line = printable(text.substr(0, kMost));
@@ -96,10 +96,6 @@ std::optional<std::string> Inspector::text_of(const std::string& file) {
                    [&] { return std::string(storage::text_of(bytes_of(file, kTextLimitBytes))); });
 }
 
-void Inspector::note(const std::string& file, const Error& error) {
-    add(file, error.what());
-}
-
 void Inspector::add(const std::string& file, const std::string& text) {
     findings_.push_back({printable(file), printable(text)});
 }
@@ -113,7 +109,7 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
         std::string_view line = next_line(text), wanted = next_line(expected);
         if (line == wanted && !is_missing && !is_surplus) continue;
         const auto differ = std::ranges::mismatch(line, wanted).in1 - line.begin();
-        if (differ > kContext) {  // of long lines the end of what they share
+        if (differ > kContext) {  // show only the end of a long common prefix
             line.remove_prefix(static_cast<std::size_t>(differ - kContext));
             wanted.remove_prefix(static_cast<std::size_t>(differ - kContext));
         }
@@ -122,7 +118,7 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
              is_surplus ? "absent" : "\"" + shown(wanted) + "\"");
         return;
     }
-    find(file, "the last line has no end, or too many");
+    find(file, "the last line has no newline, or too many");
 }
 
 void Inspector::compare_keys(const std::string& file, const std::string& stored,

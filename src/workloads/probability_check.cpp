@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Beyond this a sum over ranks was not the mean of the members. Two are added in one way only.
+/// Largest difference between means that were summed in another order. Two members have only one
+/// order.
 float tolerance(int members) {
     return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
 }
@@ -57,7 +58,6 @@ void ProbabilityCheck::add_member(int group, GroupResult& result) {
     result_.inspector.attempt(labels_name(), [&] {
         task_.judge_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
                            result);
-        return 0;
     });
     member_names_.push_back(name);
     soft_.add(values->as<float>());
@@ -69,17 +69,17 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     const std::string name = "evaluation/" + kProbabilityFiles.ensemble;
     const auto stored = read<float>(name, task_.shape(result_.samples), quality.ensemble_sha256);
     if (!stored || !is_complete_ || member_names_.empty()) return;
-    const std::span<const float> said = stored->as<float>();
+    const std::span<const float> predicted = stored->as<float>();
     const std::vector<float> majority = majority_.result();
-    compare(name, said, counts_majority() ? majority : soft_.result());
+    compare(name, predicted, counts_majority() ? majority : soft_.result());
     const auto labels = labels_->as<std::int32_t>();
     const MetricRecord as_stored = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
-        task_.judge_vote({{said, labels, task_.classes},
-                          {counts_majority() ? said : std::span(majority), labels, task_.classes},
-                          counts_majority()},
-                         quality);
-        return 0;
+        task_.judge_vote(
+            {{predicted, labels, task_.classes},
+             {counts_majority() ? predicted : std::span(majority), labels, task_.classes},
+             counts_majority()},
+            quality);
     });
     add_quality(labels, as_stored, quality);
 }
@@ -103,7 +103,7 @@ bool ProbabilityCheck::counts_majority() const {
     return result_.config.bagging.aggregation == config::Aggregation::majority;
 }
 
-/// Only a run that skips damaged samples leaves them without a label.
+/// Checks the samples without a label: only a run that skips damaged samples has any.
 void ProbabilityCheck::check_unscored() {
     if (!labels_) return;
     unscored_ = count_unscored(labels_->as<std::int32_t>());
@@ -113,7 +113,7 @@ void ProbabilityCheck::check_unscored() {
     }
 }
 
-/// Samples without a label; one has it in all its rows or in none.
+/// Counts the samples without a label. All rows of a sample must have one, or none.
 std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
     std::int64_t unscored = 0;
@@ -136,7 +136,7 @@ void ProbabilityCheck::find_unscored(const std::string& must) {
                            unscored_, must);
 }
 
-/// Sets `digest` to the file's SHA-256.
+/// Reads a file and sets `digest` to its SHA-256.
 template <typename T>
 std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
                                                         const tensor::Shape& shape,
@@ -146,10 +146,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
             sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
         const auto bytes = result_.inspector.bytes_of(name, limit_bytes);
         storage::NpyArray array = storage::parse_npy(bytes, name);
-        require(array.dtype() == tensor::dtype_of<T>() && array.shape() == shape, ExitCode::data,
-                "has {} {}; must have {} {}", tensor::name_of(array.dtype()),
-                tensor::to_string(array.shape()), tensor::name_of(tensor::dtype_of<T>()),
-                tensor::to_string(shape));
+        require_array(array, tensor::dtype_of<T>(), shape);
         digest = storage::sha256_hex(bytes);
         return array;
     });

@@ -6,6 +6,30 @@
 
 namespace hpcai::workloads {
 
+void require_array(const storage::NpyArray& array, tensor::DType dtype, const tensor::Shape& shape,
+                   const std::string& name) {
+    require(array.dtype() == dtype && array.shape() == shape, ExitCode::data,
+            "{}has {} {}; must have {} {}", name, tensor::name_of(array.dtype()),
+            tensor::to_string(array.shape()), tensor::name_of(dtype), tensor::to_string(shape));
+}
+
+ComparedProbabilities read_probabilities(const ComparedResults& results, std::int64_t classes,
+                                         std::int64_t rows_per_sample) {
+    ComparedProbabilities all{
+        storage::read_npy(results.file_of_first(kProbabilityFiles.labels)),
+        storage::read_npy(results.file_of_first(kProbabilityFiles.ensemble)),
+        storage::read_npy(results.file_of_second(kProbabilityFiles.ensemble))};
+    const std::int64_t rows = all.labels.shape().rank() == 1 ? all.labels.shape()[0] : 0;
+    require_array(all.labels, tensor::DType::s32, {rows}, kProbabilityFiles.labels + ": ");
+    require(rows % rows_per_sample == 0, ExitCode::data, "{}: has {} rows; must have {} a sample",
+            kProbabilityFiles.labels, rows, rows_per_sample);
+    for (const storage::NpyArray* values : {&all.first, &all.second}) {
+        require_array(*values, tensor::DType::f32, {rows, classes},
+                      kProbabilityFiles.ensemble + ": ");
+    }
+    return all;
+}
+
 ProbabilityEvaluator::ProbabilityEvaluator(const config::Config& config,
                                            const data::SampleSets& samples, ProbabilityTask task)
     : config_(config), samples_(samples), task_(std::move(task)) {}
@@ -30,10 +54,8 @@ void ProbabilityEvaluator::load(const std::filesystem::path& directory,
                                 MemberPredictions& member) const {
     const auto path = directory / kProbabilityFiles.member;
     const storage::NpyArray stored = storage::read_npy(path);
-    const tensor::Shape expected = task_.shape(std::ssize(member.validation.labels));
-    require(stored.dtype() == tensor::DType::f32 && stored.shape() == expected, ExitCode::data,
-            "'{}': expected fp32 of shape {}, got {}", path.string(), tensor::to_string(expected),
-            tensor::to_string(stored.shape()));
+    require_array(stored, tensor::DType::f32, task_.shape(std::ssize(member.validation.labels)),
+                  "'" + path.string() + "': ");
     const auto values = stored.as<float>();
     member.validation.outputs.assign(values.begin(), values.end());
 }

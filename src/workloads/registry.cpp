@@ -11,7 +11,7 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Gives each number of a record the same reason why it is missing.
+/// Marks each number of a record as missing for the same reason.
 struct SetReason {
     Quantity missing;
 

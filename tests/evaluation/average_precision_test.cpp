@@ -104,8 +104,8 @@ TEST(BootstrapInterval, IsAPointWhereAllImagesAreAlike) {
 }
 
 TEST(BootstrapInterval, IsThatOfAShareWhereEachImageIsFoundOrNot) {
-    // One box an image, 160 of 400 found without an error: precision is the share of found boxes,
-    // whose standard deviation is sqrt(0.4 * 0.6 / 400) = 0.0245.
+    // One box in each image, 160 of 400 found without an error: precision is the share of found
+    // boxes, whose standard deviation is sqrt(0.4 * 0.6 / 400) = 0.0245.
     DetectionTruth truth{400, 1, {}};
     Detections found;
     for (std::int64_t image = 0; image < 400; ++image) {

@@ -130,7 +130,7 @@ TEST_P(HostileDetections, AreRefusedWithTheirPlace) {
     EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
 }
 
-/// One detection with `bbox` and `score` as they stand.
+/// One detection with the texts `bbox` and `score`.
 std::string detection(const std::string& bbox, const std::string& score) {
     return R"([{"image_id":4,"category_id":1,"bbox":)" + bbox + R"(,"score":)" + score + "}]";
 }

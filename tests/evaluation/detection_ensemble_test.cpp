@@ -30,7 +30,7 @@ std::vector<Detections> four_models() {
     return models;
 }
 
-/// What rank 0 gets when `hosted[r]` of the models are on rank r.
+/// The result of rank 0 if `hosted[r]` of the models are on rank r.
 Detections fused_by(const std::vector<Detections>& models, const std::vector<std::size_t>& hosted,
                     Merging merging, std::int64_t chunk_images) {
     Detections result;
@@ -91,7 +91,7 @@ TEST(FuseDetections, SendsNoMoreThanARoundAtATime) {
         const std::vector<Member> mine{{all}};
         fuse_detections(ranks, mine, 40, {}, 2);
     });
-    EXPECT_LT(largest, 2 * 30 * sizeof(MemberDetection));  // 10 an image and model on average
+    EXPECT_LT(largest, 2 * 30 * sizeof(MemberDetection));  // 10 for each image and model on average
 }
 
 TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
@@ -121,7 +121,7 @@ TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
     EXPECT_THROW(fuse_detections(*alone, std::vector<Member>{{fine}}, 2, {}, 0), Error);
 }
 
-/// The interval of models that are `hosted` so on ranks.
+/// The interval if `hosted[r]` of the models are on rank r.
 std::optional<Interval> interval_of(const std::vector<Detections>& models,
                                     const std::vector<std::size_t>& hosted,
                                     const DetectionTruth& truth,

@@ -42,7 +42,7 @@ std::vector<Detection> detections_of(const json& one) {
     return detections;
 }
 
-/// Calls compare(what came, what is wanted, place) for every test set and threshold.
+/// Calls compare(actual, expected, place) for every test set and threshold.
 template <typename Compare>
 void for_each_quality(Compare compare) {
     std::size_t number = 0;
@@ -57,7 +57,7 @@ void for_each_quality(Compare compare) {
 }
 
 TEST(AveragePrecisionOfDetections, AgreesWithPycocotools) {
-    // double: the same sums in another order; 1e-4 is what the benchmark promises
+    // double: the same sums in another order; the benchmark only promises 1e-4
     tests::LargestError error("COCO average precision of a category, fp64", 1e-14);
     tests::LargestError mean_error("COCO average precision, mean over categories, fp64", 1e-14);
     for_each_quality([&](const DetectionQuality& got, const json& wanted, const std::string& at) {

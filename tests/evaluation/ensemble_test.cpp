@@ -118,7 +118,8 @@ TEST(SoftVote, RefusesMembersOfDifferentSizesOnEveryRank) {
     });
     EXPECT_EQ(refusals, (std::vector{1, 1}));
     const auto alone = comm::make_self_communicator();
-    EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 4), Error);  // 6 values are no 4 classes
+    // 6 values are not a multiple of 4 classes
+    EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 4), Error);
     EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 0), Error);
     EXPECT_THROW(ensemble_soft_vote(*alone, members[1], 2, 0), Error);
 }
@@ -154,7 +155,7 @@ TEST(MajorityVote, IsExactlyTheSameInEveryOrderAndChunk) {
     EXPECT_EQ(majority({members[2], members[0], members[1]}, 4, 7), first);
 }
 
-/// Each member of three was not trained on some of five samples; two classes.
+/// Three members, each of which was not trained on some of five samples; two classes.
 struct Bag {
     std::vector<std::uint8_t> mask;
     Rows rows;

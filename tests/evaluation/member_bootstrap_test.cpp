@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kUndefinedOutput = std::numeric_limits<float>::quiet_NaN();
 
-/// One member on so many samples of two classes, right on the first `right` of them.
+/// One member on `samples` samples of two classes, right on the first `right` of them.
 std::vector<float> member_right_on(int right, int samples) {
     std::vector<float> rows;
     for (int sample = 0; sample < samples; ++sample) {
@@ -44,7 +44,7 @@ TEST(MemberBootstrap, OfOneMemberIsThatOfTheTestSamples) {
 }
 
 TEST(MemberBootstrap, IsWiderWhereTheMembersDiffer) {
-    // Where both are drawn, the first decides by its confidence on half of the samples.
+    // If both are drawn, the first decides half of the samples by its confidence.
     std::vector<float> bold = member_right_on(100, 100);
     for (std::size_t at = 0; at < bold.size(); at += 2) bold[at] = 0.9F, bold[at + 1] = 0.1F;
     const auto different = interval_of({bold, member_right_on(0, 100)}, 100);

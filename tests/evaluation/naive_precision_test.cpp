@@ -9,8 +9,8 @@
 
 #include "random_detections.hpp"
 
-/// Against a second implementation that sorts nothing: of all detections left it looks for the
-/// first one of highest score, again and again.
+/// Compares with a second implementation without sorting: it repeatedly searches the remaining
+/// detections for the first one of highest score.
 namespace hpcai::evaluation {
 namespace {
 

@@ -9,13 +9,13 @@
 
 namespace hpcai::evaluation {
 
-/// How test sets of few different coordinates and scores are drawn, so that equals are many.
+/// Settings of random test sets with few distinct coordinates and scores, so that many are equal.
 struct RandomSet {
     std::uint32_t images = 5;
     std::uint32_t categories = 3;
     std::uint32_t boxes = 20;
     std::uint32_t detections = 40;
-    std::uint32_t scores = 10;  // different ones
+    std::uint32_t scores = 10;  // distinct scores
 };
 
 inline Box random_box(CounterStream& stream) {

@@ -16,7 +16,7 @@ TEST(McNemar, HasTheProbabilityOfTosses) {
     EXPECT_LT(mcnemar_p(4000, 5000), 1e-9);
 }
 
-/// Uniform between 1 and 2, of a stream of its own.
+/// Uniform between 1 and 2, from its own stream.
 std::vector<double> noisy_seconds(std::size_t steps, std::uint32_t number) {
     CounterStream stream(1, RandomPurpose::test, number);
     std::vector<double> seconds;
@@ -49,7 +49,7 @@ TEST(TimeRatio, TellsATenthApartDespiteNoise) {
     EXPECT_GT(ratio->low, 1.02);
 }
 
-/// Its ratio is 0.893; blocks that end with the last step would hardly ever begin with the first.
+/// The ratio is 0.893. Blocks that could not wrap around would rarely contain the first steps.
 TEST(TimeRatio, DrawsTheFirstStepAsOftenAsOthers) {
     std::vector<double> first(10'000, 0.1);
     first.front() = 120;

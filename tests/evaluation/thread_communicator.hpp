@@ -17,7 +17,7 @@
 
 namespace hpcai::evaluation {
 
-/// What the threads of one fake run share: where each one's buffer is while all wait.
+/// State shared by the threads of one fake run: the address of each one's buffer while all wait.
 struct ThreadTeam {
     explicit ThreadTeam(int size)
         : meeting(size),
@@ -30,12 +30,12 @@ struct ThreadTeam {
     std::vector<std::span<const std::byte>> bytes;
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<std::tuple<int, int, int>, std::span<const std::byte>> letters;  // from, to, tag
+    std::map<std::tuple<int, int, int>, std::span<const std::byte>> mailboxes;  // from, to, tag
     std::size_t largest_message = 0;  // elements of a reduce_sum, bytes of a send
 };
 
-/// Ranks are threads, sums run in rank order, a send waits for its receive. Has the collectives
-/// that votes and fusion use.
+/// A communicator whose ranks are threads. Sums are formed in rank order, and a send waits for its
+/// receive. Has the collectives that votes and fusion use.
 class ThreadCommunicator : public comm::Communicator {
 public:
     ThreadCommunicator(ThreadTeam& team, int rank) : team_(team), rank_(rank) {}
@@ -83,30 +83,38 @@ public:
         team_.meeting.arrive_and_wait();
     }
 
+    void broadcast(std::span<std::byte> bytes, int root) override {
+        team_.bytes[static_cast<std::size_t>(rank_)] = bytes;
+        team_.meeting.arrive_and_wait();
+        const std::span<const std::byte> from = team_.bytes[static_cast<std::size_t>(root)];
+        ensure(from.size() == bytes.size(), "a broadcast of different sizes");
+        if (rank_ != root) std::ranges::copy(from, bytes.begin());
+        team_.meeting.arrive_and_wait();
+    }
+
     void send(std::span<const std::byte> bytes, int destination, int tag) override {
         const std::tuple address{rank_, destination, tag};
         std::unique_lock lock(team_.mutex);
         team_.largest_message = std::max(team_.largest_message, bytes.size());
-        team_.letters[address] = bytes;
+        team_.mailboxes[address] = bytes;
         team_.changed.notify_all();
-        team_.changed.wait(lock, [&] { return !team_.letters.contains(address); });
+        team_.changed.wait(lock, [&] { return !team_.mailboxes.contains(address); });
     }
 
     void receive(std::span<std::byte> bytes, int source, int tag) override {
         const std::tuple address{source, rank_, tag};
         std::unique_lock lock(team_.mutex);
-        team_.changed.wait(lock, [&] { return team_.letters.contains(address); });
-        const std::span<const std::byte> letter = team_.letters[address];
-        ensure(letter.size() == bytes.size(), "a message of another size");
-        std::ranges::copy(letter, bytes.begin());
-        team_.letters.erase(address);
+        team_.changed.wait(lock, [&] { return team_.mailboxes.contains(address); });
+        const std::span<const std::byte> message = team_.mailboxes[address];
+        ensure(message.size() == bytes.size(), "a message of another size");
+        std::ranges::copy(message, bytes.begin());
+        team_.mailboxes.erase(address);
         team_.changed.notify_all();
     }
 
     void all_reduce_sum(std::span<float>) override { refuse(); }
     void all_reduce_sum(std::span<double>) override { refuse(); }
     void all_reduce_sum(std::span<std::int64_t>) override { refuse(); }
-    void broadcast(std::span<std::byte>, int) override { refuse(); }
     std::unique_ptr<comm::Request> start_exchange(std::span<const comm::Outgoing>,
                                                   std::span<const comm::Incoming>, int) override {
         refuse();
@@ -117,15 +125,15 @@ public:
 
 private:
     [[noreturn]] static void refuse() {
-        throw Error(ExitCode::internal, "a vote uses no such collective");
+        throw Error(ExitCode::internal, "votes and fusion do not use this call");
     }
 
     ThreadTeam& team_;
     int rank_;
 };
 
-/// Runs `member` as `size` ranks and rethrows the exception of the lowest rank that has one;
-/// returns the largest reduction, in elements, or message, in bytes.
+/// Runs `member` as `size` ranks and rethrows the exception of the lowest failed rank. Returns the
+/// largest reduction (elements) or message (bytes).
 inline std::size_t run_members(int size, const std::function<void(comm::Communicator&)>& member) {
     ThreadTeam team(size);
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));

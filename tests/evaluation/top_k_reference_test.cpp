@@ -22,7 +22,7 @@ const json& metric_cases() {
     return kReference;
 }
 
-/// Adds one for each class of each row that top_k and predicted_class rank otherwise.
+/// Counts the classes of all rows that top_k and predicted_class rank differently.
 void compare_ranks(const json& cases, tests::LargestError& error) {
     for (std::size_t row = 0; row < cases["scores"].size(); ++row) {
         const std::vector<float> scores = cases["scores"][row];
@@ -58,7 +58,7 @@ TEST(TopKCount, RanksTiesAsSortingByScoreAndThenClassDoes) {
 }
 
 TEST(WilsonInterval, IsTheRootsOfItsQuadraticEquationInDecimals) {
-    // double: a share of 1e-9 loses digits in centre - half width, absolutely 1e-16
+    // double: a share of 1e-9 loses digits in centre - half width; the absolute error is 1e-16
     tests::LargestError error("Wilson interval against its equation in 50 digits, fp64", 4e-16);
     for (const json& wanted : metric_cases()["wilson"]) {
         const Interval got = wilson_interval_95(wanted["correct"], wanted["samples"]);

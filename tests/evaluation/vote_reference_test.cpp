@@ -27,7 +27,7 @@ class VotesOfFive : public testing::Test {
 protected:
     using Vote = std::function<Rows(comm::Communicator&, const Rows&)>;
 
-    /// What rank 0 gets when member order[r] votes as rank r.
+    /// The result of rank 0 if member order[r] votes as rank r.
     static Rows result_of(const std::vector<Rows>& members, const std::vector<std::size_t>& order,
                           const Vote& vote) {
         Rows result;
@@ -39,7 +39,7 @@ protected:
         return result;
     }
 
-    /// Calls body(order) for all 120.
+    /// Calls body(order) for all 120 orders.
     static void for_each_order(const std::function<void(const std::vector<std::size_t>&)>& body) {
         std::vector<std::size_t> order{0, 1, 2, 3, 4};
         do body(order);

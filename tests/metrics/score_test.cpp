@@ -66,7 +66,8 @@ TEST(PenaltyCoefficient, IsThePapers) {
 }
 
 TEST(PenaltyCoefficient, AgreesWithEquation8InDecimalsOf50Digits) {
-    // double: qualities and their quotient are off by 1.1e-16 each, times the exponent, up to 10
+    // double: qualities and their quotient have an error of 1.1e-16 each, times the exponent, up to
+    // 10
     tests::LargestError error("penalty coefficient (eq. 8), relative, fp64", 4e-15);
     const nlohmann::json reference = tests::read_reference_json("metrics_score.json");
     int of_the_paper = 0;

@@ -85,7 +85,7 @@ TEST(TimeBreakdown, FindsNoStragglerAmongRanksThatDifferByAFifth) {
     EXPECT_TRUE(break_down(0, ranks, std::vector{0, 0, 0}, kReasons).stragglers.empty());
 }
 
-// A stage with more layers than others is not slow.
+// A stage with more layers than the others is not a straggler.
 TEST(TimeBreakdown, ComparesTheRanksOfAStageOnly) {
     const std::vector<RankRecord> ranks{rank_with(0, 1), rank_with(1, 5), rank_with(2, 1),
                                         rank_with(3, 5)};

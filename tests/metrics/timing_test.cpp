@@ -18,7 +18,7 @@ public:
     void run(Pass) override {}
 };
 
-/// Two nodes, "first" and "second", and a clock that is set by hand.
+/// Two nodes, "first" and "second", and a clock that the test sets.
 class Timing : public testing::Test {
 protected:
     Timing() : observer_([this] { return seconds_; }) {}
@@ -28,7 +28,7 @@ protected:
         observer_.before(step);
         seconds_ += seconds;
         observer_.after(step);
-        seconds_ += 1000;  // between the kernels; no kernel's time
+        seconds_ += 1000;  // between the kernels, so it does not count
     }
 
     static void expect(const OperationTime& time, const std::string& name, Pass pass,

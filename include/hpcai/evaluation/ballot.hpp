@@ -9,19 +9,26 @@ namespace hpcai::evaluation {
 
 enum class Vote { soft, majority };
 
-/// A vote in one process (ensemble.hpp has the same over ranks): members are added one after the
-/// other, so that memory holds one besides the sum. Sums are in fp32, in the order of adding.
+/// Sets `votes` (samples, width) to 1 for the class that `probabilities` predict, else to 0. A row
+/// with a NaN is all 0.
+void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width);
+
+/// Divides sums of votes by the number of members; a row without a vote becomes all NaN.
+void share_votes(std::span<float> votes, std::size_t width, float member_count);
+
+/// A vote in one process (ensemble.hpp has the same over ranks). Members are added one after the
+/// other, so memory only holds one member and the sum. Sums are in fp32, in the order of the calls.
 class Ballot {
 public:
-    /// Begins a vote on so many classes.
+    /// Begins a vote on `classes` classes.
     Ballot(Vote vote, std::int64_t classes);
 
-    /// One member's `probabilities` (samples, classes). Throws Error(internal) when it has not as
-    /// many as the first.
+    /// Adds one member's `probabilities` (samples, classes). Throws Error(internal) unless all
+    /// members have the same size.
     void add(std::span<const float> probabilities);
 
-    /// (samples, classes): the mean of the members, or the share of the members that predict the
-    /// class, as ensemble_soft_vote and ensemble_majority have it; empty before the first member.
+    /// Returns (samples, classes): the mean of the members or the share of the members that predict
+    /// the class, as ensemble_soft_vote and ensemble_majority. Empty before the first member.
     std::vector<float> result() const;
 
 private:

@@ -7,30 +7,31 @@
 
 #include <hpcai/evaluation/detection.hpp>
 
-/// One list of detections of an image from those of several models.
+/// Fusion of several models' detections of an image into one list.
 namespace hpcai::evaluation {
 
 enum class Merging {
     /// Weighted boxes fusion (R. Solovyev, W. Wang, T. Gabruseva, Image and Vision Computing 107
-    /// (2021) 104117). In order of weight * score a box joins the cluster of its category whose
-    /// fused box it overlaps most, if above `overlap`, or opens one. A fused box is the mean of
-    /// its members by weight * score; its score is their mean of that times min(models, boxes) /
-    /// sum of weights. So a model without a box in the cluster counts as a score of 0.
+    /// (2021) 104117). Boxes are processed in order of weight * score. A box joins the cluster of
+    /// its category whose fused box it overlaps most, if the overlap is above `overlap`; otherwise
+    /// it starts a cluster. A fused box is the mean of its members, weighted by weight * score. Its
+    /// score is the mean of weight * score, times min(models, boxes) / sum of weights. So a model
+    /// without a box in the cluster counts as a score of 0.
     weighted_fusion,
-    /// Non-maximum suppression of all models' boxes together: in order of score a box stays unless
-    /// it overlaps one of its category that stays, by more than `overlap`. Weights have no effect.
+    /// Non-maximum suppression of all models' boxes together. In order of score, a box stays unless
+    /// it overlaps a kept box of its category by more than `overlap`. Weights have no effect.
     suppression,
 };
 
-/// The usual `overlap` of each.
+/// The default `overlap` of each method.
 inline constexpr double kFusionOverlap = 0.55;
 inline constexpr double kSuppressionOverlap = 0.5;
 
 struct FusionOptions {
     Merging merging = Merging::weighted_fusion;
     double overlap = kFusionOverlap;
-    double lowest_score = 0.01;  // of a detection that takes part
-    std::int64_t limit = 100;    // of detections of an image that stay, the best
+    double lowest_score = 0.01;  // detections below it are ignored
+    std::int64_t limit = 100;    // best detections that are kept for an image
 };
 
 struct MemberDetection {
@@ -38,10 +39,10 @@ struct MemberDetection {
     Detection detection;
 };
 
-/// The detections of one image, by falling score, equal ones by category. `pooled` come by member,
-/// and each member's in its own order; both decide between equal scores. What is not sound, has no
-/// area or a score that is 0 or below takes no part. `weights` are above 0, one for each model,
-/// those without detections included.
+/// Returns the fused detections of one image by falling score, equal scores by category. `pooled`
+/// is ordered by member and then in each member's order; this order decides between equal scores.
+/// Detections that are not sound, have no area or a score of 0 or less are ignored. `weights` are
+/// positive, one for each model, also for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);
 

@@ -6,10 +6,10 @@
 
 namespace hpcai::evaluation {
 
-/// The detections of highest score that count in an image.
+/// Only this many detections of highest score count in an image.
 inline constexpr std::int64_t kDetectionsPerImage = 100;
 
-/// A rectangle in pixels as COCO has it: x to the right, y down, the far edges outside of it.
+/// A rectangle in pixels as in COCO: x to the right, y down. The far edges are outside.
 struct Box {
     double x = 0;
     double y = 0;
@@ -18,19 +18,19 @@ struct Box {
     bool operator==(const Box&) const = default;
 };
 
-/// The box from (x1, y1) to (x2, y2). x + width rounds to x2 in fp32 where both were fp32 and
-/// not negative, and likewise y, so corners survive in files.
+/// Returns the box from (x1, y1) to (x2, y2). If the corners are non-negative fp32 numbers, x +
+/// width rounds to x2 in fp32, likewise y, so corners survive in files.
 Box box_of_corners(double x1, double y1, double x2, double y2);
 
 double area(const Box& box);
 
-/// Area that both have, computed as pycocotools' bbIou does; 0 where they only touch.
+/// Area of the intersection, computed as in pycocotools' bbIou; 0 if the boxes only touch.
 double intersection_area(const Box& a, const Box& b);
 
 /// Intersection over union, in [0, 1]; 0 for boxes that share no area.
 double intersection_over_union(const Box& a, const Box& b);
 
-/// What a detector found.
+/// One detected object.
 struct Detection {
     std::int64_t image = 0;     // in [0, images)
     std::int32_t category = 0;  // 1 to the number of categories; 0 is background
@@ -41,16 +41,16 @@ struct Detection {
 
 inline constexpr double kLargestNumber = 1e9;
 
-/// Whether no number is beyond +-kLargestNumber or NaN and neither side is negative. What is not
-/// sound names no place: it is left out of metrics, fusion and files.
+/// Whether all numbers are within +-kLargestNumber and neither side is negative. Metrics, fusion
+/// and files ignore detections that are not sound.
 bool is_sound(const Detection& detection);
 
-/// What there is to find.
+/// One object to find.
 struct LabelledBox {
     std::int64_t image = 0;
     std::int32_t category = 0;
     Box box;
-    bool crowd = false;  // COCO's iscrowd: may be found any number of times, and need not be
+    bool crowd = false;  // COCO's iscrowd: may be found any number of times, or not at all
     bool operator==(const LabelledBox&) const = default;
 };
 

@@ -9,7 +9,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/box_fusion.hpp>
-#include <hpcai/evaluation/member_draws.hpp>
+#include <hpcai/evaluation/member_bootstrap.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
 namespace hpcai::evaluation {
@@ -22,31 +22,32 @@ struct Member {
 
 inline constexpr std::int64_t kFusionChunkImages = 64;
 
-/// The ensemble's detections at rank 0, by rising image; elsewhere empty. `mine` are the models of
-/// this rank, which may be none; all ranks' models in the order of the ranks are the ensemble, and
-/// the result does not depend on which ranks have them. Images are fused on all ranks at once, in
-/// rounds of `chunk_images` a rank, so that besides its own detections and rank 0's result no rank
-/// holds more than a round's. Collective: every rank gives the same `images`, `options` and
-/// `chunk_images`. Throws Error(internal) on all ranks when these differ or are not positive, when
-/// no rank has a model, or when one's detections are not in order or of images that are not there.
+/// Fuses the detections of all models. Returns the ensemble's detections by rising image at rank 0,
+/// elsewhere an empty list. `mine` are the models of this rank, which may be none. The ensemble is
+/// all ranks' models in the order of the ranks; the result does not depend on their distribution.
+/// All ranks fuse images at the same time, in rounds of `chunk_images` images for each rank. So a
+/// rank only holds its own detections, one round and, at rank 0, the result. Collective: every rank
+/// passes the same `images`, `options` and `chunk_images`. Throws Error(internal) on all ranks if
+/// these differ or are not positive, no rank has a model, or detections are not ordered or have an
+/// image that does not exist.
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);
 
-/// Why the fusions of bootstrap_detections would take too long; empty where they do not.
+/// Returns why the fusions of bootstrap_detections would take too long; empty if they do not.
 std::string objection_to_draws(const MemberDraws& draws, std::int64_t images);
 
-/// This rank's models of weight 1, and the draws of the models of all ranks.
+/// This rank's models, which have weight 1, and the draws of all ranks' models.
 struct DrawnMembers {
     std::span<const Member> mine;
-    int first = 0;  // number of the first of `mine` among all
+    int first = 0;  // index of the first of `mine` among all models
     const MemberDraws& draws;
 };
 
-/// How much the mean COCO precision at `threshold` depends on which members and which test images
-/// there happened to be: as MemberBootstrap says of classifiers, with the detections fused anew in
-/// each draw of members. The interval is rank 0's, where `truth` is read; nothing where no draw
-/// has a box. Collective; throws as fuse_detections does.
+/// 95 % interval of the mean COCO precision at `threshold` by the bootstrap over members and test
+/// images, as MemberBootstrap for classifiers. The detections are fused again in each draw of
+/// members. Returns the interval at rank 0, which reads `truth`; nothing if no draw has a box.
+/// Collective; throws as fuse_detections does.
 std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
                                              const DetectionTruth& truth, double threshold,
                                              const FusionOptions& options);

@@ -1,46 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <hpcai/base/philox.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/ballot.hpp>
-#include <hpcai/evaluation/member_draws.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-/// How much the Top-1 accuracy of an ensemble depends on which members and which test samples
-/// there happened to be: the percentile bootstrap over both (Efron and Tibshirani 1993), 1000
-/// times. Members vote anew in each draw, one that is drawn twice with twice its weight. All draws
-/// are functions of the seed.
+/// Bootstrap over members and test samples: how much the Top-1 accuracy of an ensemble depends on
+/// the choice of both (percentile bootstrap, Efron and Tibshirani 1993, 1000 draws). The members of
+/// each draw vote again; a member that is drawn twice has twice its weight. All draws are functions
+/// of the seed.
 namespace hpcai::evaluation {
+
+/// The members in each replicate of a bootstrap over members. All draws are functions of the seed.
+struct MemberDraws {
+    std::vector<std::vector<float>> weights;  // [distinct draw][member]: how often it was drawn
+    std::vector<std::size_t> of_replicate;    // [replicate]: index in `weights`
+    std::uint64_t seed = 0;
+
+    /// The random stream that draws the test samples of a replicate.
+    CounterStream samples_of(std::size_t replicate) const;
+};
+
+/// Draws `members` members with replacement, 1000 times.
+MemberDraws draw_members(int members, std::uint64_t seed);
 
 struct MemberBootstrapSize {
     int members = 0;
     std::int64_t samples = 0;
     std::int64_t classes = 0;
     std::uint64_t seed = 0;
-    std::int64_t chunk_numbers = 1 << 24;  // probabilities that are held at once
+    std::int64_t chunk_numbers = 1 << 24;  // most probabilities in memory at once
 };
 
-/// The 1000 draws of members, and what their votes say of samples that come in chunks.
+/// The draws of members and their votes on samples that are added in chunks.
 class MemberBootstrap {
 public:
     MemberBootstrap(const MemberBootstrapSize& size, Vote vote);
 
-    /// Why the votes would cost too much time or memory; empty where they do not.
+    /// Returns why the votes would take too much time or memory; empty if they do not.
     std::string objection() const;
-    /// Samples in a chunk, so that all members' probabilities of it have bearable size.
+    /// Samples in a chunk, chosen by the memory of all members' probabilities.
     std::int64_t chunk_rows() const;
 
-    /// The next samples: `probabilities` (members, labels, classes). Samples labelled
-    /// kPaddingLabel are left out.
+    /// Adds the next samples: `probabilities` (members, labels, classes). Samples with the label
+    /// kPaddingLabel are ignored.
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
-    /// The 95 % interval over the samples so far; nothing if there is none.
+    /// Returns the 95 % interval over the samples so far; nothing without samples.
     std::optional<Interval> interval() const;
 
 private:
@@ -49,12 +63,12 @@ private:
     MemberBootstrapSize size_;
     Vote vote_;
     MemberDraws draws_;
-    std::vector<std::vector<std::uint8_t>> right_;  // [different draw][scored sample]
+    std::vector<std::vector<std::uint8_t>> right_;  // [distinct draw][scored sample]
     std::vector<double> scores_;                    // (classes), of one sample
 };
 
 /// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
-/// `probabilities` (samples, classes). The interval is rank 0's, where `labels` (samples) are read.
+/// `probabilities` (samples, classes). Only rank 0 returns it and reads `labels` (samples).
 /// `bootstrap` must have no objection. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,

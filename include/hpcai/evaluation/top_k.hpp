@@ -9,7 +9,7 @@ namespace hpcai::evaluation {
 
 inline constexpr std::int32_t kPaddingLabel = -1;
 
-/// How many samples have their label among the classes of the 1 and of the 5 highest scores.
+/// Numbers of samples whose label is the class of the highest score, or among the 5 highest.
 struct TopK {
     std::int64_t correct_1 = 0;
     std::int64_t correct_5 = 0;
@@ -17,17 +17,18 @@ struct TopK {
     bool operator==(const TopK&) const = default;
 };
 
-/// correct / samples, in [0, 1]; nothing when there is no sample.
+/// correct / samples, in [0, 1]; nothing without samples.
 std::optional<double> accuracy(std::int64_t correct, std::int64_t samples);
 
 /// Counts over `scores` (labels.size(), classes), row by row. Classes are ranked by score, equal
-/// scores by class number, the lower first, so the result does not depend on any sorting. A row
-/// with a NaN is wrong. A sample labelled kPaddingLabel is not counted. Throws Error(data) for a
-/// label that is neither that nor in [0, classes), Error(internal) when the sizes do not fit.
+/// scores by class number, the lower first. A row with a NaN is wrong. Samples with the label
+/// kPaddingLabel are not counted. Throws Error(data) for other labels outside of [0, classes),
+/// Error(internal) if the sizes do not match.
 TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
            std::int64_t classes);
 
-/// The class of the highest score of one row, the lowest of equals; nothing when a score is NaN.
+/// The class of the highest score of one row, the lowest class of equals; nothing if a score is
+/// NaN.
 std::optional<std::int32_t> predicted_class(std::span<const float> row);
 
 struct Interval {
@@ -35,11 +36,11 @@ struct Interval {
     double high = 1;
 };
 
-/// Wilson's score interval at 95 % for the probability of success after `correct` successes in
+/// Wilson's 95 % score interval for the probability of success after `correct` successes in
 /// `samples` trials: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209-212, recommended by Brown,
-/// Cai, DasGupta, Stat. Sci. 16 (2001) 101-133. [0, 1] when there is no sample. It covers the
-/// finite test set only, not the spread of trainings. Throws Error(internal) unless
-/// 0 <= correct <= samples.
+/// Cai, DasGupta, Stat. Sci. 16 (2001) 101-133. [0, 1] without samples. It covers only the finite
+/// test set, not the variation between trainings. Throws Error(internal) unless 0 <= correct <=
+/// samples.
 Interval wilson_interval_95(std::int64_t correct, std::int64_t samples);
 
 }  // namespace hpcai::evaluation

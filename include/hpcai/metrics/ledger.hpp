@@ -28,14 +28,15 @@ struct LedgerRow {
     const ops::Flops& of(ops::Ledger ledger) const;
 };
 
-/// The work of one sample, node by node: what Work, APC and FLOPS are made of.
+/// The work of one sample, node by node: the basis of Work, APC and FLOPS.
 class FlopsLedger {
 public:
-    /// `graph` is only read here. Throws Error(internal) unless it is unfused and of batch 1.
+    /// `graph` is only used in the constructor. Throws Error(internal) unless it is unfused and has
+    /// batch 1.
     explicit FlopsLedger(const graph::Graph& graph);
 
     const std::vector<LedgerRow>& rows() const { return rows_; }  // in the graph's order
-    /// Sums of all rows; its node and operation are empty, its shape has rank 0.
+    /// Sums of all rows; node and operation are empty, the shape has rank 0.
     const LedgerRow& total() const { return total_; }
 
     /// FLOPs of one sample.

@@ -7,16 +7,16 @@
 
 namespace hpcai::metrics {
 
-/// Bytes that a node has to read and write in one pass where caches keep nothing from one operation
-/// to the next: each tensor once, values and their gradients in `compute` unless they have a type
-/// of their own, gradients of parameters in fp32, of a value without padding. A lower bound; 0 of a
-/// pass in which it does nothing.
+/// Returns the bytes that a node reads and writes in one pass if caches keep nothing between
+/// operations: each tensor once, without padding. Values and their gradients are in `compute`
+/// unless they have their own type, gradients of parameters are in fp32. A lower bound; 0 for a
+/// pass in which the node does nothing.
 ///
 ///   forward            inputs, filters and weights, output
 ///   weight_gradient    inputs, the output's gradient, gradients of the parameters
-///   input_gradient     the output's gradient, filters and weights, the inputs' gradients; where a
-///                      normalization, a ReLU or a loss needs them, what the forward pass read or
-///                      wrote
+///   input_gradient     the output's gradient, filters and weights, the inputs' gradients; also
+///                      the inputs or output of the forward pass, if a normalization, a ReLU or
+///                      a loss needs them
 ///   prepare            parameters in fp32 and in `compute`
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute);

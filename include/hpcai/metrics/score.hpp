@@ -5,30 +5,31 @@
 #include <optional>
 #include <span>
 
-/// Equations 6 to 8 of the HPC AI500 V3.0 paper as docs/METRICS.md fixes them. A number that cannot
-/// be formed (division by zero, an input that is not finite or not legal) is empty, never NaN.
+/// Equations 6 to 8 of the HPC AI500 V3.0 paper, as specified in docs/METRICS.md. A result that is
+/// undefined (division by zero, an input that is not finite or not legal) is empty, never NaN.
 namespace hpcai::metrics {
 
-/// What one group did.
+/// The work of one group.
 struct GroupWork {
-    std::int64_t samples_trained = 0;  // really trained on, over all epochs
-    double training_seconds = 0;       // end of start-up to its last optimizer step
-    bool survived = true;              // false: its time counts (as far as known), its work not
+    std::int64_t samples_trained = 0;  // trained on, over all epochs
+    double training_seconds = 0;       // from the end of start-up to the last optimizer step
+    bool survived = true;              // false: its time counts (if known), its work does not
 };
 
 /// Eq. 6 over the whole run, in FLOP/s: the sum of the surviving groups' samples x
-/// `training_flops_per_sample`, over the longest time of all groups. Empty when no group survived.
+/// `training_flops_per_sample`, divided by the longest time of all groups. Empty if no group
+/// survived.
 std::optional<double> flops(std::span<const GroupWork> groups,
                             std::int64_t training_flops_per_sample);
 
-/// The same quotient with samples in the place of FLOPs: images per second of all groups.
+/// The same quotient for samples instead of FLOPs: images per second of all groups.
 std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 
 /// Eq. 8: (achieved / target)^exponent; above 1 when the target is exceeded. Qualities are
 /// fractions: achieved >= 0, target > 0.
 std::optional<double> penalty_coefficient(double achieved, double target, double exponent);
 
-/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty when one of them is.
+/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty if one of them is.
 std::optional<double> vflops(std::optional<double> flops,
                              std::optional<double> penalty_coefficient);
 

@@ -10,32 +10,32 @@
 
 namespace hpcai::metrics {
 
-/// A rank whose work takes longer than so many times that of the ranks beside it is a straggler.
+/// A rank is a straggler if its work takes longer than this ratio times the median of the ranks of
+/// its stage.
 inline constexpr double kStragglerRatio = 1.2;
 
-/// What `steps` of one rank, which took `step_seconds`, come to: median, p99 (nearest rank) and the
-/// longest; and the mean of each phase over the steps in which it was measured. Unknown (NaN) where
-/// there is nothing.
+/// Summarizes the steps of one rank: median, p99 (nearest rank) and longest of `step_seconds`, and
+/// the mean of each phase over the steps in which it was measured. NaN where nothing was measured.
 RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> step_seconds);
 
-/// Why numbers of a breakdown are unknown.
+/// Reasons for unknown numbers of a breakdown.
 struct UnknownReasons {
     std::string phases;
     std::string host_phases;  // input wait and the rest of a step
     std::string hidden_communication;
 };
 
-/// Of the ranks of group `group`: each phase's minimum, median, p99 (nearest rank) and maximum over
-/// ranks. Stragglers are ranks whose work, input wait, forward and backward together, takes more
-/// than kStragglerRatio times its median over the ranks of the same `stage` (by rank).
+/// Summarizes the ranks of `group`: each phase's minimum, median, p99 (nearest rank) and maximum
+/// over ranks, and the stragglers. A straggler's work (input wait, forward and backward together)
+/// takes more than kStragglerRatio times its median over the ranks of the same `stage` (by rank).
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
-/// Number by number the largest of `groups`, else the last reason, `none` where there is none; and
-/// the stragglers of all.
+/// Returns for each number the largest of `groups`. An unknown number has the last group's reason,
+/// or `none` if there is no reason. Stragglers are those of all groups.
 TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none);
 
-/// Its phases in the order of a step, each with its name in the record.
+/// The phases of a breakdown in the order of a step, with their names in the record.
 struct NamedSpread {
     const char* name;
     SpreadRecord TimeBreakdownRecord::*spread;

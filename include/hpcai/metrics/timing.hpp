@@ -14,26 +14,26 @@ namespace hpcai::metrics {
 
 /// Time of one kernel in one pass of a training step.
 struct OperationTime {
-    std::string name;  // of a node, or of a sum of gradients
+    std::string name;  // of a node or of a gradient sum
     ops::Pass pass = ops::Pass::forward;
-    double median_seconds = 0;  // over the training steps seen
+    double median_seconds = 0;  // over the measured training steps
 };
 
-/// Measures every kernel call of a network over several training steps. The k-th run of a call
-/// belongs to step k. A call counts until it returns: on a device that only enqueues work these are
-/// not the times of the work. Costs two clock readings a call.
+/// Measures every kernel call of a network over several training steps; the k-th run of a call
+/// belongs to step k. It measures the time until the call returns. On a device that only enqueues
+/// work this is not the time of the work. Costs two clock readings for each call.
 class TimingObserver final : public graph::Observer {
 public:
-    /// `now` gives seconds on a clock that never steps back.
+    /// `now` returns seconds of a monotonic clock.
     explicit TimingObserver(std::function<double()> now);
 
     void before(const graph::Step& step) override;
     void after(const graph::Step& step) override;
 
-    /// Forgets all times, for example those of warm-up steps.
+    /// Discards all times, for example those of warm-up steps.
     void clear() { calls_.clear(); }
 
-    /// By node and pass, in the order in which they first ran. Nothing before the first step.
+    /// Times by node and pass, in the order of their first runs. Empty before the first step.
     std::vector<OperationTime> by_node() const;
 
 private:

@@ -13,10 +13,10 @@
 
 namespace hpcai::workloads {
 
-/// What one model of the ensemble predicts.
+/// The predictions of one model of the ensemble.
 struct MemberPredictions {
     training::Predictions validation;
-    // A detector's detections that were read from its file replace validation.outputs.
+    // A detector's detections from its file; they replace validation.outputs.
     std::optional<std::vector<evaluation::Detection>> detections = {};
     std::vector<std::uint8_t> out_of_bag;      // [training sample], 1 if not in this bootstrap
     training::Predictions out_of_bag_samples;  // predictions of those samples, in order
@@ -30,7 +30,7 @@ struct EnsemblePredictions {
     std::vector<evaluation::Detection> detections;  // of all samples
 };
 
-/// How a run judges, combines and stores the predictions of its task.
+/// Scores, combines and stores the predictions of a task.
 class Evaluator {
 public:
     virtual ~Evaluator() = default;
@@ -49,7 +49,7 @@ public:
     /// `quality`, except for the numbers of the members. Collective among the leaders.
     virtual EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
-    /// Stores the ensemble's predictions and what is needed to judge them again.
+    /// Stores the ensemble's predictions and what is needed to score them again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
 };

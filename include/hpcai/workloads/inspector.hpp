@@ -20,20 +20,20 @@
 
 namespace hpcai::workloads {
 
-/// What does not hold in a result directory.
+/// Something wrong in a result directory.
 struct Finding {
     std::string file;  // relative to the directory
-    std::string text;  // what it says and what it must be
+    std::string text;  // what is wrong and what is legal
     bool operator==(const Finding&) const = default;
 };
 
-/// Looks into a result directory and notes what does not hold there.
+/// Reads a result directory and collects findings about it.
 class Inspector {
 public:
-    /// Lists the directory, through no link; what cannot be listed is a finding.
+    /// Lists the directory without following links; adds a finding if that fails.
     explicit Inspector(std::filesystem::path directory);
 
-    /// All that is no folder, by its path in the directory, and whether it is a regular file.
+    /// All entries except folders, by their path in the directory; true: a regular file.
     const std::map<std::string, bool>& entries() const { return entries_; }
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take() { return std::move(findings_); }
@@ -44,43 +44,38 @@ public:
         add(file, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
 
-    /// Where `file` lies. Throws Error(data) where it is missing, no regular file (no link is
-    /// followed) or has more than so many bytes.
+    /// Returns the path of `file`. Throws Error(data) if it is missing, not a regular file (links
+    /// are not followed) or has more than `limit_bytes` bytes.
     std::filesystem::path path_of(
         const std::string& file,
         std::size_t limit_bytes = std::numeric_limits<std::size_t>::max()) const;
 
-    /// The bytes of `file`, at most so many. Throws Error(data).
+    /// Reads `file`. Throws Error(data) as path_of, or if it cannot be read.
     std::vector<std::byte> bytes_of(const std::string& file, std::size_t limit_bytes) const;
 
-    /// The text of `file`, or nothing and a finding where it cannot be read.
+    /// Returns the text of `file`; nothing, with a finding, if it cannot be read.
     std::optional<std::string> text_of(const std::string& file);
 
-    /// What `read` returns; nothing and a finding about `file` where it throws Error.
-    template <typename Read>
-    auto attempt(const std::string& file, const Read& read) -> std::optional<decltype(read())>
-    requires(!std::is_void_v<decltype(read())>) {
+    /// Calls `work` and returns its result, if it has one, in an optional. If it throws Error, adds
+    /// a finding about `file` and returns nothing.
+    template <typename Work>
+    auto attempt(const std::string& file, const Work& work) {
+        using Result = decltype(work());
+        constexpr bool kHasResult = !std::is_void_v<Result>;
         try {
-            return read();
+            if constexpr (kHasResult) {
+                return std::optional<Result>(work());
+            } else {
+                work();
+            }
         } catch (const Error& error) {
-            note(file, error);
+            add(file, error.what());
         }
-        return std::nullopt;
+        if constexpr (kHasResult) return std::optional<Result>();
     }
 
-    /// Calls `check`; a finding about `file` where it throws Error.
-    template <typename Check>
-    void attempt(const std::string& file,
-                 const Check& check) requires std::is_void_v<decltype(check())> {
-        try {
-            check();
-        } catch (const Error& error) {
-            note(file, error);
-        }
-    }
-
-    /// What `parse` makes of the text of `file`, which must be what `write` makes of that. Nothing,
-    /// and a finding, where it cannot be read.
+    /// Parses the text of `file` and compares it with `write(value)`, which must be the same text.
+    /// Returns the value; nothing, with a finding, if the file cannot be read or parsed.
     template <typename Parse, typename Write>
     auto parse(const std::string& file, const Parse& parse, const Write& write)
         -> std::optional<decltype(parse(file, file))> {
@@ -91,18 +86,18 @@ public:
         return value;
     }
 
-    /// Finds the first line of `text`, the content of `file`, that is not as in `expected`.
+    /// Adds a finding about the first line of `text`, the content of `file`, that differs from
+    /// `expected`.
     void compare_lines(const std::string& file, std::string_view text, std::string_view expected);
 
-    /// Finds every key of the JSON text `stored` that has another value in `expected`, the same
-    /// after the rest of the result was recomputed. `source` says where a key's value comes from.
+    /// Adds a finding for every key of the JSON text `stored` that differs from `expected`, the
+    /// recomputed text. `source` returns where a key's value comes from, or an empty text.
     void compare_keys(const std::string& file, const std::string& stored,
                       const std::string& expected,
                       const std::function<std::string(const std::string& key)>& source);
 
 private:
-    void note(const std::string& file, const Error& error);
-    /// In one line, whatever the names and texts are.
+    /// Adds a finding with one printable line.
     void add(const std::string& file, const std::string& text);
     void list(const std::filesystem::path& folder);
 

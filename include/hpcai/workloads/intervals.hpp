@@ -13,23 +13,24 @@
 
 namespace hpcai::workloads {
 
-/// Makes the record of a 95 % interval, or of the reason why there is none.
+/// Makes the record of a 95 % interval, or of the reason for its absence.
 inline IntervalRecord interval_record(const std::optional<evaluation::Interval>& interval,
                                       const std::string& reason, const std::string& method) {
     if (!interval) return {nothing(reason), nothing(reason), 0.95, method};
     return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
 }
 
-/// quality.members_interval: the bootstrap's, which may have had an objection.
+/// Makes quality.members_interval from the bootstrap's interval, or from the reason why there was
+/// no bootstrap.
 inline IntervalRecord members_interval_of(const std::string& objection,
                                           const std::optional<evaluation::Interval>& interval) {
     return interval_record(interval, objection.empty() ? "no sample was scored" : objection,
                            "bootstrap over members and test samples");
 }
 
-inline constexpr int kDraws = 1000;  // of a paired bootstrap
+inline constexpr int kDraws = 1000;  // draws of a paired bootstrap
 
-/// What the 95 % interval of a difference by the paired bootstrap says of the second result.
+/// Compares two results by the 95 % interval of their difference (second - first).
 inline QualityComparison compare_by(const evaluation::Interval& interval, std::int64_t samples) {
     const std::string why =
         fmt::format("difference {:+.4f} to {:+.4f} (95 %, paired bootstrap over {} test samples)",

@@ -10,22 +10,23 @@
 
 namespace hpcai::workloads {
 
-/// "groups/3/".
+/// Returns the group's folder, such as "groups/3/".
 std::string group_prefix(int group);
 
-/// Checks the stored predictions of the members, and those of the ensemble that follow from them.
+/// Checks the stored predictions of the members, and the ensemble's predictions that follow from
+/// them.
 class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
-    /// Judges what `group` has stored, as `result`, and keeps it for the vote.
+    /// Scores the stored predictions of `group`, writes the scores to `result` and keeps the
+    /// predictions for the vote.
     virtual void add_member(int group, GroupResult& result) = 0;
-    /// Combines the members, compares that with what is stored and judges it, as `quality`. Its
-    /// metric is the workload's.
+    /// Combines the members, compares the result with the stored ensemble and writes its scores to
+    /// `quality`, whose metric must be that of the workload.
     virtual void finish(QualityRecord& quality) = 0;
 };
 
-/// The result directory whose predictions are checked. The inspector and the configuration outlive
-/// the check.
+/// A result directory to check. The inspector and the configuration must outlive the check.
 struct CheckedResult {
     const config::Config& config;
     std::int64_t samples = 0;  // test samples

@@ -9,14 +9,14 @@
 
 namespace hpcai::workloads {
 
-/// Softmax outputs of a model or of an ensemble; a row is a sample, or a cell of it.
+/// Softmax outputs of a model or an ensemble; a row is a sample or a cell of a sample.
 struct Probabilities {
     std::span<const float> values;         // (rows, classes)
     std::span<const std::int32_t> labels;  // (rows); evaluation::kPaddingLabel: not scored
     std::int64_t classes = 0;
 };
 
-/// The predictions of an ensemble by both kinds of vote, on the same labels.
+/// The predictions of an ensemble by both kinds of vote, with the same labels.
 struct VotedProbabilities {
     Probabilities soft;
     Probabilities majority;
@@ -25,9 +25,9 @@ struct VotedProbabilities {
     const Probabilities& counted() const { return majority_counts ? majority : soft; }
 };
 
-/// The 95 % interval by the bootstrap over samples of the mean intersection over union or, with an
-/// `other`, of how much higher the other's is on the same labels. Nothing where there is no cell.
-std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
+/// 95 % interval, by the bootstrap over samples, of the mean intersection over union or, with an
+/// `other`, of the difference to the other's. Both have the same labels. Nothing without cells.
+std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);
 

@@ -12,7 +12,7 @@
 
 namespace hpcai::workloads {
 
-/// Checks stored rows of probabilities: labels, members and the vote.
+/// Checks stored probabilities: labels, members and the vote.
 class ProbabilityCheck : public PredictionCheck {
 public:
     ProbabilityCheck(const CheckedResult& result, ProbabilityTask task);
@@ -21,13 +21,14 @@ public:
     void finish(QualityRecord& quality) override;
 
 protected:
-    /// Adds to `quality` what else a vote finds out. `stored` is the metric as it was stored.
+    /// Adds task-specific values to `quality`. The second argument is the stored metric.
     virtual void add_quality(std::span<const std::int32_t>, const MetricRecord&, QualityRecord&) {}
 
     static std::string labels_name() { return "evaluation/" + kProbabilityFiles.labels; }
-    /// The files of the members that were judged.
+    /// The files of the members that were scored.
     const std::vector<std::string>& member_names() const { return member_names_; }
-    /// Appends `count` rows, from row `first` on, of a member's file that has been read before.
+    /// Appends `count` rows of a member's file from row `first` on. The file must have passed
+    /// add_member().
     void add_rows(const std::string& name, std::size_t first, std::size_t count,
                   std::vector<float>& rows) const;
 

@@ -7,8 +7,8 @@
 
 namespace hpcai::workloads {
 
-/// Evaluates a network that predicts rows of probabilities, one for each sample or for each cell of
-/// it, which a vote combines.
+/// Evaluates a network that predicts rows of probabilities, one for each sample or cell, which a
+/// vote combines.
 class ProbabilityEvaluator : public Evaluator {
 public:
     ProbabilityEvaluator(const config::Config& config, const data::SampleSets& samples,
@@ -25,10 +25,10 @@ public:
                const std::filesystem::path& directory) const override;
 
 protected:
-    /// The labels of the rows of the test samples; `samples` are those of the samples, of which the
-    /// rows of one with label -1 are not to be scored.
+    /// Returns the labels of the rows of the test samples. `samples` are the labels of the samples;
+    /// rows of a sample with label -1 are not scored.
     virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
-    /// Adds to `quality` what else a vote finds out. Collective among the leaders.
+    /// Adds task-specific values to `quality`. Collective among the leaders.
     virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}
 
     const config::Config& config_;

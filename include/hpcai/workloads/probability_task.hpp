@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/storage/npy.hpp>
@@ -19,8 +17,8 @@ inline const PredictionFiles kProbabilityFiles{"predictions.npy", "ensemble.npy"
 
 /// A task whose predictions are rows of probabilities.
 struct ProbabilityTask {
-    std::int64_t cells = 0;    // of a sample, by rows; 0: a sample is one row of probabilities
-    std::int64_t classes = 0;  // the background of cells among them
+    std::int64_t cells = 0;    // of a sample, row by row; 0: a sample is one row
+    std::int64_t classes = 0;  // including the background of cells
     std::function<void(const Probabilities&, GroupResult&)> judge_member;
     std::function<void(const VotedProbabilities&, QualityRecord&)> judge_vote;
 
@@ -33,17 +31,26 @@ struct ProbabilityTask {
     }
 };
 
-/// Labels and probabilities of two compared ensembles, as they are stored.
+/// Throws Error(data), with `name` before the message, unless the array has this type and shape.
+void require_array(const storage::NpyArray& array, tensor::DType dtype, const tensor::Shape& shape,
+                   const std::string& name = "");
+
+/// Stored labels and probabilities of two compared ensembles.
 struct ComparedProbabilities {
-    storage::NpyArray labels;
-    storage::NpyArray first;
-    storage::NpyArray second;
+    storage::NpyArray labels, first, second;
+
+    Probabilities first_probabilities() const { return of(first); }
+    Probabilities second_probabilities() const { return of(second); }
+
+private:
+    Probabilities of(const storage::NpyArray& values) const {
+        return {values.as<float>(), labels.as<std::int32_t>(), values.shape()[1]};
+    }
 };
 
-inline ComparedProbabilities read_probabilities(const ComparedResults& results) {
-    return {storage::read_npy(results.file_of_first(kProbabilityFiles.labels)),
-            storage::read_npy(results.file_of_first(kProbabilityFiles.ensemble)),
-            storage::read_npy(results.file_of_second(kProbabilityFiles.ensemble))};
-}
+/// Reads them. Throws Error(data) unless the labels have `rows_per_sample` rows for each sample and
+/// both probabilities are fp32 (rows, classes).
+ComparedProbabilities read_probabilities(const ComparedResults& results, std::int64_t classes,
+                                         std::int64_t rows_per_sample);
 
 }  // namespace hpcai::workloads

@@ -11,24 +11,24 @@
 #include <hpcai/workloads/evaluator.hpp>
 #include <hpcai/workloads/prediction_check.hpp>
 
-/// The tasks of the benchmark: what predictions are worth, and how they are combined, stored,
-/// checked and compared. Metrics are those of docs/METRICS.md.
+/// The tasks of the benchmark: how predictions are scored, combined, stored, checked and compared.
+/// Metrics are those of docs/METRICS.md.
 namespace hpcai::workloads {
 
-/// Files that hold predictions, by their names in groups/<m>/ and in evaluation/.
+/// Names of the files with predictions in groups/<m>/ and evaluation/.
 struct PredictionFiles {
     std::string member;
     std::string ensemble;
     std::string labels;
 };
 
-/// What can be said of the quality of a second result against that of a first.
+/// The quality of a second result compared with that of a first.
 struct QualityComparison {
     evaluation::Judgement judgement = evaluation::Judgement::unclear;
-    std::string why;  // the statistics, in a line
+    std::string why;  // the statistics in one line
 };
 
-/// Two results whose ensembles were judged by the same labels, by their directories.
+/// The directories of two results whose ensembles were scored with the same labels.
 struct ComparedResults {
     const config::Config& config;  // the first's
     std::filesystem::path first;
@@ -42,7 +42,7 @@ struct ComparedResults {
     }
 };
 
-/// All that the program knows of a task.
+/// The interface of a task.
 struct Workload {
     config::Task task;
     MetricRecord metric;  // without numbers
@@ -50,19 +50,19 @@ struct Workload {
     std::unique_ptr<const Evaluator> (*make_evaluator)(const config::Config& config,
                                                        const data::SampleSets& samples);
     std::unique_ptr<PredictionCheck> (*make_check)(const CheckedResult& result);
-    /// Tells the qualities of two ensembles apart by a paired test. Throws Error(data) for files
-    /// that do not fit.
+    /// Compares the qualities of two ensembles by a paired test. Throws Error(data) for files that
+    /// do not match.
     QualityComparison (*compare)(const ComparedResults& results);
 };
 
 /// Returns the task of a kind of workload.
 const Workload& workload_of(const config::WorkloadConfig& workload);
 
-/// Makes what evaluates the configured workload on these samples. Both outlive it.
+/// Makes the evaluator of the configured workload. `config` and `samples` must outlive it.
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
-/// Returns a quality by `metric` in which each number is missing for the same reason.
+/// Returns a quality record with `metric` in which each number is missing for `reason`.
 QualityRecord no_quality(MetricRecord metric, const std::string& reason);
 
 }  // namespace hpcai::workloads

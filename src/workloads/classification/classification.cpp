@@ -37,7 +37,7 @@ private:
         quality.members_interval = members_interval_of(objection, interval);
     }
 
-    /// The interval over members, and the out-of-bag vote.
+    /// Adds the interval over members and the out-of-bag vote.
     void add_quality(const MemberPredictions& mine, comm::Communicator& leaders,
                      QualityRecord& quality) const override {
         bootstrap_members(mine.validation, leaders, quality);
@@ -47,7 +47,7 @@ private:
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (mine.out_of_bag.empty()) {
             metric.out_of_bag = nothing(
-                "predictions out of the bag are not stored, and only ranks of a run make them");
+                "out-of-bag predictions are not stored; only the ranks of a run compute them");
             return;
         }
         const data::SampleSet& samples = *samples_.training;
@@ -70,7 +70,7 @@ public:
         : ProbabilityCheck(result, classes_of_samples(result.config)) {}
 
 private:
-    /// Only the ranks of the run could make predictions for the out-of-bag vote.
+    /// Keeps the stored out-of-bag values, because only a run's ranks can make these predictions.
     void add_quality(std::span<const std::int32_t> labels, const MetricRecord& stored,
                      QualityRecord& quality) override {
         const auto& as_stored = std::get<TopAccuracyRecord>(stored);
@@ -80,13 +80,11 @@ private:
             metric.out_of_bag = as_stored.out_of_bag;
             metric.out_of_bag_samples = as_stored.out_of_bag_samples;
         }
-        result_.inspector.attempt(labels_name(), [&] {
-            quality.members_interval = members_interval(labels);
-            return 0;
-        });
+        result_.inspector.attempt(labels_name(),
+                                  [&] { quality.members_interval = members_interval(labels); });
     }
 
-    /// Reads the members' files once more, some samples at a time.
+    /// Reads the members' files again in chunks of samples.
     IntervalRecord members_interval(std::span<const std::int32_t> labels) const {
         auto bootstrap = member_bootstrap_of(
             result_.config, static_cast<int>(member_names().size()), result_.samples);

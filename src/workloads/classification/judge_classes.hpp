@@ -9,17 +9,18 @@
 
 namespace hpcai::workloads {
 
-/// Top-1 and Top-5 of one member. Throws as evaluation::top_k does.
-void judge_classes(const Probabilities& said, GroupResult& result);
+/// Computes Top-1 and Top-5 of one member. Throws as evaluation::top_k does.
+void judge_classes(const Probabilities& predicted, GroupResult& result);
 
-/// The ensemble's quality with its interval; out-of-bag it is unknown yet. Throws likewise.
-void judge_class_vote(const VotedProbabilities& said, QualityRecord& quality);
+/// Computes the ensemble's quality and its interval, without the out-of-bag quality. Throws as
+/// evaluation::top_k does.
+void judge_class_vote(const VotedProbabilities& predicted, QualityRecord& quality);
 
-/// Draws of so many members that vote on so many test samples.
+/// Makes the bootstrap of `members` members that vote on `samples` test samples.
 evaluation::MemberBootstrap member_bootstrap_of(const config::Config& config, int members,
                                                 std::int64_t samples);
 
-/// McNemar's test of two ensembles.
+/// Compares two ensembles by McNemar's test.
 QualityComparison compare_classes(const ComparedResults& results);
 
 }  // namespace hpcai::workloads

@@ -5,13 +5,12 @@
 #include <hpcai/storage/file.hpp>
 #include <hpcai/workloads/tasks.hpp>
 
-#include "detection_check.hpp"
 #include "judge_detections.hpp"
 
 namespace hpcai::workloads {
 namespace {
 
-// Of a detection in the network's output: x1, y1, x2, y2, score, category.
+// A detection in the network's output has x1, y1, x2, y2, score, category.
 constexpr std::int64_t kNumbersPerDetection = 6;
 constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
@@ -43,8 +42,8 @@ public:
 
     EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
-        const std::vector<evaluation::Detection> said = detections_of(mine);
-        const evaluation::Member member{said, 1};
+        const std::vector<evaluation::Detection> detections = detections_of(mine);
+        const evaluation::Member member{detections, 1};
         EnsemblePredictions ensemble;
         ensemble.labels = mine.validation.labels;
         ensemble.detections = evaluation::fuse_detections(leaders, std::span(&member, 1),
@@ -70,7 +69,7 @@ public:
 private:
     const data::SampleSet& samples() const { return *samples_.validation; }
 
-    /// The test samples; those that are not scored have nothing in them.
+    /// Returns the annotations of the test samples. Samples that are not scored have no boxes.
     evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
         const data::SampleFormat& format = samples().format();
         evaluation::Annotations known;
@@ -97,7 +96,7 @@ private:
         return member.detections ? *member.detections : detections_of(member.validation);
     }
 
-    /// Of the samples that are scored.
+    /// Returns the detections in the samples that are scored.
     static std::vector<evaluation::Detection> detections_of(
         const training::Predictions& predictions) {
         std::vector<evaluation::Detection> found;
@@ -111,7 +110,7 @@ private:
                     std::span(predictions.outputs)
                         .subspan(at, static_cast<std::size_t>(kNumbersPerDetection));
                 const auto category = static_cast<std::int32_t>(numbers[5]);
-                if (category == 0) break;  // the rest is unused
+                if (category == 0) break;  // unused rows follow
                 found.push_back(
                     {static_cast<std::int64_t>(image), category, numbers[4],
                      evaluation::box_of_corners(numbers[0], numbers[1], numbers[2], numbers[3])});

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "detection_check.hpp"
-
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/detection_ensemble.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -26,13 +24,13 @@ public:
 
     void add_member(int group, GroupResult& result) override {
         const std::string name = group_prefix(group) + kDetectionFiles.member;
-        const auto said = read(name, result.record.predictions_sha256);
-        if (!said) {
+        const auto detections = read(name, result.record.predictions_sha256);
+        if (!detections) {
             is_complete_ = false;
             return;
         }
-        judge_detections(annotations_->truth, *said, result);
-        members_.push_back(*said);
+        judge_detections(annotations_->truth, *detections, result);
+        members_.push_back(*detections);
     }
 
     void finish(QualityRecord& quality) override {
@@ -75,10 +73,11 @@ private:
         if (!text) return std::nullopt;
         digest = storage::sha256_hex(storage::bytes_of(*text));
         if (!annotations_) return std::nullopt;
-        const auto said = inspector_.attempt(
+        const auto detections = inspector_.attempt(
             name, [&] { return evaluation::parse_coco_detections(*text, name, *annotations_); });
-        if (said) inspector_.compare_lines(name, *text, coco_detections(*annotations_, *said));
-        return said;
+        if (detections)
+            inspector_.compare_lines(name, *text, coco_detections(*annotations_, *detections));
+        return detections;
     }
 
     const config::Config& config_;

@@ -7,6 +7,9 @@
 namespace hpcai::workloads {
 namespace {
 
+using evaluation::Detection;
+using evaluation::Judgement;
+
 constexpr const char* kNoBox = "no test sample has a box";
 
 Quantity mean_of(const evaluation::DetectionQuality& quality) {
@@ -30,21 +33,36 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
+/// Returns the boxes or detections of a draw, with each image as often as it was drawn.
+template <typename Item>
+std::vector<Item> drawn(std::span<const Item> items, std::span<const std::uint32_t> times,
+                        std::span<const std::int64_t> first_place) {
+    std::vector<Item> result;
+    for (Item item : items) {
+        const auto image = static_cast<std::size_t>(item.image);
+        for (std::uint32_t copy = 0; copy < times[image]; ++copy) {
+            item.image = first_place[image] + copy;
+            result.push_back(item);
+        }
+    }
+    return result;
+}
+
 }  // namespace
 
 void judge_detections(const evaluation::DetectionTruth& truth,
-                      std::span<const evaluation::Detection> said, GroupResult& result) {
+                      std::span<const evaluation::Detection> detections, GroupResult& result) {
     result.quality =
-        mean_of(evaluation::detection_quality(truth, said, evaluation::kScoreThreshold));
+        mean_of(evaluation::detection_quality(truth, detections, evaluation::kScoreThreshold));
     result.quality_top_5 = nothing("detections have no Top-5");
 }
 
-void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluation::Detection> said,
-                  QualityRecord& quality) {
+void judge_fusion(const evaluation::Annotations& truth,
+                  std::span<const evaluation::Detection> detections, QualityRecord& quality) {
     const auto strict =
-        evaluation::detection_quality(truth.truth, said, evaluation::kScoreThreshold);
+        evaluation::detection_quality(truth.truth, detections, evaluation::kScoreThreshold);
     const auto tolerant =
-        evaluation::detection_quality(truth.truth, said, evaluation::kTolerantThreshold);
+        evaluation::detection_quality(truth.truth, detections, evaluation::kTolerantThreshold);
     quality.ensemble = mean_of(strict);
     AveragePrecisionRecord metric;
     metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(kNoBox);
@@ -55,7 +73,7 @@ void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluati
     }
     quality.metric = std::move(metric);
     const auto interval =
-        evaluation::bootstrap_interval_95(truth.truth, said, evaluation::kScoreThreshold);
+        evaluation::bootstrap_interval_95(truth.truth, detections, evaluation::kScoreThreshold);
     quality.confidence_interval = interval_record(interval, kNoBox, "bootstrap over test samples");
 }
 
@@ -80,6 +98,40 @@ evaluation::FusionOptions fusion_of(const config::Config& config) {
         .overlap = configured > 0 ? configured : usual,
         .lowest_score = config.detector.score_threshold,
         .limit = evaluation::kDetectionsPerImage};
+}
+
+QualityComparison compare_detections(const ComparedResults& results) {
+    const auto annotations =
+        evaluation::read_coco_annotations(results.file_of_first(kDetectionFiles.labels));
+    const auto read = [&](const std::filesystem::path& file) {
+        return evaluation::read_coco_detections(file, annotations);
+    };
+    const auto first = read(results.file_of_first(kDetectionFiles.ensemble));
+    const auto second = read(results.file_of_second(kDetectionFiles.ensemble));
+    const std::int64_t images = annotations.truth.images;
+    if (first == second) return {Judgement::same, "both have the same detections"};
+    const auto interval = evaluation::paired_interval_95(
+        images, kDraws, [&](std::span<const std::uint32_t> times) -> std::optional<double> {
+            std::vector<std::int64_t> places;
+            std::int64_t next = 0;
+            for (const std::uint32_t count : times) {
+                places.push_back(next);
+                next += count;
+            }
+            evaluation::DetectionTruth truth = annotations.truth;
+            truth.boxes = drawn(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
+                                times, places);
+            const auto quality = [&](std::span<const Detection> detections) {
+                return evaluation::detection_quality(truth, drawn(detections, times, places),
+                                                     evaluation::kScoreThreshold)
+                    .mean;
+            };
+            const auto mean_1 = quality(first);
+            if (!mean_1) return std::nullopt;
+            return quality(second)->coco - mean_1->coco;
+        });
+    if (!interval) return {Judgement::unclear, "no test sample has a box"};
+    return compare_by(*interval, images);
 }
 
 }  // namespace hpcai::workloads

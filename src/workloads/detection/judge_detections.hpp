@@ -16,30 +16,32 @@ namespace hpcai::workloads {
 inline const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json",
                                              "annotations.json"};
 
-/// AP50 of one member's detections.
+/// Computes the AP50 of one member's detections.
 void judge_detections(const evaluation::DetectionTruth& truth,
-                      std::span<const evaluation::Detection> said, GroupResult& result);
+                      std::span<const evaluation::Detection> detections, GroupResult& result);
 
-/// The quality of an ensemble's detections with its intervals, and each category's.
-void judge_fusion(const evaluation::Annotations& truth, std::span<const evaluation::Detection> said,
-                  QualityRecord& quality);
+/// Computes the quality of an ensemble's detections, its interval and each category's quality.
+void judge_fusion(const evaluation::Annotations& truth,
+                  std::span<const evaluation::Detection> detections, QualityRecord& quality);
 
-/// How `bagging` and `detector` fuse the members' detections.
+/// Returns the fusion options of `bagging` and `detector`.
 evaluation::FusionOptions fusion_of(const config::Config& config);
 
-/// The detectors of one rank of those that have all.
+/// The detectors of one rank.
 struct DetectorMembers {
     std::span<const evaluation::Member> mine;
-    int first = 0;  // number of the first of them
+    int first = 0;  // index of the first one among all detectors
     int all = 0;
 };
 
-/// quality.members_interval of detectors, at rank 0. Collective.
+/// Returns quality.members_interval of detectors at rank 0. Collective.
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members);
 
-/// A paired bootstrap over the test samples of two ensembles.
+std::unique_ptr<PredictionCheck> make_detection_check(const CheckedResult& result);
+
+/// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results);
 
 }  // namespace hpcai::workloads

@@ -1,56 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "judge_cells.hpp"
 
+#include <algorithm>
+
 #include <hpcai/evaluation/segmentation.hpp>
+#include <hpcai/models/make_model.hpp>
 #include <hpcai/workloads/intervals.hpp>
+#include <hpcai/workloads/probability_task.hpp>
 
 namespace hpcai::workloads {
 namespace {
 
+using evaluation::Judgement;
+
 constexpr const char* kNoCell = "no cell was scored";
 
-evaluation::CellCounts count_cells(const Probabilities& said) {
-    return evaluation::count_cells(said.values, said.labels, said.classes);
+evaluation::CellCounts count_cells(const Probabilities& predicted) {
+    return evaluation::count_cells(predicted.values, predicted.labels, predicted.classes);
 }
 
 SegmentRecord segment_record(const std::string& name, const evaluation::ClassCells& counts) {
     return {name, counts.cells, counts.predicted, counts.hits,
             or_reason(evaluation::intersection_over_union(counts),
-                      "no cell is of the class or said to be")};
+                      "no cell is of the class or predicted to be")};
 }
 
 }  // namespace
 
-void judge_cells(const Probabilities& said, GroupResult& result) {
-    result.quality = or_reason(evaluation::mean_iou(count_cells(said)), kNoCell);
+void judge_cells(const Probabilities& predicted, GroupResult& result) {
+    result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
     result.quality_top_5 = nothing("a segmentation has no Top-5");
 }
 
-void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
+void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
-    const evaluation::CellCounts counts = count_cells(said.counted());
+    const evaluation::CellCounts counts = count_cells(predicted.counted());
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
     MeanIouRecord metric;
-    metric.ensemble_majority = or_reason(evaluation::mean_iou(count_cells(said.majority)), kNoCell);
+    metric.ensemble_majority =
+        or_reason(evaluation::mean_iou(count_cells(predicted.majority)), kNoCell);
     metric.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
     for (std::size_t index = 0; index < counts.size(); ++index) {
         metric.segments.push_back(segment_record(class_names.at(index), counts[index]));
     }
     quality.metric = std::move(metric);
-    const Quantity no_members = nothing("cells depend on one another: they are not voted on anew");
+    const Quantity no_members =
+        nothing("cells are not independent: there is no bootstrap over members");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval =
-        interval_record(cell_interval_95(said.counted(), cells_per_sample, nullptr), kNoCell,
+        interval_record(cell_interval_95(predicted.counted(), cells_per_sample, nullptr), kNoCell,
                         "bootstrap over test samples");
 }
 
-std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
+std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other) {
     const auto counts_of = [&](const Probabilities& one) {
         return evaluation::count_samples(one.values, one.labels, one.classes, cells_per_sample);
     };
-    const std::vector<evaluation::CellCounts> mine = counts_of(said);
+    const std::vector<evaluation::CellCounts> mine = counts_of(predicted);
     std::vector<evaluation::CellCounts> others;
     if (other != nullptr) others = counts_of(*other);
     const auto drawn = [](const std::vector<evaluation::CellCounts>& samples,
@@ -68,6 +76,20 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& said,
             const auto second = drawn(others, times);
             return second ? std::optional(*second - *quality) : std::nullopt;
         });
+}
+
+QualityComparison compare_cells(const ComparedResults& results) {
+    const models::CellGrid grid = models::cell_grid(results.config);
+    const std::int64_t cells = grid.rows * grid.columns;
+    const ComparedProbabilities all =
+        read_probabilities(results, results.config.workload.classes + 1, cells);
+    const Probabilities one = all.first_probabilities(), other = all.second_probabilities();
+    if (std::ranges::equal(one.values, other.values)) {
+        return {Judgement::same, "both have the same probabilities"};
+    }
+    const auto interval = cell_interval_95(one, cells, &other);
+    if (!interval) return {Judgement::unclear, "no cell was scored"};
+    return compare_by(*interval, std::ssize(one.labels) / cells);
 }
 
 }  // namespace hpcai::workloads

@@ -10,15 +10,17 @@
 
 namespace hpcai::workloads {
 
-/// Mean intersection over union of one member's cells. Throws as evaluation::count_cells does.
-void judge_cells(const Probabilities& said, GroupResult& result);
+/// Computes the mean intersection over union of one member's cells. Throws as
+/// evaluation::count_cells does.
+void judge_cells(const Probabilities& predicted, GroupResult& result);
 
-/// The ensemble's quality with its interval, and each class's. Throws likewise.
-void judge_cell_vote(const VotedProbabilities& said, std::int64_t cells_per_sample,
+/// Computes the ensemble's quality, its interval and each class's quality. Throws as
+/// evaluation::count_cells does.
+void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 
-/// A paired bootstrap of two ensembles. Cells of a sample depend on one another, so that samples
-/// are drawn.
+/// Compares two ensembles by a paired bootstrap over samples, since cells of a sample are not
+/// independent.
 QualityComparison compare_cells(const ComparedResults& results);
 
 }  // namespace hpcai::workloads

@@ -13,7 +13,7 @@
 namespace hpcai::workloads {
 namespace {
 
-/// In evaluation/: the names of the classes, the background first, one a line.
+/// A file in evaluation/ with the names of the classes, the background first, one in a line.
 constexpr const char* kClassNamesFile = "classes.txt";
 
 ProbabilityTask classes_of_cells(const config::Config& config,
@@ -21,8 +21,8 @@ ProbabilityTask classes_of_cells(const config::Config& config,
     const models::CellGrid grid = models::cell_grid(config);
     const std::int64_t cells = grid.rows * grid.columns;
     return {cells, config.workload.classes + 1, judge_cells,
-            [cells, class_names](const VotedProbabilities& said, QualityRecord& quality) {
-                judge_cell_vote(said, cells, class_names, quality);
+            [cells, class_names](const VotedProbabilities& predicted, QualityRecord& quality) {
+                judge_cell_vote(predicted, cells, class_names, quality);
             }};
 }
 
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    /// Of the cells of each sample, by rows.
+    /// Returns the labels of the cells of each sample, row by row.
     std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
         const data::SampleSet& set = *samples_.validation;
         const models::CellGrid grid = models::cell_grid(config_);
@@ -75,7 +75,7 @@ private:
     }
 };
 
-/// Reads the stored names, made as many as there are classes.
+/// Reads the stored names; adds a finding and resizes the list unless there is one for each class.
 std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
     const auto wanted = static_cast<std::size_t>(result.config.workload.classes) + 1;
