@@ -11,7 +11,7 @@
 #include <hpcai/base/stop_signals.hpp>
 #include <hpcai/base/units.hpp>
 #include <hpcai/benchmark/run.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/group/autotune_log.hpp>

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/benchmark/score.hpp>
-#include <hpcai/comm/thread_ranks.hpp>
+#include <hpcai/comm/communicator.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/launch/environment.hpp>

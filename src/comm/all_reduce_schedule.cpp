@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-/// Part `part` of `parts` of a range: whole blocks but for the last that holds any.
+/// Part `part` of `parts` of a range. Parts are whole blocks, except the last one that is not
+/// empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -28,46 +29,7 @@ int place_in(std::span<const int> ranks, int rank) {
     return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-AllReduceTopology place_in_torus(const AllReduceOptions& options, int rank) {
-    const int ranks = static_cast<int>(options.node_of_rank.size());
-    const int columns = columns_of_torus(options.torus_columns, ranks);
-    AllReduceTopology place;
-    place.parts = columns;
-    place.sets = ranks / columns;
-    place.inner_index = rank % columns;
-    place.outer_index = rank / columns;
-    for (int column = 0; column < columns; ++column) {
-        place.inner.push_back(place.outer_index * columns + column);
-    }
-    for (int row = 0; row < place.sets; ++row) {
-        place.outer.push_back(row * columns + place.inner_index);
-    }
-    return place;
-}
-
-AllReduceTopology place_in_hierarchy(const AllReduceOptions& options, int rank) {
-    const std::vector<int> node_of_rank = nodes_of_ranks(options);
-    std::map<int, std::vector<int>> nodes;
-    for (std::size_t one = 0; one < node_of_rank.size(); ++one) {
-        nodes[node_of_rank[one]].push_back(static_cast<int>(one));
-    }
-    AllReduceTopology place;
-    place.inner = nodes.at(node_of_rank[rank]);
-    place.inner_index = place_in(place.inner, rank);
-    place.sets = static_cast<int>(nodes.size());
-    place.parts = static_cast<int>(place.inner.size());
-    for (const auto& [node, ranks] : nodes) {
-        place.parts = std::min(place.parts, static_cast<int>(ranks.size()));
-    }
-    if (place.inner_index >= place.parts) return place;
-    for (const auto& [node, ranks] : nodes) {
-        place.outer.push_back(ranks[place.inner_index]);
-    }
-    place.outer_index = place_in(place.outer, rank);
-    return place;
-}
-
-/// Gives out the memory of one step after the other.
+/// Assigns wire memory to the pieces of a step; steps reuse it.
 class WireMemory {
 public:
     explicit WireMemory(WireFormat format) : format_(format) {}
@@ -90,18 +52,18 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
     if (piece.bytes > 0) messages.push_back({rank, piece.offset, piece.bytes});
 }
 
-/// Writes the program of one rank.
+/// Makes the schedule of one rank.
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
-        : place_(place_in_sum(options, rank)), memory_(options.format), all_{0, values} {
-        mine_ = part_of(all_, place_.parts, std::min(place_.inner_index, place_.parts - 1));
-        if (!owns()) mine_ = {values, values};
-    }
+        : place_(all_reduce_topology(options, rank)), memory_(options.format), all_{0, values} {}
 
     AllReduceSchedule write() {
-        scatter_in_set();
-        if (owns()) scatter_over_sets();
+        scatter(all_, place_.parts, place_.inner, place_.inner_index);
+        if (owns()) {
+            const Range mine = part_of(all_, place_.parts, place_.inner_index);
+            scatter(mine, place_.sets, place_.outer, place_.outer_index);
+        }
         gather();
         schedule_.wire_bytes = memory_.most();
         return std::move(schedule_);
@@ -110,47 +72,34 @@ public:
 private:
     bool owns() const { return !place_.outer.empty(); }
     int inner_size() const { return static_cast<int>(place_.inner.size()); }
-    /// The k-th rank after this one: all ranks begin with another, so that none gets all at once.
+    /// The k-th rank after this one. Each rank starts with a different one, so that no rank
+    /// receives all messages at once.
     static int turn(int index, int k, int size) { return (index + k) % size; }
 
-    /// Every part goes to its owner, which adds it to its own.
-    void scatter_in_set() {
-        if (inner_size() == 1) return;
+    /// Sends each part of `range` to its owner, one of the first `parts` of `members`, which adds
+    /// it to its own. This rank is member `index`.
+    void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
+        const int size = static_cast<int>(members.size());
+        if (size == 1) return;
         SumStep& step = schedule_.steps.emplace_back();
         memory_.begin();
-        for (int k = 1; k < inner_size(); ++k) {
-            const int owner = turn(place_.inner_index, k, inner_size());
-            if (owner >= place_.parts) continue;
-            step.encode.push_back(memory_.piece(part_of(all_, place_.parts, owner)));
-            add_message(step.sends, place_.inner[owner], step.encode.back());
+        for (int k = 1; k < size; ++k) {
+            const int owner = turn(index, k, size);
+            if (owner >= parts) continue;
+            step.encode.push_back(memory_.piece(part_of(range, parts, owner)));
+            add_message(step.sends, members[owner], step.encode.back());
         }
-        if (!owns()) return;
-        for (int other = 0; other < inner_size(); ++other) {
-            if (other == place_.inner_index) continue;
-            step.add.push_back(memory_.piece(mine_));
-            add_message(step.receives, place_.inner[other], step.add.back());
+        if (index >= parts) return;
+        const Range mine = part_of(range, parts, index);
+        for (int other = 0; other < size; ++other) {
+            if (other == index) continue;
+            step.add.push_back(memory_.piece(mine));
+            add_message(step.receives, members[other], step.add.back());
         }
     }
 
-    /// Every share of this rank's part goes to its owner among the other sets' ranks.
-    void scatter_over_sets() {
-        if (place_.sets == 1) return;
-        SumStep& step = schedule_.steps.emplace_back();
-        memory_.begin();
-        for (int k = 1; k < place_.sets; ++k) {
-            const int owner = turn(place_.outer_index, k, place_.sets);
-            step.encode.push_back(memory_.piece(part_of(mine_, place_.sets, owner)));
-            add_message(step.sends, place_.outer[owner], step.encode.back());
-        }
-        const Range share = part_of(mine_, place_.sets, place_.outer_index);
-        for (int other = 0; other < place_.sets; ++other) {
-            if (other == place_.outer_index) continue;
-            step.add.push_back(memory_.piece(share));
-            add_message(step.receives, place_.outer[other], step.add.back());
-        }
-    }
-
-    /// Encoded shares of the sum go to all: first over the sets, then as they are within each.
+    /// Sends the encoded shares of the sum to all ranks: first between the sets, then unchanged
+    /// within each set.
     void gather() {
         memory_.begin();
         std::vector<std::vector<WirePiece>> pieces;  // [part][share]
@@ -191,7 +140,7 @@ private:
         }
     }
 
-    /// One message: pieces of a part stand one after the other.
+    /// Adds one message: the pieces of a part are contiguous.
     static void add_shares(std::vector<WireMessage>& messages, int rank,
                            const std::vector<WirePiece>& shares) {
         const std::size_t begin = shares.front().offset;
@@ -205,7 +154,6 @@ private:
     AllReduceTopology place_;
     WireMemory memory_;
     Range all_;
-    Range mine_;  // the part that this rank owns
     AllReduceSchedule schedule_;
 };
 
@@ -232,32 +180,38 @@ int columns_of_torus(std::optional<int> wanted, int ranks) {
     return columns;
 }
 
-std::vector<int> nodes_of_ranks(const AllReduceOptions& options) {
-    std::vector<int> nodes = options.node_of_rank;
-    if (options.algorithm != AllReduceAlgorithm::hierarchical || !options.ranks_per_node)
-        return nodes;
-    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-        nodes[rank] = static_cast<int>(rank) / *options.ranks_per_node;
+std::vector<int> sets_of_ranks(const AllReduceOptions& options) {
+    std::vector<int> sets = options.node_of_rank;
+    const int ranks = static_cast<int>(sets.size());
+    int ranks_per_set = 1;
+    if (options.algorithm == AllReduceAlgorithm::torus_2d) {
+        ranks_per_set = columns_of_torus(options.torus_columns, ranks);
+    } else if (options.algorithm == AllReduceAlgorithm::hierarchical) {
+        if (!options.ranks_per_node) return sets;
+        ranks_per_set = *options.ranks_per_node;
     }
-    return nodes;
+    for (int rank = 0; rank < ranks; ++rank) sets[rank] = rank / ranks_per_set;
+    return sets;
 }
 
-AllReduceTopology place_in_sum(const AllReduceOptions& options, int rank) {
-    const int ranks = static_cast<int>(options.node_of_rank.size());
-    ensure(rank >= 0 && rank < ranks, "rank {} of {}", rank, ranks);
-    switch (options.algorithm) {
-        case AllReduceAlgorithm::torus_2d:
-            return place_in_torus(options, rank);
-        case AllReduceAlgorithm::hierarchical:
-            return place_in_hierarchy(options, rank);
-        case AllReduceAlgorithm::all_reduce:
-            break;
+AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank) {
+    const std::vector<int> set_of_rank = sets_of_ranks(options);
+    ensure(rank >= 0 && rank < std::ssize(set_of_rank), "rank {} of {}", rank, set_of_rank.size());
+    std::map<int, std::vector<int>> sets;
+    for (std::size_t one = 0; one < set_of_rank.size(); ++one) {
+        sets[set_of_rank[one]].push_back(static_cast<int>(one));
     }
     AllReduceTopology place;
-    place.inner = {rank};
-    place.outer_index = rank;
-    place.sets = ranks;
-    for (int one = 0; one < ranks; ++one) place.outer.push_back(one);
+    place.inner = sets.at(set_of_rank[rank]);
+    place.inner_index = place_in(place.inner, rank);
+    place.sets = static_cast<int>(sets.size());
+    place.parts = static_cast<int>(place.inner.size());
+    for (const auto& [set, ranks] : sets) {
+        place.parts = std::min(place.parts, static_cast<int>(ranks.size()));
+    }
+    if (place.inner_index >= place.parts) return place;
+    for (const auto& [set, ranks] : sets) place.outer.push_back(ranks[place.inner_index]);
+    place.outer_index = place_in(place.outer, rank);
     return place;
 }
 

@@ -1,9 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <optional>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
+
+namespace {
+
+std::optional<Error> failure_of(const std::function<void()>& part) {
+    try {
+        part();
+    } catch (const Error& error) {
+        return error;
+    } catch (const std::exception& error) {
+        return Error(ExitCode::internal, error.what());
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void collective_try(Communicator& ranks, const std::function<void()>& part) {
+    const std::optional<Error> mine = failure_of(part);
+    std::array<double, 1> ranks_from_failure{mine ? ranks.size() - ranks.rank() : 0.0};
+    ranks.all_reduce_max(ranks_from_failure);
+    if (ranks_from_failure[0] == 0.0) return;
+
+    const int lowest = ranks.size() - static_cast<int>(ranks_from_failure[0]);
+    ExitCode code = mine ? mine->code() : ExitCode::ok;
+    ranks.broadcast(std::as_writable_bytes(std::span(&code, 1)), lowest);
+    throw Error(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
+}
 
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine) {
     std::array<char, 256> packed{};
@@ -14,14 +43,16 @@ std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_vie
 }
 
 std::vector<std::string> gather_strings(Communicator& ranks, std::string_view mine) {
+    constexpr int kTag = 2;
     const std::vector<std::size_t> sizes = all_gather(ranks, mine.size());
-    const std::vector<char> texts = gather(ranks, std::vector<char>(mine.begin(), mine.end()));
-    std::vector<std::string> strings;
-    if (ranks.rank() != 0) return strings;
-    std::string_view rest(texts.data(), texts.size());
-    for (const std::size_t size : sizes) {
-        strings.emplace_back(rest.substr(0, size));
-        rest.remove_prefix(size);
+    if (ranks.rank() != 0) {
+        ranks.send(std::as_bytes(std::span(mine)), 0, kTag);
+        return {};
+    }
+    std::vector<std::string> strings{std::string(mine)};
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+        std::string& text = strings.emplace_back(sizes[rank], '\0');
+        ranks.receive(std::as_writable_bytes(std::span(text)), rank, kTag);
     }
     return strings;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
@@ -9,19 +7,6 @@
 namespace hpcai::comm {
 
 namespace {
-
-class AddElapsedSeconds {
-public:
-    explicit AddElapsedSeconds(double& total) : total_(total) {}
-    ~AddElapsedSeconds() { total_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
-    AddElapsedSeconds(const AddElapsedSeconds&) = delete;
-    AddElapsedSeconds& operator=(const AddElapsedSeconds&) = delete;
-
-private:
-    using Clock = std::chrono::steady_clock;
-    double& total_;
-    Clock::time_point begin_ = Clock::now();
-};
 
 void check_ranges(std::span<const Range> ranges, std::size_t elements) {
     std::size_t last_end = 0;
@@ -77,12 +62,11 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 
 void GradientBuckets::progress() {
     if (under_way_.empty()) return;
-    {
-        const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-        for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
-            if (under_way_[bucket].request->test()) mark_complete(bucket);
-        }
+    const Stopwatch watch;
+    for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
+        if (under_way_[bucket].request->test()) mark_complete(bucket);
     }
+    accounting_.interleaved_seconds += watch.seconds();
     if (open_ == 0) end_overlap();
 }
 
@@ -92,13 +76,6 @@ void GradientBuckets::mark_complete(std::size_t bucket) {
     sum.is_over = true;
     --open_;
     if (listener_) listener_(bucket, true);
-}
-
-/// Call it after the call that started the first of the sums under way.
-void GradientBuckets::begin_overlap() {
-    is_overlapping_ = true;
-    since_overlap_.restart();
-    interleaved_before_ = accounting_.interleaved_seconds;
 }
 
 void GradientBuckets::end_overlap() {
@@ -117,13 +94,14 @@ void GradientBuckets::finish() {
     }
     if (reducer_.size() > 1) {
         end_overlap();
-        const AddElapsedSeconds timer(accounting_.exposed_seconds);
+        const Stopwatch watch;
         for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
             if (!overlap_) begin_sum(bucket);
             under_way_[bucket].request->wait();
             mark_complete(bucket);
             if (!overlap_) under_way_[bucket].request.reset();
         }
+        accounting_.exposed_seconds += watch.seconds();
     }
     under_way_.clear();
     started_ = 0;
@@ -151,8 +129,7 @@ void GradientBuckets::count_step() {
     ++accounting_.steps;
     if (reducer_.size() == 1) return;
     for (const Bucket& bucket : buckets_) {
-        accounting_.bytes_reduced += static_cast<std::int64_t>(
-            (bucket.elements.end - bucket.elements.begin) * sizeof(float));
+        accounting_.bytes_reduced += static_cast<std::int64_t>(values_of(bucket).size_bytes());
     }
 }
 
@@ -179,11 +156,12 @@ void GradientBuckets::complete(const Bucket& bucket) {
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
         complete(buckets_[started_]);
-        {
-            const AddElapsedSeconds timer(accounting_.interleaved_seconds);
-            begin_sum(started_);
-        }
-        if (!is_overlapping_) begin_overlap();
+        const Stopwatch watch;
+        begin_sum(started_);
+        accounting_.interleaved_seconds += watch.seconds();
+        if (std::exchange(is_overlapping_, true)) continue;
+        since_overlap_.restart();
+        interleaved_before_ = accounting_.interleaved_seconds;
     }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -10,7 +11,8 @@ namespace hpcai::comm {
 
 namespace {
 
-// A launcher's own word first: `mpirun -np 1` inside an allocation of many tasks is one rank.
+// The launcher's own variable comes first: `mpirun -np 1` in an allocation of many tasks starts one
+// rank.
 constexpr std::array kSizeVariables{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
 constexpr std::array kLauncherVariables{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
                                         "PMI_SIZE"};
@@ -25,10 +27,8 @@ std::optional<int> positive_integer(const char* text) {
 }
 
 bool started_by_launcher(const EnvironmentLookup& environment) {
-    for (const char* name : kLauncherVariables) {
-        if (environment(name) != nullptr) return true;
-    }
-    return false;
+    return std::ranges::any_of(kLauncherVariables,
+                               [&](const char* name) { return environment(name) != nullptr; });
 }
 
 /// Reads Slurm's "1" or "1(x4)".
@@ -46,12 +46,13 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
     for (const char* name : kSizeVariables) {
         const std::optional<int> expected = positive_integer(environment(name));
         if (!expected) continue;
-        require(*expected == 1, ExitCode::launch,
-                "launch: this process is alone in its MPI world although {}={}: the copies would "
-                "each run by themselves. Start them together with\n"
-                "  mpirun -np {} {}\nor, under Slurm,\n  srun --mpi=pmix -n {} {}\n"
-                "For one rank on purpose: mpirun -np 1 {}",
-                name, *expected, *expected, command_line, *expected, command_line, command_line);
+        require(
+            *expected == 1, ExitCode::launch,
+            "launch: this process is the only rank of its MPI world although {}={}, so each copy "
+            "would run separately. Start them together with\n"
+            "  mpirun -np {} {}\nor, under Slurm,\n  srun --mpi=pmix -n {} {}\n"
+            "For one rank on purpose: mpirun -np 1 {}",
+            name, *expected, *expected, command_line, *expected, command_line, command_line);
         return;
     }
 }
@@ -65,7 +66,7 @@ int launched_ranks(const EnvironmentLookup& environment) {
 }
 
 bool started_by_srun(const EnvironmentLookup& environment) {
-    // mpirun hands on what was meant for srun.
+    // mpirun passes SLURM_PROCID on to its ranks.
     return environment("SLURM_PROCID") != nullptr && environment("OMPI_COMM_WORLD_SIZE") == nullptr;
 }
 

@@ -39,14 +39,8 @@ std::vector<GroupStatus> Membership::statuses() const {
 
 std::vector<int> Membership::voters() const {
     std::vector<int> found;
-    if (!agreed) return found;
-    auto end = unfinished->begin();
     for (int group = 0; group < groups; ++group) {
-        if (end != unfinished->end() && end->group == group) {
-            ++end;
-        } else {
-            found.push_back(group);
-        }
+        if (votes(group)) found.push_back(group);
     }
     return found;
 }
@@ -65,19 +59,16 @@ bool Membership::has_anyone_ended_with(ExitCode code) const {
 
 int Membership::writer() const {
     if (!agreed) return -1;
-    int next = 0;  // the first group that is not in the ascending list has completed
-    int first_living = -1;
-    for (const GroupEnd& end : *unfinished) {
-        if (end.group != next) break;
-        if (first_living < 0 && end.state == GroupState::failed) first_living = end.group;
-        ++next;
+    for (int group = 0; group < groups; ++group) {
+        if (votes(group)) return group;
     }
-    return next < groups ? next : first_living;
+    const auto failed = std::ranges::find(*unfinished, GroupState::failed, &GroupEnd::state);
+    return failed == unfinished->end() ? -1 : failed->group;
 }
 
 namespace {
 
-constexpr int kCandidates = 4;  // followed one after the other before a leader collects itself
+constexpr int kCandidates = 4;  // leaders that are followed before a leader collects itself
 
 struct MessageHeader {
     MembershipAgreementKind kind;
@@ -109,13 +100,15 @@ std::vector<std::byte> AgreementMessage::to_bytes() const {
 
 AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) {
     MessageHeader header{};
-    ensure(bytes.size() >= sizeof(header), "end game: a message of {} bytes", bytes.size());
+    ensure(bytes.size() >= sizeof(header), "membership agreement: a message of {} bytes",
+           bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
     const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
     const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
-    ensure(rest.size() == status_bytes + end_bytes, "end game: {} bytes for {} and {} groups",
-           rest.size(), header.statuses, header.unfinished);
+    ensure(rest.size() == status_bytes + end_bytes,
+           "membership agreement: {} bytes for {} and {} groups", rest.size(), header.statuses,
+           header.unfinished);
     AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
     message.statuses.resize(header.statuses);
     std::vector<GroupEnd> ends(header.unfinished);
@@ -129,7 +122,8 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
 MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
                                          const MembershipAgreementDeadlines& deadlines, double now)
     : mine_(mine), groups_(groups), deadlines_(deadlines) {
-    ensure(mine.group >= 0 && mine.group < groups, "end game: group {} of {}", mine.group, groups);
+    ensure(mine.group >= 0 && mine.group < groups, "membership agreement: group {} of {}",
+           mine.group, groups);
     reports_[mine.group] = mine;
     if (mine.state == GroupState::completed) grace_until_ = now + deadlines.status_seconds;
     if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
@@ -139,7 +133,7 @@ MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
 
 void MembershipAgreement::receive(const AgreementMessage& message, double now) {
     ensure(message.from_group >= 0 && message.from_group < groups_,
-           "end game: a message from group {} of {}", message.from_group, groups_);
+           "membership agreement: a message from group {} of {}", message.from_group, groups_);
     switch (message.kind) {
         case MembershipAgreementKind::status:
             return receive_status(message, now);
@@ -167,7 +161,7 @@ void MembershipAgreement::advance(double now) {
             if (now >= until_) stay_alone();
             return;
         case Phase::collecting:
-            return collecting_goes_on(now);
+            return continue_collecting(now);
         case Phase::proposing:
             if (now >= until_) decide();
             return;
@@ -189,8 +183,8 @@ void MembershipAgreement::follow(int collector, double now) {
     outgoing_.back().message.statuses = {mine_};
 }
 
-/// Each leader that this one follows has its time anew; but where the group has stopped, no more
-/// than a living one takes to answer.
+/// Each new collector gets the full waiting time. But after a stop request it only gets the time in
+/// which a living leader answers.
 double MembershipAgreement::grace_ends(double now) const {
     if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
     return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
@@ -210,7 +204,7 @@ bool MembershipAgreement::is_lost(int group) const {
 void MembershipAgreement::collect(double now) {
     phase_ = Phase::collecting;
     collector_ = mine_.group;
-    // Those that waited for the same silent leaders until now have still to report.
+    // Leaders that waited for the same silent collectors still have to report.
     until_ = now + deadlines_.reply_seconds;
     std::vector<int> others(static_cast<std::size_t>(groups_));
     std::iota(others.begin(), others.end(), 0);
@@ -226,8 +220,9 @@ void MembershipAgreement::announce(std::span<const int> groups, double now) {
 
 void MembershipAgreement::receive_status(const AgreementMessage& message, double now) {
     const GroupStatus& status = message.statuses.at(0);
-    ensure(status.group == message.from_group, "end game: group {} speaks of group {}",
-           message.from_group, status.group);
+    ensure(status.group == message.from_group,
+           "membership agreement: group {} sent the status of group {}", message.from_group,
+           status.group);
     if (status.state == GroupState::lost) return receive_loss(status, now);
     reports_[status.group] = status;
     if (status.state == GroupState::completed) {
@@ -239,7 +234,7 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     if (phase_ == Phase::proposing) propose_to(status.group);
 }
 
-/// What a leader has said itself counts more.
+/// A report by the leader itself has priority.
 void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
     reports_.try_emplace(status.group, status);
     const bool is_followed = phase_ == Phase::following && status.group == collector_;
@@ -248,7 +243,8 @@ void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
 
 void MembershipAgreement::receive_notice(int collector, double seconds, double now) {
     if (phase_ != Phase::following && phase_ != Phase::collecting) return;
-    if (collector < collector_) return;  // Given up before: its followers went on to a later one.
+    // it timed out before, and its followers follow a later one
+    if (collector < collector_) return;
     if (collector > collector_) follow(collector, now);
     until_ = now + seconds + 2 * deadlines_.reply_seconds;
 }
@@ -266,7 +262,7 @@ void MembershipAgreement::receive_proposal(int collector, double now) {
 void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {
     if (phase_ != Phase::proposing) return;
     if (kind == MembershipAgreementKind::left) {
-        withdraw();  // A later collector is at work, and two decisions would be two results.
+        withdraw();  // a later collector is active; two decisions would make two results
         return follow(from_group, now);
     }
     if (missing_joins_.erase(from_group) != 0) joined_.insert(from_group);
@@ -291,8 +287,8 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
     }
 }
 
-void MembershipAgreement::collecting_goes_on(double now) {
-    // While nobody has completed or stopped, whoever is still training may.
+void MembershipAgreement::continue_collecting(double now) {
+    // While no group has completed or stopped, the others may continue to train.
     const std::optional<double> grace = stop_until_ ? stop_until_ : grace_until_;
     const double end = grace ? std::max(*grace, until_) : until_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);

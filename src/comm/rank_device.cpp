@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -16,25 +12,13 @@ namespace hpcai::comm {
 
 namespace {
 
-/// RankDevice as it travels.
-struct Message {
-    std::array<char, 256> host{};  // texts end with a zero
-    std::array<char, 64> uuid{};
-    std::int32_t nccl_version = 0;
-};
-
-template <std::size_t N>
-void write(std::array<char, N>& to, std::string_view text) {
-    std::ranges::copy(text.substr(0, N - 1), to.begin());
-}
-
 std::string version_text(int nccl_version) {
     if (nccl_version == 0) return "no NCCL";
     return fmt::format("NCCL {}.{}.{}", nccl_version / 10000, nccl_version / 100 % 100,
                        nccl_version % 100);
 }
 
-/// The first rank with a GPU of an earlier one, and that one.
+/// The first two ranks that share a GPU.
 std::optional<std::pair<std::size_t, std::size_t>> first_sharers(
     std::span<const RankDevice> ranks) {
     std::map<std::string_view, std::size_t> owners;
@@ -48,13 +32,12 @@ std::optional<std::pair<std::size_t, std::size_t>> first_sharers(
 }  // namespace
 
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine) {
-    Message message;
-    write(message.host, mine.host);
-    write(message.uuid, mine.uuid);
-    message.nccl_version = mine.nccl_version;
+    const std::vector<std::string> hosts = all_gather_strings(ranks, mine.host);
+    const std::vector<std::string> uuids = all_gather_strings(ranks, mine.uuid);
+    const std::vector<int> versions = all_gather(ranks, mine.nccl_version);
     std::vector<RankDevice> devices;
-    for (const Message& one : all_gather(ranks, message)) {
-        devices.push_back({one.host.data(), one.uuid.data(), one.nccl_version});
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+        devices.push_back({hosts[rank], uuids[rank], versions[rank]});
     }
     return devices;
 }
@@ -70,7 +53,7 @@ std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks) {
     }
     if (const auto sharers = first_sharers(ranks)) {
         const auto [first, second] = *sharers;
-        return fmt::format("ranks {} and {} share {} on {}, and NCCL wants a GPU for each rank",
+        return fmt::format("ranks {} and {} share {} on {}, but NCCL needs a GPU for each rank",
                            first, second, ranks[first].uuid, ranks[first].host);
     }
     return std::nullopt;

@@ -10,7 +10,7 @@ namespace hpcai::comm {
 
 namespace {
 
-constexpr int kTag = 32400;  // between those of gradients and that which announces failures
+constexpr int kTag = 32400;  // between the tags of gradients and of failures
 
 int smallest_factor(int number) {
     for (int factor = 2; factor * factor <= number; ++factor) {
@@ -19,8 +19,8 @@ int smallest_factor(int number) {
     return number;
 }
 
-/// Who exchanges sums with whom, `rank` among them, round after round: those of a round hold the
-/// sums of ranks of which no two rounds' have one in common, so that behind the last all have all.
+/// The members of `rank`'s exchange in each round, with itself. The members of a round hold sums of
+/// disjoint sets of ranks, so that all ranks have the total after the last round.
 std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
     std::vector<std::vector<int>> rounds;
     for (int stride = 1; stride < ranks;) {
@@ -45,32 +45,29 @@ SentBytes sent_in_round(int rank, const std::vector<int>& members,
 
 }  // namespace
 
-/// What late messages of a sum that failed may still read or write.
-struct SyncBatchNormGroup::Messages {
-    std::vector<double> mine, received;
-};
-
 SyncBatchNormGroup::SyncBatchNormGroup(int ranks) : ranks_(ranks) {
-    ensure(ranks >= 1, "statistics of {} ranks", ranks);
+    ensure(ranks >= 1, "statistics over {} ranks", ranks);
 }
 
 void SyncBatchNormGroup::connect(Communicator& group, std::vector<int> node_of_rank) {
-    ensure(group.size() % ranks_ == 0, "statistics of {} of {} ranks", ranks_, group.size());
+    ensure(group.size() % ranks_ == 0, "statistics over {} ranks in a group of {}", ranks_,
+           group.size());
     ensure(node_of_rank.size() == static_cast<std::size_t>(group.size()), "nodes of {} ranks of {}",
            node_of_rank.size(), group.size());
     group_ = &group;
     node_of_rank_ = std::move(node_of_rank);
     rounds_ = rounds_of(group.rank(), ranks_);
-    messages_ = std::make_shared<Messages>();
+    terms_ = std::make_shared<std::vector<double>>();
 }
 
 void SyncBatchNormGroup::sum(std::span<double> values) {
-    ensure(group_ != nullptr, "a sum of statistics of ranks that are not connected");
+    ensure(group_ != nullptr, "statistics are summed before connect()");
     const Stopwatch watch;
     try {
         for (const std::vector<int>& members : rounds_) exchange(members, values);
     } catch (...) {
-        group_->keep(std::exchange(messages_, std::make_shared<Messages>()));
+        // late messages may still use it
+        group_->keep(std::exchange(terms_, std::make_shared<std::vector<double>>()));
         throw;
     }
     ++accounting_.sums;
@@ -79,20 +76,17 @@ void SyncBatchNormGroup::sum(std::span<double> values) {
 }
 
 void SyncBatchNormGroup::exchange(const std::vector<int>& members, std::span<double> values) {
-    std::vector<double>&mine = messages_->mine, &received = messages_->received;
-    mine.assign(values.begin(), values.end());
-    received.resize(values.size() * members.size());
+    terms_->resize(values.size() * members.size());
     const auto part = [&](std::size_t member) {
-        return std::span(received).subspan(member * values.size(), values.size());
+        return std::span(*terms_).subspan(member * values.size(), values.size());
     };
+    const auto mine = part(std::ranges::find(members, group_->rank()) - members.begin());
+    std::ranges::copy(values, mine.begin());
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
     for (std::size_t member = 0; member < members.size(); ++member) {
-        if (members[member] == group_->rank()) {
-            std::ranges::copy(mine, part(member).begin());
-            continue;
-        }
-        sends.push_back({members[member], std::as_bytes(std::span(mine))});
+        if (members[member] == group_->rank()) continue;
+        sends.push_back({members[member], std::as_bytes(mine)});
         receives.push_back({members[member], std::as_writable_bytes(part(member))});
     }
     const std::unique_ptr<Request> request = group_->start_exchange(sends, receives, kTag);

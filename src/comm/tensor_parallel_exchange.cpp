@@ -7,20 +7,20 @@
 namespace hpcai::comm {
 namespace {
 
-// The tag is next to those of the messages between stages.
-constexpr int kPartTag = 8195;
+// next to the tags of messages between stages
+constexpr int kShardTag = 8195;
 
 }  // namespace
 
 void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks) {
-    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(), "{} ranks for {} parts",
+    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(), "{} ranks for {} shards",
            ranks.size(), parts_);
     group_ = &group;
     ranks_ = std::move(ranks);
 }
 
-/// Gives each message its place.
-void TensorParallelExchange::lay_out(const device::PartMessages& messages) {
+void TensorParallelExchange::exchange(device::PartMessages& messages) {
+    ensure(group_ != nullptr, "shards exchange before connect()");
     std::size_t bytes = 0;
     for (int part = 0; part < parts_; ++part) {
         if (part != part_) bytes += messages.bytes_to(part) + messages.bytes_from(part);
@@ -34,46 +34,28 @@ void TensorParallelExchange::lay_out(const device::PartMessages& messages) {
         rest = rest.subspan(size);
         return place;
     };
-    letters_.assign(static_cast<std::size_t>(parts_), {});
+    std::vector<Outgoing> sends;
+    std::vector<Incoming> receives;
+    std::vector<std::span<std::byte>> received(static_cast<std::size_t>(parts_));
     for (int part = 0; part < parts_; ++part) {
         if (part == part_) continue;
-        letters_[part] = {next(messages.bytes_to(part)), next(messages.bytes_from(part))};
-    }
-}
-
-void TensorParallelExchange::carry() {
-    sends_.clear();
-    receives_.clear();
-    for (int part = 0; part < parts_; ++part) {
-        if (part == part_) continue;
-        const auto& [sent, received] = letters_[part];
-        const int rank = ranks_[part];
-        if (!sent.empty()) sends_.push_back({rank, sent});
-        if (!received.empty()) receives_.push_back({rank, received});
+        const std::span<std::byte> sent = next(messages.bytes_to(part));
+        received[part] = next(messages.bytes_from(part));
+        messages.write(part, sent);
+        if (!sent.empty()) sends.push_back({ranks_[part], sent});
+        if (!received[part].empty()) receives.push_back({ranks_[part], received[part]});
         accounting_.bytes_sent += static_cast<std::int64_t>(sent.size());
     }
     const Stopwatch watch;
     try {
-        const auto request = group_->start_exchange(sends_, receives_, kPartTag);
+        const auto request = group_->start_exchange(sends, receives, kShardTag);
         group_->wait_until([&] { return request->test(); });
     } catch (...) {
-        group_->keep(std::exchange(buffer_, nullptr));  // others may still send into it
+        group_->keep(std::exchange(buffer_, nullptr));  // late messages may still arrive in it
         throw;
     }
     accounting_.wait_seconds += watch.seconds();
-}
-
-void TensorParallelExchange::exchange(device::PartMessages& messages) {
-    ensure(group_ != nullptr, "an exchange between parts that are not connected");
-    lay_out(messages);
-    for (int part = 0; part < parts_; ++part) {
-        if (part == part_) continue;
-        messages.write(part, letters_[part].sent);
-    }
-    carry();
-    for (int part = 0; part < parts_; ++part) {
-        messages.read(part, letters_[part].received);
-    }
+    for (int part = 0; part < parts_; ++part) messages.read(part, received[part]);
 }
 
 }  // namespace hpcai::comm

@@ -19,8 +19,8 @@ constexpr float kSmallestScaled = 1e-35F;       // magnitude of an int8 block th
 constexpr float kNearestInteger = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;
 
-// Bits of magnitudes are signed, and choices masks of all bits or none: what every instruction set
-// does with several values at a time.
+// Magnitudes are signed integers and selections are masks of all bits or none, so that every
+// instruction set can vectorize the loops.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
@@ -30,7 +30,7 @@ std::int32_t finite_mask(float value) {
     return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
 }
 
-/// The largest finite magnitude of a block, as the bits of fp32, which have the same order.
+/// Returns the bits of the largest finite magnitude of a block; they have the order of the numbers.
 std::uint32_t largest_finite(const float* values, std::size_t count) {
     std::int32_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -41,16 +41,20 @@ std::uint32_t largest_finite(const float* values, std::size_t count) {
 
 struct Bf16 {
     using Stored = std::uint16_t;
-    static Stored pack(float value) { return tensor::to_bf16(value); }
-    static float unpack(Stored stored) { return tensor::from_bf16(stored); }
+    static constexpr bool kIsScaled = false;
+
+    static float scale_for(std::uint32_t) { return 1; }
+    static float factor_for(std::uint32_t) { return 1; }
+    static Stored pack(float value, float) { return tensor::to_bf16(value); }
+    static float unpack(Stored stored, float) { return tensor::from_bf16(stored); }
 };
 
-/// Divides by a power of two, so that only the rounding to 11 bits loses anything.
+/// Scaled by a power of two, so that only the rounding to 11 bits is inexact.
 struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// Brings the largest's exponent to 14. Below 2^-112 the factor would overflow.
+    /// The exponent that is scaled to 14. Below 2^-112 the factor would overflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
@@ -62,7 +66,7 @@ struct Fp16 {
     static Stored pack(float value, float factor) {
         const auto bits = std::bit_cast<std::int32_t>(value * factor);
         const std::int32_t magnitude = bits & 0x7fffffff;
-        // Adding 0.5 leaves the bits of a subnormal result, rounded, at the end of the sum.
+        // Adding 0.5 leaves the rounded bits of a subnormal result in the low bits of the sum.
         const std::int32_t subnormal =
             std::bit_cast<std::int32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000;
         const std::int32_t normal = (magnitude - 0x37fff001 + (magnitude >> 13 & 1)) >> 13;
@@ -103,17 +107,6 @@ struct Int8 {
     }
 };
 
-template <typename Format>
-constexpr bool is_scaled() {
-    return requires {
-        Format::kIsScaled;
-    };
-}
-
-std::size_t blocks_of(std::size_t values) {
-    return ceil_div(values, kWireBlock);
-}
-
 std::size_t scales_offset(WireFormat format, std::size_t values) {
     return (values * value_bytes(format) + 3) / 4 * 4;
 }
@@ -128,27 +121,16 @@ void keep_residual(float* residual, const float* wanted, const float* sent, std:
 /// One block of at most kWireBlock values.
 template <typename Format>
 float pack_block(const float* values, typename Format::Stored* stored, std::size_t count) {
-    if constexpr (is_scaled<Format>()) {
-        const std::uint32_t largest = largest_finite(values, count);
-        const float factor = Format::factor_for(largest);
-        for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i], factor);
-        return Format::scale_for(largest);
-    } else {
-        for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i]);
-        return 1;
-    }
+    const std::uint32_t largest = Format::kIsScaled ? largest_finite(values, count) : 0;
+    const float factor = Format::factor_for(largest);
+    for (std::size_t i = 0; i < count; ++i) stored[i] = Format::pack(values[i], factor);
+    return Format::scale_for(largest);
 }
 
 template <typename Format>
 void unpack_block(const typename Format::Stored* stored, float scale, float* values,
                   std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-        if constexpr (is_scaled<Format>()) {
-            values[i] = Format::unpack(stored[i], scale);
-        } else {
-            values[i] = Format::unpack(stored[i]);
-        }
-    }
+    for (std::size_t i = 0; i < count; ++i) values[i] = Format::unpack(stored[i], scale);
 }
 
 template <typename Format>
@@ -165,7 +147,7 @@ void encode_as(WireFormat format, std::span<const float> values, std::span<std::
             from = wanted;
         }
         const float scale = pack_block<Format>(from, stored + begin, count);
-        if (is_scaled<Format>()) {
+        if (Format::kIsScaled) {
             std::memcpy(scales + begin / kWireBlock * sizeof scale, &scale, sizeof scale);
         }
         if (residual.empty()) continue;
@@ -184,7 +166,7 @@ void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::s
     for (std::size_t begin = 0; begin < values; begin += kWireBlock) {
         const std::size_t count = std::min(values - begin, kWireBlock);
         float scale = 1;
-        if (is_scaled<Format>()) {
+        if (Format::kIsScaled) {
             std::memcpy(&scale, scales + begin / kWireBlock * sizeof scale, sizeof scale);
         }
         unpack_block<Format>(stored + begin, scale, block, count);
@@ -192,7 +174,7 @@ void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::s
     }
 }
 
-/// Calls `visit` with a value of the format's type. Does nothing for fp32, which has none.
+/// Calls `visit` with an object of the format's type. Does nothing for fp32, which has none.
 template <typename Visit>
 void visit_format(WireFormat format, const Visit& visit) {
     switch (format) {
@@ -227,7 +209,8 @@ std::size_t value_bytes(WireFormat format) {
 
 std::size_t wire_bytes(WireFormat format, std::size_t values) {
     const bool has_scales = format == WireFormat::fp16 || format == WireFormat::int8;
-    return scales_offset(format, values) + (has_scales ? sizeof(float) * blocks_of(values) : 0);
+    return scales_offset(format, values) +
+           (has_scales ? sizeof(float) * ceil_div(values, kWireBlock) : 0);
 }
 
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,

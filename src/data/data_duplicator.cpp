@@ -8,7 +8,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/data/data_duplicator.hpp>

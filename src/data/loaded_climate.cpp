@@ -8,7 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/record_set.hpp>

@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/record_fields.hpp>
 

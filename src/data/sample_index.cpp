@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/storage/file.hpp>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/sample_index.hpp>

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/group/completed_group.hpp>

@@ -13,7 +13,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/stop_signals.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/launch_file.hpp>
 #include <hpcai/results/result_layout.hpp>

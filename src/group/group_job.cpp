@@ -6,7 +6,6 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/group/autotune_log.hpp>
@@ -73,13 +72,13 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
                                                    const context::Resources& resources,
                                                    comm::Communicator& group) {
     const plan::Layout& layout = context.controller.layout();
-    if (layout.slices() == 1) return nullptr;
+    if (layout.shards() == 1) return nullptr;
     const auto all = comm::all_gather(group, fingerprint_of_layout(resources));
     require(std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
             "parallel.mode {} needs the same layout of activations on all ranks, but those of "
             "group {} differ; try device.layout: channels_last",
             config::value_text(context.config, "parallel.mode"), context.place.group);
-    return group.split(layout.slice_of(group.rank()), group.rank());
+    return group.split(layout.shard_of(group.rank()), group.rank());
 }
 
 /// Connects the shards of this rank's layers.

@@ -33,7 +33,7 @@ std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Co
 comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context) {
     return prediction::all_reduce_options(
         context.config.communication, context.controller, context.place.group,
-        context.controller.layout().slice_of(context.place.group_rank));
+        context.controller.layout().shard_of(context.place.group_rank));
 }
 
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,

@@ -18,7 +18,7 @@ public:
     Partition(const graph::Graph& graph, const config::TrainingConfig& training,
               const plan::Layout& layout, int group_rank)
         : layout_(layout),
-          slice_(static_cast<std::size_t>(layout.slice_of(group_rank))),
+          slice_(static_cast<std::size_t>(layout.shard_of(group_rank))),
           stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph,
                                           layout.stages, layout.parts)) {
         if (layout.parts == 1) return;
@@ -89,7 +89,7 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     const config::TrainingConfig& training = context.config.training;
     const plan::Layout& layout = context.controller.layout();
     const int states = config::optimizer_states(training.optimizer);
-    const bool is_whole = layout.slices() == 1;
+    const bool is_whole = layout.shards() == 1;
     store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_whole ? states : 0);
     training::initialize(graph_, context.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {

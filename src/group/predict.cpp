@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <hpcai/base/rounding.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/network.hpp>

@@ -164,7 +164,7 @@ Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
     // Only the first shard reads.
-    *record.input_wait_seconds.value *= context.controller.layout().slices();
+    *record.input_wait_seconds.value *= context.controller.layout().shards();
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));

@@ -7,7 +7,6 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>

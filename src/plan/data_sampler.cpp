@@ -12,15 +12,14 @@
 namespace hpcai::plan {
 namespace {
 
-/// Draws 0, 1, 2, ... of 64 bits each; draw d is a function of (seed, purpose, a, b, d) alone.
+/// Random draws of 64 bits; draw d is a function of (seed, purpose, a, b, d) alone.
 class Draws {
 public:
     Draws(std::uint64_t seed, RandomPurpose purpose, std::uint32_t a, std::uint32_t b)
         : seed_(seed), purpose_(purpose), a_(a), b_(b), block_(seed, purpose, a, b, 0) {}
 
     std::uint64_t next() {
-        // A block of Philox holds two draws; a new stream per block leaves no limit on their
-        // number.
+        // A Philox block has two draws. A new stream for each block allows any number of draws.
         if (drawn_ % 2 == 0) {
             block_ = CounterStream(seed_, purpose_, a_, b_, static_cast<std::uint32_t>(drawn_ / 2));
         }
@@ -28,7 +27,8 @@ public:
         return block_.next_u64();
     }
 
-    /// In [0, n): the high part of draw x n. No value is off by more than n / 2^64 in probability.
+    /// Returns a number in [0, n): the high part of draw x n. The error of each probability is at
+    /// most n / 2^64.
     std::uint32_t next_below(std::uint32_t n) {
         const std::uint64_t draw = next();
         const std::uint64_t low_product = (draw & 0xffffffff) * n;
@@ -43,7 +43,7 @@ private:
     std::uint64_t drawn_ = 0;
 };
 
-// An epoch's length, above N by chance, must still fit into 32 bits.
+// The length of an epoch may exceed N by chance and must fit into 32 bits.
 constexpr std::uint32_t kMaxSamples = std::uint32_t{1} << 31;
 
 /// ceil(2^64 x P(k <= index)) of Poisson(1); P(k > 19) is below 2^-62.
@@ -60,8 +60,8 @@ std::uint16_t poisson(std::uint64_t draw) {
     return count;
 }
 
-/// The order in which a fair shuffle (Fisher-Yates) starts: the first `taken` of `values` are a
-/// uniform choice in uniform order.
+/// Starts a fair shuffle (Fisher-Yates): the first `taken` of `values` become a uniform choice in
+/// uniform order.
 void shuffle_first(std::vector<std::uint32_t>& values, std::size_t taken, Draws& draws) {
     for (std::size_t i = 0; i < taken; ++i) {
         const auto left = static_cast<std::uint32_t>(values.size() - i);
@@ -75,9 +75,7 @@ DataSampler::DataSampler(const config::BaggingConfig& bagging, std::uint64_t see
                          std::uint32_t samples)
     : sampler_(bagging.sampler), seed_(seed), samples_(samples) {
     require(samples > 0, ExitCode::data, "there is no training sample to draw from");
-    require(samples <= kMaxSamples, ExitCode::data,
-            "{} training samples are more than the {} "
-            "that one run can number",
+    require(samples <= kMaxSamples, ExitCode::data, "{} training samples exceed the limit of {}",
             samples, kMaxSamples);
     if (sampler_ != config::Sampler::subsample) return;
     const double fraction = bagging.subsample_fraction;

@@ -10,14 +10,14 @@
 namespace hpcai::plan {
 namespace {
 
-constexpr std::size_t kMaxEntries = 8;  // of one line, so that it stays readable
+constexpr std::size_t kMaxEntries = 8;  // in one line
 
 std::string name_of(int node, const std::vector<std::string>& names) {
     const std::size_t index = node;
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
 }
 
-/// Consecutive ranks on each of consecutive nodes.
+/// The same consecutive ranks on consecutive nodes.
 struct Entry {
     int first_node, last_node;
     int first_rank, last_rank;  // within the node
@@ -27,7 +27,7 @@ std::vector<Entry> entries_of(const ParallelismController& controller, int group
     std::vector<Entry> entries;
     int group_rank = 0;
     for (const NodeShare& share : controller.shares_of(group)) {
-        // A group takes the ranks of a node one after the other.
+        // A group's ranks on a node are consecutive.
         const int first = controller.place(controller.world_rank_of(group, group_rank)).node_rank;
         const Entry entry{share.node, share.node, first, first + share.ranks - 1};
         group_rank += share.ranks;
@@ -60,7 +60,7 @@ std::string draw(const Entry& entry, const std::vector<std::string>& names) {
     }
 }
 
-/// Neighbouring groups on the same number of nodes; only the outermost nodes are named.
+/// Neighbouring groups on the same number of nodes; only the first and last node are named.
 struct Run {
     int first_group, last_group;
     std::size_t nodes;  // of each group
@@ -92,7 +92,7 @@ std::string draw(const Run& run, int degree, const std::vector<std::string>& nam
     return text;
 }
 
-/// The lines, without their middle when there are more than `most`.
+/// Joins the lines; omits the middle ones if there are more than `most`.
 std::string join_shortened(const std::vector<std::string>& lines, std::size_t most) {
     const std::size_t left_out = lines.size() > most ? lines.size() - most : 0;
     const std::size_t head = (lines.size() - left_out + 1) / 2;

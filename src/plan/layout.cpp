@@ -9,7 +9,7 @@
 namespace hpcai::plan {
 namespace {
 
-/// "4 or 8": the multiples of `unit` around `value`.
+/// Returns the multiples of `unit` around `value`, such as "4 or 8".
 std::string nearest_multiples(int value, int unit) {
     const std::int64_t below = std::int64_t{value} / unit * unit;
     if (below == 0) return fmt::format("{}", unit);
@@ -58,18 +58,18 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// " (auto)" behind what the configuration leaves open.
+/// Returns " (auto)" for a value that is not configured.
 const char* how(bool is_given) {
     return is_given ? "" : " (auto)";
 }
 
-/// Of an error that another number of ranks might cure, unless the configuration has fixed what is
-/// wrong.
+/// Returns Error(launch), since another number of ranks may fix the error, unless the wrong value
+/// is configured.
 ExitCode fault_of(bool is_configured) {
     return is_configured ? ExitCode::usage : ExitCode::launch;
 }
 
-/// P_degree in stages, their parts and the ranks of each.
+/// Splits P_degree into stages, shards and replicas.
 class DegreeSplitter {
 public:
     DegreeSplitter(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel,
@@ -107,11 +107,11 @@ private:
                 given);
     }
 
-    /// What the two other degrees leave of P_degree for `name`.
+    /// Returns the degree that the two other degrees leave for `name`.
     int rest(const char* name, int one, int other) const {
         const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
         require(taken <= layout_.degree, fault_,
-                "the other degrees of parallel ask for {} of {} and leave none for parallel.{} "
+                "the other degrees of parallel take {} of {} and leave none for parallel.{} "
                 "(auto); make one smaller, or leave it auto",
                 counted(taken, "rank"), whole_, name);
         return static_cast<int>(layout_.degree / taken);
@@ -143,7 +143,7 @@ private:
     std::string whole_;  // "bagging.P_degree=4 (auto)"
 };
 
-/// Whether the ranks that share a batch do not depend on the number of all ranks.
+/// Whether the number of ranks that share a batch is configured.
 bool has_fixed_share(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel) {
     return bagging.degree || parallel.data_degree;
 }
@@ -154,7 +154,7 @@ void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
     const bool is_shared = batch_size >= 1 && batch_size % shares == 0;
     const ExitCode fault = fault_of(has_fixed_share || batch_size < layout.micro_batches ||
                                     batch_size % layout.micro_batches != 0);
-    require(is_shared || (layout.micro_batches == 1 && layout.slices() == 1), fault,
+    require(is_shared || (layout.micro_batches == 1 && layout.shards() == 1), fault,
             "training.batch_size={} cannot be shared evenly by {}{} x parallel.micro_batches={}; "
             "make it a multiple of {}",
             batch_size, counted(ranks, "rank"),
@@ -166,7 +166,7 @@ void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// Spans are parts of what a rank computes at once, or that of several ranks.
+/// A span must divide a rank's micro-batch, or consist of those of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, const Layout& layout,
                            bool has_fixed_share) {
     const int rows = layout.rows(training.batch_size);

@@ -10,7 +10,7 @@
 namespace hpcai::plan {
 namespace {
 
-/// World ranks sorted by (node, world rank), with where each node's ranks start.
+/// World ranks sorted by (node, world rank), with the start of each node's ranks.
 struct RanksByNode {
     std::vector<int> world_ranks;
     std::vector<int> first;  // [node], and one past the last
@@ -41,7 +41,7 @@ struct Chunk {
     int count = 0;
 };
 
-/// Free ranks of every node, handed out by best fit.
+/// Free ranks of every node, assigned by best fit.
 class FreeNodes {
 public:
     explicit FreeNodes(const RanksByNode& sorted) : next_(sorted.first) {
@@ -51,8 +51,8 @@ public:
         }
     }
 
-    /// Up to `wanted` ranks of one node: of the smallest node that has as many, else of the
-    /// largest.
+    /// Assigns at most `wanted` ranks of one node: the one with the fewest free ranks that has
+    /// enough, else the one with the most.
     Chunk take(int wanted) {
         auto bucket = nodes_by_free_.lower_bound(wanted);
         if (bucket == nodes_by_free_.end()) bucket = std::prev(bucket);

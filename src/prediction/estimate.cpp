@@ -147,7 +147,7 @@ private:
         const auto& groups = placement_.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        for (int slice = 0; slice < made.slices(); ++slice) {
+        for (int slice = 0; slice < made.shards(); ++slice) {
             sums_.push_back(all_reduce_options(config_.communication, controller,
                                                static_cast<int>(widest - groups.begin()), slice));
         }

@@ -249,7 +249,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         memory.statistics_bytes = 2 * kFp32Bytes * normalized_channels(graph);
         memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
-        if (layout.slices() > 1) {
+        if (layout.shards() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
             // The whole model is collected in addition to the slice, which is freed then.
@@ -304,7 +304,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
         before = after;
         most_flops = std::max(most_flops, flops);
     }
-    if (layout.slices() > 1) {
+    if (layout.shards() > 1) {
         parallel.largest_stage_share.value =
             most_flops /
             static_cast<double>(graph::flops(parts.whole, metrics::kOfficialLedger).training());

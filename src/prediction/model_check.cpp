@@ -51,7 +51,7 @@ bool has_int8(const graph::Stage& slice) {
 
 void check_cut(const config::Config& config, const plan::Layout& layout,
                const graph::Graph& model) {
-    if (layout.slices() == 1) return;
+    if (layout.shards() == 1) return;
     const auto slices = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
                                                 layout.stages, layout.parts);
     require(config.training.precision != config::Precision::int8 ||

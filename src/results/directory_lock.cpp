@@ -9,7 +9,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/results/directory_lock.hpp>
 
 namespace hpcai::results {

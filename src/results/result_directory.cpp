@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <system_error>
 
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/clock.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/speed/ceiling.hpp>

@@ -13,7 +13,6 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/models/make_model.hpp>
 

@@ -9,7 +9,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/median.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/launch.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>

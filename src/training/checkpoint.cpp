@@ -43,7 +43,7 @@ CheckpointMarker read_marker(const CheckpointPlace& place, std::int64_t step) {
     return marker;
 }
 
-/// Returns the step of a folder of a checkpoint; nothing for another name.
+/// Returns the step of a checkpoint folder's name; nothing for another name.
 std::optional<std::int64_t> step_of(const std::string& name) {
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
     const char* const begin = name.data() + kPrefix.size();
@@ -83,9 +83,9 @@ Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
     const auto bytes = fs::file_size(file, error);
     require(!error, ExitCode::data, "cannot read '{}': {}", file.string(), error.message());
     require(std::cmp_equal(bytes, marker.bytes), ExitCode::data,
-            "'{}': has {} bytes; its marker says {}", file.string(), bytes, marker.bytes);
+            "'{}': has {} bytes; its marker has {}", file.string(), bytes, marker.bytes);
     const std::string digest = storage::sha256_hex_of_file(file);
-    require(digest == marker.sha256, ExitCode::data, "'{}': has the SHA-256 {}; its marker says {}",
+    require(digest == marker.sha256, ExitCode::data, "'{}': has the SHA-256 {}; its marker has {}",
             file.string(), digest, marker.sha256);
     return {step, marker.program, Snapshot::read(file)};
 }
@@ -122,27 +122,30 @@ void remove_checkpoints_before(const fs::path& folder, std::int64_t step) noexce
             fs::remove_all(whole, error);
         }
     } catch (const std::exception&) {
-        // A folder that stays only takes space.
+        // a remaining folder only takes space
     }
 }
 
 void BackgroundWork::start(std::function<void()> work) {
     wait();
-    failure_.clear();
-    thread_ = std::thread([this, work = std::move(work)] {
+    result_ = std::async(std::launch::async, [work = std::move(work)] {
         const Stopwatch watch;
+        Result result;
         try {
             work();
         } catch (const std::exception& error) {
-            failure_ = error.what();
+            result.failure = error.what();
         }
-        seconds_ = watch.seconds();
+        result.seconds = watch.seconds();
+        return result;
     });
 }
 
-std::string BackgroundWork::wait() noexcept {
-    if (thread_.joinable()) thread_.join();
-    return std::exchange(failure_, {});
+std::string BackgroundWork::wait() {
+    if (!result_.valid()) return {};
+    Result result = result_.get();
+    seconds_ = result.seconds;
+    return std::move(result.failure);
 }
 
 }  // namespace hpcai::training

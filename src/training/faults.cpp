@@ -5,7 +5,6 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <new>
@@ -28,8 +27,8 @@ enum class Harm { ends_or_holds_the_rank, spoils_a_gradient, flips_a_bit, slows,
 struct Kind {
     const char* name;
     Harm harm;
-    void (*strike)() = nullptr;  // of what ends or holds the rank
-    float gradient = 0;          // of what spoils one
+    void (*strike)() = nullptr;  // for ends_or_holds_the_rank
+    float gradient = 0;          // for spoils_a_gradient
 };
 
 void end_by(int signal) {
@@ -70,7 +69,8 @@ const Kind& kind_of(const Fault& fault) {
     return *kind;
 }
 
-/// What stands before the next `end`, which it takes from `text`, too; nothing where there is none.
+/// Removes the text up to the next `end` from `text` and returns it without `end`; nothing if there
+/// is no `end`.
 std::optional<std::string_view> take_until(char end, std::string_view& text) {
     const std::size_t at = text.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -161,7 +161,7 @@ private:
         }
     }
 
-    /// Holds the rank as if it computed so much longer.
+    /// Delays the rank as if it computed that much longer.
     void hold(double seconds) {
         const Stopwatch watch;
         enter(log_, Phase::forward);
@@ -169,7 +169,7 @@ private:
         held_seconds_ = watch.seconds();
     }
 
-    /// The highest of a mantissa.
+    /// Flips the highest mantissa bit of the first parameter.
     void flip_bit() {
         const std::span<float> first = store_.parameters().first(1);
         std::vector<float> value = store_.read(first);
@@ -177,7 +177,7 @@ private:
         store_.write(value, first);
     }
 
-    /// The first number of the first bucket, which may hold nothing but the status.
+    /// Replaces the first number of a bucket. A bucket may hold nothing but the status.
     void spoil(const comm::Range& elements) {
         if (!spoiled_ || elements.begin >= store_.gradients().size()) return;
         const float value = *std::exchange(spoiled_, std::nullopt);
@@ -188,12 +188,12 @@ private:
     device::Device& device_;
     graph::ParameterStore& store_;
     StepLog* log_;
-    std::vector<Fault> waiting_;  // to strike this rank
+    std::vector<Fault> waiting_;  // faults of this rank that have not struck
     bool spoils_in_group_ = false;
-    std::optional<float> spoiled_;  // what a gradient of this step is to become
+    std::optional<float> spoiled_;  // value to put into a gradient of this step
     bool is_slow_ = false;
     Stopwatch since_step_;
-    double held_seconds_ = 0;  // since then
+    double held_seconds_ = 0;  // delay since since_step_
 };
 
 }  // namespace
@@ -208,11 +208,6 @@ std::vector<Fault> read_faults(std::string_view text) {
     while (const auto one = take_until(',', text)) faults.push_back(read_fault(*one));
     faults.push_back(read_fault(text));
     return faults;
-}
-
-std::vector<Fault> faults_of_environment() {
-    const char* const text = std::getenv(kFaultsVariable);
-    return read_faults(text == nullptr ? "" : text);
 }
 
 void check_faults(const std::vector<Fault>& faults, int groups, int degree) {

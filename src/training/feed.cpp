@@ -24,7 +24,7 @@ void feed(graph::Network& network, const data::Batch& batch) {
 void feed_padding(graph::Network& network) {
     for (const graph::Value& value : network.graph().values()) {
         if (value.producer != graph::kNoNode) continue;
-        // The label of padding is -1, all of whose bits are set.
+        // The padding label is -1: all bits are set.
         const std::byte fill{value.name == "labels" ? std::uint8_t{0xFF} : std::uint8_t{0}};
         const std::vector<std::byte> bytes(device::storage_bytes(value.shape, *value.dtype), fill);
         network.set_input(value.name, bytes);

@@ -14,18 +14,13 @@ void FlightRecorder::enter(const char* name) {
     if (Event* const before = newest(is_phase); before != nullptr && before->end_seconds < 0) {
         before->end_seconds = now;
     }
-    Event& event = add();
-    event.phase = name;
-    event.begin_seconds = now;
+    add({.phase = name, .begin_seconds = now});
 }
 
 void FlightRecorder::begin_sum(std::size_t bucket, std::size_t bytes) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
-    Event& event = add();
-    event.bucket = bucket;
-    event.bytes = bytes;
-    event.begin_seconds = now;
+    add({.bucket = bucket, .bytes = bytes, .begin_seconds = now});
     ++sums_begun_;
 }
 
@@ -62,11 +57,9 @@ void FlightRecorder::put_into(FlightRecord& record) const {
     }
 }
 
-FlightRecorder::Event& FlightRecorder::add() {
-    Event& event = events_[added_++ % kEvents];
-    event = {};
+void FlightRecorder::add(Event event) {
     event.step = steps_done_;
-    return event;
+    events_[added_++ % kEvents] = event;
 }
 
 FlightRecorder::Event* FlightRecorder::newest(const std::function<bool(const Event&)>& is_it) {

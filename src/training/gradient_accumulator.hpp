@@ -12,22 +12,24 @@
 
 namespace hpcai::training {
 
-/// Adds up gradients that one micro-batch after the other leaves in the same memory, in fp32 and in
-/// the order of the calls.
+/// Accumulates the gradients of micro-batches, which use the same memory one after the other, in
+/// fp32 and in the order of the calls.
 class GradientAccumulator {
 public:
-    /// Takes as much memory again where there is more than one micro-batch.
+    /// Allocates as much memory again if there is more than one micro-batch.
     GradientAccumulator(device::Device& device, std::span<float> gradients, int micro_batches);
 
-    /// Enqueued after the backward pass of each micro-batch of a step but the last, from 0 on.
+    /// Enqueues the addition of a micro-batch's gradients. Call it after the backward pass of each
+    /// micro-batch (from 0) except the last.
     void add(int micro_batch);
 
-    /// Before the first step: each range of elements that finish() will be called with. They do not
+    /// Call it before the first step with all ranges that finish() will be called with. They do not
     /// overlap.
     void prepare(const std::vector<comm::Range>& ranges);
 
-    /// Enqueued after the last has made these elements: then `gradients` hold the sum of all
-    /// micro-batches there. Elements after `gradients` stay.
+    /// Enqueues the end of the sum for these elements. Call it after the last micro-batch has made
+    /// them; then `gradients` have the sum of all micro-batches there. Elements after `gradients`
+    /// do not change.
     void finish(const comm::Range& elements);
 
 private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/training/faults.hpp>
 
@@ -16,11 +14,6 @@ std::vector<Fault> read_faults(std::string_view text) {
             "-DHPCAI500_FAULTS=ON does), got '{}'",
             kFaultsVariable, text);
     return {};
-}
-
-std::vector<Fault> faults_of_environment() {
-    const char* const text = std::getenv(kFaultsVariable);
-    return read_faults(text == nullptr ? "" : text);
 }
 
 void check_faults(const std::vector<Fault>&, int, int) {}

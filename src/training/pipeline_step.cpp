@@ -12,7 +12,6 @@
 #include <hpcai/plan/pipeline.hpp>
 
 #include "gradient_accumulator.hpp"
-#include "sample_messages.hpp"
 #include "stage_boundary.hpp"
 #include "step_observer.hpp"
 
@@ -23,8 +22,8 @@ constexpr int kLabelTag = 8194;  // next to the tags of StageBoundary
 
 constexpr std::byte kNoPixel{0}, kNoLabel{0xFF};  // padding
 
-/// Returns the route by which the labels of a rank's share of a batch go from the first stage to
-/// the last.
+/// Returns the route on which the labels of a rank's share of a batch travel from the first stage
+/// to the last.
 Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
     const plan::Layout& layout = share.layout;
     const int rank = share.group.rank();
@@ -33,6 +32,25 @@ Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_ou
                                  layout.part_of(rank)),
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
+
+/// Sends a step's samples from the first shard of a replica to the others.
+class SampleMessages final : public device::PartMessages {
+public:
+    SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}
+
+    std::size_t bytes_to(int) const override { return part_ == 0 ? samples_.size() : 0; }
+    std::size_t bytes_from(int part) const override { return part == 0 ? samples_.size() : 0; }
+    void write(int, std::span<std::byte> to) override {
+        if (part_ == 0) std::ranges::copy(samples_, to.begin());
+    }
+    void read(int part, std::span<const std::byte> from) override {
+        if (part == 0 && part_ != 0) std::ranges::copy(from, samples_.begin());
+    }
+
+private:
+    int part_;
+    std::span<std::byte> samples_;
+};
 
 class PipelineStep final : public StepRunner {
 public:
@@ -72,9 +90,9 @@ private:
     Route labels_out_;
     Outbox label_outbox_;
     Inbox labels_in_;
-    std::vector<std::byte> labels_;      // of the step, at the last stage
-    std::vector<std::byte> handed_;      // images and labels, unless they are the batch's
-    std::span<const std::byte> images_;  // of the step, at the first stage
+    std::vector<std::byte> labels_;      // labels of the step, at the last stage
+    std::vector<std::byte> handed_;      // images and labels, if they are not in the batch's memory
+    std::span<const std::byte> images_;  // images of the step, at the first stage
     bool has_failed_ = false;            // any rank, in the last step
     MessageAccounting accounting_;
 };
@@ -131,7 +149,7 @@ void PipelineStep::run_batch(const data::Batch* batch, double learning_rate, boo
     ++accounting_.steps;
 }
 
-/// Takes the samples of the batch if this rank reads it, else padding.
+/// Takes the samples of the batch if this rank reads batches, else padding.
 void PipelineStep::take_samples(const data::Batch* batch) {
     const std::size_t image_bytes =
         network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);
@@ -225,7 +243,7 @@ void PipelineStep::backward(int micro_batch) {
     boundary_.send_gradients(network);
 }
 
-/// Makes all stages take the step or none.
+/// Agrees with all stages whether the update is done or skipped.
 void PipelineStep::agree() {
     constexpr double good = 0, not_finite = 1, failed = 2;
     device_.check_finite(checked_, network_.step_scalars());

@@ -44,7 +44,7 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
     std::vector<device::Optimizer::Range>& ranges = optimizer.ranges;
     const auto& parameters = network.graph().parameters();
     optimizer.exchange = network.exchange();
-    bool is_next = false;  // to the range before
+    bool is_next = false;  // adjacent to the previous range
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const graph::ParameterKind kind = parameters[index].kind;
         if (!parameters[index].is_trained) {
@@ -62,7 +62,7 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
                            !ranges.back().has_trust_ratio && !range.has_trust_ratio &&
                            ranges.back().working_copy == nullptr && range.working_copy == nullptr;
         if (joins) {
-            ranges.back().end = end;  // the gap between is zero and stays so
+            ranges.back().end = end;  // the gap between them is zero and stays zero
         } else {
             ranges.push_back(range);
         }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,14 +19,14 @@ constexpr std::array kParts{Part{"parameters", &ReplicaHashes::parameters},
                             Part{"optimizer state", &ReplicaHashes::optimizer_state},
                             Part{"statistics", &ReplicaHashes::statistics}};
 
-/// The group ranks of each slice, ascending.
-std::vector<std::vector<int>> ranks_by_slice(std::span<const int> slices) {
+/// Returns the group ranks of each shard, ascending.
+std::vector<std::vector<int>> ranks_by_shard(std::span<const int> shards) {
     std::map<int, std::vector<int>> ranks;
-    for (std::size_t rank = 0; rank < slices.size(); ++rank) {
-        ranks[slices[rank]].push_back(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < shards.size(); ++rank) {
+        ranks[shards[rank]].push_back(static_cast<int>(rank));
     }
     std::vector<std::vector<int>> all;
-    for (auto& [slice, of_slice] : ranks) all.push_back(std::move(of_slice));
+    for (auto& [shard, of_shard] : ranks) all.push_back(std::move(of_shard));
     return all;
 }
 
@@ -39,13 +37,13 @@ std::vector<ReplicaHashes> hashes_of(std::span<const ReplicaHashes> by_group_ran
     return hashes;
 }
 
-bool differs(std::span<const ReplicaHashes> slice, const Part& part) {
-    return std::ranges::any_of(slice, [&](const ReplicaHashes& one) {
-        return one.*part.hash != slice.front().*part.hash;
+bool differs(std::span<const ReplicaHashes> shard, const Part& part) {
+    return std::ranges::any_of(shard, [&](const ReplicaHashes& one) {
+        return one.*part.hash != shard.front().*part.hash;
     });
 }
 
-/// What more than half of the ranks hold; null where there is no such majority.
+/// Returns the hashes of more than half of the ranks; null without such a majority.
 const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
     for (const ReplicaHashes& one : all) {
         const auto equal = static_cast<std::size_t>(std::ranges::count(all, one));
@@ -60,21 +58,21 @@ std::string message(const Divergence& divergence) {
                        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
 
-/// A rank that ends tells the others to wait no more: none may before all have every hash, or some
-/// would not know what differs.
+/// Waits until all ranks have all hashes. A rank that fails announces its failure, which ends the
+/// calls of the others, so none may fail before all can report the difference.
 void wait_for_all(comm::Communicator& group) {
     try {
         group.barrier();
     } catch (const Error&) {
-        // Another came through first and has ended.
+        // another rank passed the barrier first and has failed
     }
 }
 
 }  // namespace
 
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
-                                          std::span<const int> slices, std::int64_t step) {
-    const std::vector<std::vector<int>> all = ranks_by_slice(slices);
+                                          std::span<const int> shards, std::int64_t step) {
+    const std::vector<std::vector<int>> all = ranks_by_shard(shards);
     Divergence found;
     found.step = step;
     for (const Part& part : kParts) {
@@ -86,13 +84,13 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
     }
     if (found.parts.empty()) return std::nullopt;
     for (const std::vector<int>& ranks : all) {
-        const std::vector<ReplicaHashes> slice = hashes_of(by_group_rank, ranks);
-        const ReplicaHashes* right = majority(slice);
+        const std::vector<ReplicaHashes> shard = hashes_of(by_group_rank, ranks);
+        const ReplicaHashes* right = majority(shard);
         const bool has_diverged =
-            std::ranges::any_of(kParts, [&](const Part& part) { return differs(slice, part); });
+            std::ranges::any_of(kParts, [&](const Part& part) { return differs(shard, part); });
         if (has_diverged) found.ranks += static_cast<int>(ranks.size());
         for (std::size_t replica = 0; replica < ranks.size(); ++replica) {
-            if (right != nullptr && slice[replica] == *right) continue;
+            if (right != nullptr && shard[replica] == *right) continue;
             found.group_ranks.push_back(ranks[replica]);
         }
     }
@@ -127,7 +125,7 @@ void ReplicaAudit::at_the_end(std::int64_t step) {
 
 void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
     const std::vector<ReplicaHashes> all = comm::all_gather(group_, mine);
-    if (auto divergence = find_divergence(all, slices_, step)) {
+    if (auto divergence = find_divergence(all, shards_, step)) {
         divergence->passed_before = passed_;
         wait_for_all(group_);
         throw ReplicaDivergence(std::move(*divergence));

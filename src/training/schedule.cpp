@@ -9,7 +9,7 @@
 namespace hpcai::training {
 namespace {
 
-/// 0 at `first`, 1 at `last` and beyond.
+/// Fraction from 0 at `first` to 1 at `last` and later.
 double progress(std::int64_t step, std::int64_t first, std::int64_t last) {
     if (last <= first) return 1;
     return std::clamp(static_cast<double>(step - first) / static_cast<double>(last - first), 0.0,

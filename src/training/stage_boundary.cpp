@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_boundary.hpp"
 
+#include <algorithm>
+
+#include <hpcai/base/error.hpp>
+
 namespace hpcai::training {
 namespace {
 
-// Below the tags of sums between the ranks.
+// below the tags of gradient sums
 constexpr int kValueTag = 8192;
 constexpr int kGradientTag = 8193;
 
-/// Returns the names of values; with `gradients` only of those that have a gradient.
+/// Returns the names of values; with `gradients` only of values that have a gradient.
 std::vector<std::string> names_of(const graph::Graph& graph,
                                   const std::vector<graph::ValueId>& values, bool gradients) {
     std::vector<std::string> names;
@@ -36,6 +40,64 @@ Route make_route(int group_rank, int tag, const std::vector<std::string>& names,
 }
 
 }  // namespace
+
+MessageBuffer::MessageBuffer(comm::Communicator& group, std::size_t bytes)
+    : group_(group), bytes_(std::make_shared<std::vector<std::byte>>(bytes)) {}
+
+MessageBuffer::~MessageBuffer() {
+    if (request_ != nullptr) group_.keep(bytes_);
+}
+
+void MessageBuffer::start_send(const Route& route) {
+    const comm::Outgoing message{route.group_rank, *bytes_};
+    request_ = group_.start_exchange(std::span(&message, 1), {}, route.tag);
+}
+
+void MessageBuffer::start_receive(const Route& route) {
+    const comm::Incoming message{route.group_rank, *bytes_};
+    request_ = group_.start_exchange({}, std::span(&message, 1), route.tag);
+}
+
+bool MessageBuffer::test() {
+    if (request_ != nullptr && request_->test()) request_.reset();
+    return request_ == nullptr;
+}
+
+void Outbox::send(const Route& route, const std::function<void(std::span<std::byte>)>& write) {
+    const auto is_free = [&](const std::unique_ptr<MessageBuffer>& buffer) {
+        return buffer->bytes().size() == route.bytes && buffer->test();
+    };
+    auto buffer = std::ranges::find_if(buffers_, is_free);
+    if (buffer == buffers_.end()) {
+        buffers_.push_back(std::make_unique<MessageBuffer>(group_, route.bytes));
+        buffer = buffers_.end() - 1;
+    }
+    write((*buffer)->bytes());
+    (*buffer)->start_send(route);
+    bytes_sent_ += static_cast<std::int64_t>(route.bytes);
+}
+
+bool Outbox::test() {
+    bool are_sent = true;
+    for (const std::unique_ptr<MessageBuffer>& buffer : buffers_) are_sent &= buffer->test();
+    return are_sent;
+}
+
+Inbox::Inbox(comm::Communicator& group, const Route& route)
+    : route_(route), buffer_(group, route.bytes) {}
+
+void Inbox::begin(int messages) {
+    ensure(left_ == 0, "{} messages of the previous step were not read", left_);
+    if (route_.bytes == 0) return;
+    left_ = messages;
+    buffer_.start_receive(route_);
+}
+
+void Inbox::take(const std::function<void(std::span<const std::byte>)>& use) {
+    ensure(left_ > 0 && buffer_.test(), "no message has arrived");
+    use(buffer_.bytes());
+    if (--left_ > 0) buffer_.start_receive(route_);
+}
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
     const int stage = layout.stage_of(group_rank);

@@ -2,20 +2,84 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <hpcai/comm/communicator.hpp>
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
-#include "stage_messages.hpp"
-
 namespace hpcai::training {
 
-/// The group ranks of the stages before and after this one, of the same replica and shard; -1 where
-/// there is none.
+/// Destination or source of the messages of one kind.
+struct Route {
+    int group_rank = 0;
+    int tag = 0;
+    std::size_t bytes = 0;  // of each message; 0: no messages
+};
+
+/// A message and its memory, which outlives the transport's use of it.
+class MessageBuffer {
+public:
+    MessageBuffer(comm::Communicator& group, std::size_t bytes);
+    ~MessageBuffer();
+    MessageBuffer(const MessageBuffer&) = delete;
+    MessageBuffer& operator=(const MessageBuffer&) = delete;
+
+    std::span<std::byte> bytes() { return *bytes_; }
+    void start_send(const Route& route);
+    void start_receive(const Route& route);
+    /// Lets the transport advance; returns true if nothing is being sent or received.
+    bool test();
+
+private:
+    comm::Communicator& group_;
+    std::shared_ptr<std::vector<std::byte>> bytes_;
+    std::unique_ptr<comm::Request> request_;
+};
+
+/// Messages that this rank sends in a step. Each has its own memory until it is sent.
+class Outbox {
+public:
+    explicit Outbox(comm::Communicator& group) : group_(group) {}
+
+    /// Calls `write` to make a message and starts to send it.
+    void send(const Route& route, const std::function<void(std::span<std::byte>)>& write);
+    /// Lets messages advance; returns true if all are sent.
+    bool test();
+    std::int64_t bytes_sent() const { return bytes_sent_; }
+
+private:
+    comm::Communicator& group_;
+    std::vector<std::unique_ptr<MessageBuffer>> buffers_;
+    std::int64_t bytes_sent_ = 0;
+};
+
+/// Receives the messages of one route in a step one after the other. The next is received while the
+/// previous one is used.
+class Inbox {
+public:
+    Inbox(comm::Communicator& group, const Route& route);
+
+    /// Begins a step with that many messages.
+    void begin(int messages);
+    bool test() { return buffer_.test(); }
+    /// Calls `use` with the message that has arrived, then starts to receive the next.
+    void take(const std::function<void(std::span<const std::byte>)>& use);
+
+private:
+    Route route_;
+    MessageBuffer buffer_;
+    int left_ = 0;
+};
+
+/// The group ranks of the previous and the next stage, of the same replica and shard; -1 if there
+/// is none.
 struct Neighbours {
     int before = -1;
     int after = -1;
@@ -23,11 +87,11 @@ struct Neighbours {
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank);
 
-/// Exchanges the values at the two ends of a stage, and their gradients, with the neighbouring
-/// stages: one message for each micro-batch and direction, through host memory.
+/// Exchanges activations and their gradients with the neighbouring stages through host memory: one
+/// message for each micro-batch and direction.
 class StageBoundary {
 public:
-    /// `network` is one of the stage's; the others have the same values.
+    /// `network` is any network of the stage.
     StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
                   const Neighbours& neighbours);
 
@@ -36,27 +100,27 @@ public:
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Give the input to the network, once it has arrived.
+    /// Copy the input to the network. Call these after it has arrived.
     void take_values(const graph::Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const graph::Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
-    /// Start to send the output of the pass.
+    /// Start to send the pass's output.
     void send_values(const graph::Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }
     void send_gradients(const graph::Network& network) {
         send(gradients_out_, received_gradients_, network, &Network::received_gradient);
     }
-    /// Lets messages advance; true when all sent ones have gone.
+    /// Lets messages advance; returns true if all are sent.
     bool test();
     std::int64_t bytes_sent() const { return outbox_.bytes_sent(); }
 
 private:
     using Network = graph::Network;
-    /// The values of one message, by name.
+    /// Names of the values in one message.
     using Names = std::vector<std::string>;
     template <typename Byte>
     using PlaceOf = std::span<Byte> (Network::*)(const std::string&) const;

@@ -6,7 +6,7 @@
 namespace hpcai::training {
 namespace {
 
-/// A stage's parameters and running statistics in a store, in its graph's order.
+/// Returns a stage's parameters and running statistics in its store, in the order of its graph.
 std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
                                              graph::ParameterStore& store) {
     std::vector<std::span<float>> parts;
@@ -20,8 +20,8 @@ std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// Where they are in the model's store: `runs` of `length` numbers, one every `stride` from `first`
-/// on, of a whole tensor.
+/// A part of a tensor of the model's store: `runs` runs of `length` numbers, every `stride` numbers
+/// from `first` on.
 struct Place {
     std::span<float> whole;
     std::size_t runs = 1, length = 0, stride = 0, first = 0;
@@ -98,8 +98,8 @@ void collect_stages(comm::Communicator& group, const plan::Layout& layout,
         for (const Place& place : places) elements += place.elements();
         std::vector<float> values;
         values.reserve(elements);
-        const auto slice = static_cast<int>(index);
-        const int root = layout.group_rank_of(slice / layout.parts, 0, slice % layout.parts);
+        const auto shard = static_cast<int>(index);
+        const int root = layout.group_rank_of(shard / layout.parts, 0, shard % layout.parts);
         if (group.rank() == root) {
             for (const std::span<float> part : parts_of_stage(stages[index], mine)) {
                 const std::vector<float> read = mine.read(part);

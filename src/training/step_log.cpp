@@ -1,19 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 #include <span>
-#include <utility>
 
+#include <fmt/core.h>
+
+#include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/training/step_log.hpp>
 
 namespace hpcai::training {
 namespace {
 
-constexpr double PhaseSeconds::*kPhases[] = {
-    &PhaseSeconds::input_wait,    &PhaseSeconds::forward,   &PhaseSeconds::backward,
-    &PhaseSeconds::communication, &PhaseSeconds::optimizer, &PhaseSeconds::other};
-constexpr std::size_t kColumns = 6 + std::size(kPhases);  // of a saved step
+using metrics::kPhaseSpreads;
+
+constexpr std::size_t kColumns = 6 + std::size(kPhaseSpreads);  // numbers of a saved step
 
 }  // namespace
+
+void StepTrace::after(const graph::Step& step) {
+    if (!is_on_) return;
+    events_.push_back({TraceLane::kernels, step.name, std::string(ops::name_of(step.pass)),
+                       kernel_begin_, now_()});
+}
+
+void StepTrace::phase(Phase phase, double begin, double end) {
+    if (is_on_) events_.push_back({TraceLane::steps, name_of(phase), "", begin, end});
+}
+
+void StepTrace::step(std::int64_t number, double begin, double end) {
+    if (!is_on_) return;
+    events_.push_back({TraceLane::steps, fmt::format("step {}", number), "", begin, end});
+}
+
+void StepTrace::sum(std::size_t bucket, bool is_over) {
+    if (!is_on_) return;
+    if (!is_over) {
+        sums_[bucket] = now_();
+    } else if (const auto begun = sums_.extract(bucket)) {
+        events_.push_back(
+            {TraceLane::sums, fmt::format("bucket {}", bucket), "", begun.mapped(), now_()});
+    }
+}
 
 StepLog::StepLog(StepLogOptions options, device::Device& device)
     : options_(std::move(options)),
@@ -75,7 +101,7 @@ void StepLog::end_step(StepRecord record, bool is_read) {
     begin(now);
 }
 
-/// The device had just done the step when its results were read.
+/// Traces the device's phases, which ended when the results were read.
 void StepLog::trace_device(const StepRecord& record) {
     const PhaseSeconds& of = record.phases;
     double end = record.end_seconds;
@@ -97,7 +123,7 @@ void StepLog::save(Snapshot& to) const {
         rows.insert(rows.end(), {static_cast<double>(step.step), static_cast<double>(step.epoch),
                                  static_cast<double>(step.samples), step.end_seconds,
                                  step.learning_rate, step.loss});
-        for (double PhaseSeconds::*phase : kPhases) rows.push_back(step.phases.*phase);
+        for (const auto& row : kPhaseSpreads) rows.push_back(step.phases.*row.phase);
     }
     to.put_numbers("steps", std::move(rows));
     to.put_numbers("step_seconds", step_seconds_);
@@ -118,7 +144,7 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
         step.learning_rate = rows[4];
         step.loss = rows[5];
         std::size_t column = 6;
-        for (double PhaseSeconds::*phase : kPhases) step.phases.*phase = rows[column++];
+        for (const auto& row : kPhaseSpreads) step.phases.*row.phase = rows[column++];
     }
     steps_ = std::move(restored);
     step_seconds_.assign(seconds.begin(), seconds.end());

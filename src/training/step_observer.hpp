@@ -8,7 +8,7 @@
 
 namespace hpcai::training {
 
-/// Shows the kernels of a step to the trace of its log, if that asks for them, and calls
+/// Passes the kernels of a step to the trace of its log, if it is on, and calls
 /// `after_kernel(step)` after each.
 template <typename AfterKernel>
 class StepObserver final : public graph::Observer {

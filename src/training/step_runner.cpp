@@ -2,16 +2,14 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <vector>
 
-#include <hpcai/comm/error_feedback.hpp>
 #include <hpcai/training/plan_optimizer.hpp>
 #include <hpcai/training/step_runner.hpp>
 
 namespace hpcai::training {
 namespace {
 
-// PyTorch's GradScaler starts here.
+// as PyTorch's GradScaler
 constexpr float kFirstDynamicScale = 65536;
 constexpr float kLargestDynamicScale = 16777216;
 
@@ -23,14 +21,14 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
     return ranges;
 }
 
-/// Scales are of row losses, which are summed over the model's whole batch. They contain the share
-/// of a row in the mean, so gradients need no later division if the loss is not scaled.
+/// Scales apply to row losses, which are summed over the model's whole batch. They contain the
+/// factor 1 / batch size, so gradients need no later division if the loss is not scaled.
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute) {
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
-    policy.smallest = policy.loss_weight / 2;  // reached by an overflow of the unscaled loss only
+    policy.smallest = policy.loss_weight / 2;  // only reached if the unscaled loss overflows
     policy.largest = kLargestDynamicScale * policy.loss_weight;
     return policy;
 }
@@ -40,10 +38,10 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
     return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
 }
 
-/// Returns the gradients, with the status, that must be finite. A logit of a classifier that is not
-/// finite shows in the gradient of the last bias, a sum over all samples of all ranks. An overflow
-/// of fp16 may be anywhere, and so may a fault in one of a detector's losses. The status is
-/// infinite if a rank has failed, so that no rank takes such a step.
+/// Returns the gradients (with the status) that must be finite. A classifier's logit that is not
+/// finite appears in the gradient of the last bias, a sum over all samples of all ranks. But an
+/// fp16 overflow may be in any gradient, and so may a non-finite loss of a detector. The status is
+/// infinite if a rank has failed, so that all ranks skip the step.
 std::span<const float> checked_gradients(const graph::Network& network,
                                          graph::ParameterStore& store) {
     const std::span<const float> all = store.gradients_and_status();
@@ -55,15 +53,14 @@ std::span<const float> checked_gradients(const graph::Network& network,
     return graph.outputs().empty() ? all : all.last(1);
 }
 
-/// Visits the values of each bucket for which the reducer keeps a residual of error feedback.
+/// Calls visit(values of a bucket, name of its residual) for each bucket.
 template <typename Visit>
 void for_each_residual(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
                        graph::ParameterStore& store, const Visit& visit) {
-    comm::ErrorFeedback* const feedback = comm::error_feedback_of(reducer);
-    if (feedback == nullptr || reducer.size() == 1) return;
+    if (reducer.size() == 1) return;
     std::size_t bucket = 0;
     for (const comm::Range& range : buckets.ranges()) {
-        visit(*feedback, store.gradients_and_status().subspan(range.begin, range.count()),
+        visit(store.gradients_and_status().subspan(range.begin, range.count()),
               fmt::format("residual.{}", bucket++));
     }
 }
@@ -158,8 +155,8 @@ void StepRunner::save(Snapshot& to) {
                                   static_cast<double>(numbers.skipped_steps),
                                   static_cast<double>(numbers.taken_steps), numbers.loss_sum});
     for_each_residual(reducer_, buckets_, store_,
-                      [&](comm::ErrorFeedback& feedback, auto values, const std::string& name) {
-                          std::vector<float> residual = feedback.residual_of(values);
+                      [&](std::span<float> values, const std::string& name) {
+                          std::vector<float> residual = reducer_.residual_of(values);
                           if (!residual.empty()) to.put(name, std::move(residual));
                       });
 }
@@ -169,9 +166,9 @@ void StepRunner::restore(const Snapshot& from) {
     device_.upload(network_.step_scalars(), std::as_bytes(std::span(&numbers, 1)));
     skipped_before_ = numbers.skipped_steps;
     for_each_residual(reducer_, buckets_, store_,
-                      [&](comm::ErrorFeedback& feedback, auto values, const std::string& name) {
-                          const std::size_t size = feedback.residual_of(values).size();
-                          if (size > 0) feedback.set_residual(values, from.floats(name, size));
+                      [&](std::span<float> values, const std::string& name) {
+                          const std::size_t size = reducer_.residual_of(values).size();
+                          if (size > 0) reducer_.set_residual(values, from.floats(name, size));
                       });
 }
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <exception>
-#include <string>
+#include <limits>
 #include <utility>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/announced_error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/training_step.hpp>
@@ -21,9 +17,10 @@ namespace {
 constexpr const char* kRemedy =
     "try a lower training.learning_rate or a longer training.warmup_epochs";
 constexpr const char* kRemedyOfScale =
-    "try a lower training.loss_scale, 0 to let it find itself, or a lower training.learning_rate";
+    "try a lower training.loss_scale, 0 for a dynamic one, or a lower training.learning_rate";
 
-/// Piece by piece, as a copy of all parameters may be what a GPU's host has no room for.
+/// Reads piece by piece, because host memory may be too small for a copy of all parameters of a
+/// GPU.
 bool all_finite(const graph::ParameterStore& store, std::span<const float> values) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
@@ -36,14 +33,14 @@ bool all_finite(const graph::ParameterStore& store, std::span<const float> value
     return true;
 }
 
-/// What each rank of the group holds of the model.
-std::vector<int> slices_of(const TrainerSetup& setup, int ranks) {
-    std::vector<int> slices(static_cast<std::size_t>(ranks), 0);
-    if (setup.pipeline == nullptr) return slices;
+/// Returns the shard number of each rank of the group.
+std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
+    std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
+    if (setup.pipeline == nullptr) return shards;
     for (int rank = 0; rank < ranks; ++rank) {
-        slices[rank] = setup.pipeline->layout.slice_of(rank);
+        shards[rank] = setup.pipeline->layout.shard_of(rank);
     }
-    return slices;
+    return shards;
 }
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
@@ -53,6 +50,13 @@ std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device&
                          setup.log,    std::move(before_sum)};
     if (setup.pipeline == nullptr) return std::make_unique<TrainingStep>(step);
     return make_pipeline_step(step, *setup.pipeline);
+}
+
+constexpr const char* kProgress = "progress";
+constexpr const char* kStatistics = "statistics";
+
+std::string name_of_shared(std::size_t index) {
+    return index == 0 ? "parameters" : fmt::format("optimizer_state.{}", index - 1);
 }
 
 }  // namespace
@@ -72,8 +76,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       log_(setup.log),
       schedule_(make_schedule(setup.config.training, setup.config.workload.epochs,
                               setup.steps_per_epoch)),
-      slices_(slices_of(setup, group.size())),
-      audit_(setup.config.run.audit_steps, device, store, group, slices_),
+      shards_(shards_of(setup, group.size())),
+      audit_(setup.config.run.audit_steps, device, store, group, shards_),
       between_(setup.between),
       where_(setup.where) {
     if (log_ == nullptr) return;
@@ -96,8 +100,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Others wait for messages and sums that will not come; and what this rank awaits is waited for
-/// when it is dropped, unless it is known that it will not come either.
+/// Notifies the other ranks, which wait for messages and sums of this rank. It also ends this
+/// rank's waits when its pending requests are destroyed.
 void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
@@ -109,7 +113,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
         take_step(source);
-        // Failures of other ranks show in a reading only, so that comes before other waits.
+        // Only a reading reports failures of other ranks, so read before any other wait.
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
@@ -129,7 +133,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return report;
 }
 
-/// What lies between the programs, on the clock that goes on, belongs to the next step.
+/// The group's clock continues while no process runs. The time between two processes counts for the
+/// next step.
 void Trainer::begin_epoch(int number) {
     if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
@@ -137,7 +142,7 @@ void Trainer::begin_epoch(int number) {
         if (log_ != nullptr) log_->begin();
         return;
     }
-    ensure(number == epoch_.number, "epoch {} goes on as epoch {}", epoch_.number, number);
+    ensure(number == epoch_.number, "epoch {} is resumed as epoch {}", epoch_.number, number);
     epoch_.watch.restart();
     if (log_ == nullptr) return;
     const bool is_in_steps = epoch_.report.steps > 0 && epoch_.report.steps < steps_per_epoch_;
@@ -163,8 +168,8 @@ void Trainer::end_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank without a batch takes part with an empty one until the results are read, or the others
-/// would wait for ever.
+/// A rank without a batch runs on padding until the results are read, because the others would wait
+/// for it forever.
 void Trainer::take_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -185,7 +190,7 @@ void Trainer::take_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds the place to failures of this rank. Other ranks name those that they announce.
+/// Adds this rank's name to its failures. Other ranks name the failures that they announce.
 void Trainer::name_own_failures(const std::function<void()>& part) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
@@ -220,21 +225,21 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Returns which ranks hold parameters that are not finite. If all ranks that train the same ones
-/// do, numbers are the cause, and the bits of NaNs may differ between these ranks.
+/// Returns which ranks have parameters that are not finite. If all ranks that train the same
+/// parameters do, the cause is numerical; then the bits of NaNs may differ between these ranks.
 Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> lost = comm::all_gather(group_, mine);
-    const int my_slice = slices_[group_.rank()];
+    const int my_shard = shards_[group_.rank()];
     bool by_all_replicas = true;
     for (std::size_t rank = 0; rank < lost.size(); ++rank) {
-        by_all_replicas &= slices_[rank] != my_slice || lost[rank] == 1;
+        by_all_replicas &= shards_[rank] != my_shard || lost[rank] == 1;
     }
     return {std::ranges::count(lost, 1) > 0, by_all_replicas};
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
-    // A wrong bit of one rank, not the settings, may be the cause.
+    // The cause may be a wrong bit on one rank instead of the settings.
     audit_.now(steps_done_ - 1, !lost_parameters().by_all_replicas);
     const std::string steps =
         unread_steps == 1
@@ -245,7 +250,7 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
                             config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
 }
 
-/// What the last backward pass lost, no loss has seen.
+/// Checks the parameters, because no loss shows an overflow of the last backward pass.
 void Trainer::check_parameters(const std::string& when) {
     const LostParameters lost = lost_parameters();
     if (!lost.anywhere) return;
@@ -264,12 +269,102 @@ void Trainer::average_statistics() {
     try {
         replicas_.all_reduce_sum(*statistics);
     } catch (const std::exception&) {
-        replicas_.keep(statistics);  // others may still send into it
+        replicas_.keep(statistics);  // late messages may still arrive in it
         throw;
     }
     const float share = 1.0f / static_cast<float>(replicas_.size());
     for (float& value : *statistics) value *= share;
     store_.write(*statistics, store_.statistics());
+}
+
+/// Returns the arrays that are equal on all ranks of a shard.
+std::vector<std::span<float>> Trainer::shared_values() {
+    std::vector<std::span<float>> all{store_.parameters()};
+    for (int state = 0; state < store_.states(); ++state) all.push_back(store_.state(state));
+    return all;
+}
+
+/// Checks all replicas, because a wrong replica would be restored on all ranks, and no audit could
+/// find it.
+void Trainer::examine() {
+    check_parameters(fmt::format("step {}", steps_done_));
+    // otherwise train_steps has just audited
+    if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);
+}
+
+std::size_t Trainer::saved_bytes() {
+    std::size_t bytes = store_.statistics().size_bytes();
+    if (replicas_.rank() != 0) return bytes;
+    for (const std::span<float> values : shared_values()) bytes += values.size_bytes();
+    return bytes;
+}
+
+void Trainer::save(Snapshot& to) {
+    const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
+    ensure(epoch_.unread_steps == 0, "save() before the results of {} steps are read",
+           epoch_.unread_steps);
+    step_->save(to);
+    if (replicas_.rank() == 0) {
+        const std::vector<std::span<float>> shared = shared_values();
+        for (std::size_t index = 0; index < shared.size(); ++index) {
+            to.put(name_of_shared(index), store_.read(shared[index]));
+        }
+    }
+    to.put(kStatistics, store_.read(store_.statistics()));
+    to.put_numbers(kProgress,
+                   {static_cast<double>(steps_done_), static_cast<double>(epoch_.number),
+                    static_cast<double>(epoch_.report.steps), seconds, epoch_.loss_sum, last_loss_,
+                    static_cast<double>(skipped_steps_), static_cast<double>(audit_.passed())});
+    if (log_ != nullptr) log_->save(to);
+}
+
+void Trainer::restore(const Snapshot& from) {
+    const std::span<const double> progress = from.numbers(kProgress, 8);
+    const auto whole = [&](std::size_t index, std::int64_t most) {
+        return from.whole(kProgress, progress[index], 0, most);
+    };
+    const std::int64_t epochs = config_.workload.epochs;
+    const std::int64_t epoch = whole(1, epochs - 1);
+    const std::int64_t steps_of_epoch = whole(2, steps_per_epoch_);
+    const std::int64_t steps = whole(0, steps_per_epoch_ * epochs);
+    if (steps != epoch * steps_per_epoch_ + steps_of_epoch) {
+        from.refuse(kProgress, fmt::format("{} steps of epoch {} are not step {}", steps_of_epoch,
+                                           epoch, steps));
+    }
+    step_->restore(from);
+    if (replicas_.rank() == 0) {
+        const std::vector<std::span<float>> shared = shared_values();
+        for (std::size_t index = 0; index < shared.size(); ++index) {
+            store_.write(from.floats(name_of_shared(index), shared[index].size()), shared[index]);
+        }
+    }
+    store_.write(from.floats(kStatistics, store_.statistics().size()), store_.statistics());
+    if (log_ != nullptr) log_->restore(from, steps);
+    epoch_ = {};
+    epoch_.number = static_cast<int>(epoch);
+    epoch_.report.steps = steps_of_epoch;
+    epoch_.report.samples = steps_of_epoch * config_.training.batch_size;
+    epoch_.seconds_before = progress[3];
+    epoch_.loss_sum = progress[4];
+    last_loss_ = progress[5];
+    skipped_steps_ = whole(6, steps);
+    audit_.restore(whole(7, std::numeric_limits<std::int32_t>::max()));
+    steps_done_ = steps;
+    is_resumed_ = true;
+}
+
+void Trainer::share_parameters() {
+    constexpr std::size_t kPiece = std::size_t{1} << 24;  // values
+    if (replicas_.size() == 1) return;
+    for (const std::span<float> values : shared_values()) {
+        for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
+            const std::span<float> part =
+                values.subspan(begin, std::min(kPiece, values.size() - begin));
+            std::vector<float> piece = store_.read(part);
+            replicas_.broadcast(std::as_writable_bytes(std::span(piece)), 0);
+            if (replicas_.rank() != 0) store_.write(piece, part);
+        }
+    }
 }
 
 }  // namespace hpcai::training

@@ -10,7 +10,7 @@
 namespace hpcai::training {
 namespace {
 
-// A first step may allocate inside the libraries, and a second shows whether it runs again.
+// The libraries may allocate in a first step, and a second step shows that it can be repeated.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 }  // namespace
@@ -40,7 +40,7 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
         has_repeated_ = true;
         buckets_.repeat_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
-        reducer_.check();  // making a recording may wait for the device
+        reducer_.check();  // recording may wait for the device
         if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();

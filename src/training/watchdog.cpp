@@ -7,11 +7,11 @@
 namespace hpcai::training {
 namespace {
 
-constexpr double kMinSeconds = 300;  // a file system that changes its server is survived
+constexpr double kMinSeconds = 300;  // tolerates the failover of a file system
 constexpr double kTimesLongest = 10;
-constexpr double kFileSystemSeconds = 3600;  // until one is given up that does not answer
+constexpr double kFileSystemSeconds = 3600;  // time limit for a file system that does not answer
 constexpr std::chrono::seconds kBetweenLooks{2};
-constexpr std::chrono::seconds kMaxSilence{5};  // of a process that runs
+constexpr std::chrono::seconds kMaxSilence{5};  // of a running process
 
 using Seconds = std::chrono::duration<double>;
 
@@ -43,7 +43,7 @@ Watchdog::~Watchdog() {
     thread_.join();
 }
 
-/// The thread may sleep longer; it is woken where the new deadline is nearer.
+/// Wakes the thread only if the new deadline is earlier.
 void Watchdog::restart_locked() {
     last_step_ = last_sign_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
@@ -113,8 +113,8 @@ void Watchdog::watch() {
     }
 }
 
-/// Time in which the whole process was stopped, as by `scontrol suspend`, is not counted. Behind it
-/// either thread may come first.
+/// Excludes time in which the whole process was stopped, for example by `scontrol suspend`. Either
+/// thread may run first afterwards.
 void Watchdog::leave_out_suspension_locked() {
     const Clock::time_point now = Clock::now();
     const Clock::duration silence = now - std::exchange(last_sign_, now);
@@ -123,7 +123,7 @@ void Watchdog::leave_out_suspension_locked() {
     last_step_ += silence;
 }
 
-/// What is called may hang, as on a file system that does: the guard ends the process all the same.
+/// The guard also ends the process if a callback hangs, for example on a file system.
 void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
     expired_ =
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());

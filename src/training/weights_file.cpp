@@ -19,14 +19,15 @@ namespace {
 
 using graph::ParameterKind;
 
-constexpr std::string_view kBackbone = "backbone.body.";  // begins a detector's backbone's names
+// prefix of the names of a detector's backbone
+constexpr std::string_view kBackbone = "backbone.body.";
 
-/// One tensor of the file and where it lives here.
+/// One tensor of the file and its place in the store.
 struct Entry {
     std::string name;
-    std::vector<std::int64_t> shape;  // as stored
-    std::span<float> place;           // in the store, canonical layout
-    std::int64_t pixels = 1;  // after the first axis: (pixels, channels) here, reversed there
+    std::vector<std::int64_t> shape;  // in the file
+    std::span<float> place;           // in the store, in canonical layout
+    std::int64_t pixels = 1;          // inner axes: (pixels, channels) here, reversed in the file
 };
 
 std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& store) {
@@ -56,7 +57,7 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
     return result;
 }
 
-/// Calls body(index here, index in the file) for every element.
+/// Calls body(index in the store, index in the file) for every element.
 template <typename Body>
 void for_each_element(const Entry& entry, const Body& body) {
     const auto rows = static_cast<std::size_t>(entry.shape.front());
@@ -110,8 +111,8 @@ void load(const storage::StoredTensor& tensor, const Entry& entry, graph::Parame
     store.write(values, entry.place);
 }
 
-/// Reads the tensors of `all`. The file may have other tensors only if their names begin with
-/// `left_out`, which may be empty.
+/// Reads the tensors of `all`. Other tensors are legal only if their names begin with `left_out`,
+/// which may be empty.
 void read_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
               const std::vector<Entry>& all, std::string_view left_out,
               graph::ParameterStore& store) {

@@ -60,8 +60,8 @@ void derive_places(const config::CommunicationConfig& settings,
     }
     double most = 0;
     for (int group = 0; group < layout.groups; ++group) {
-        const comm::AllReduceTopology place =
-            comm::place_in_sum(prediction::all_reduce_options(settings, controller, group), 0);
+        const comm::AllReduceTopology place = comm::all_reduce_topology(
+            prediction::all_reduce_options(settings, controller, group), 0);
         most = std::max(most, static_cast<double>(place.inner.size()));
     }
     using config::AllReduceAlgorithm;

@@ -39,8 +39,8 @@ struct Case {
     AllReduceOptions options;
 };
 
-/// Every way at many numbers of ranks: primes, squares, grids that are not square, nodes of equal
-/// and of unequal numbers of ranks, and ranks whose nodes take turns.
+/// Every algorithm for many numbers of ranks: primes, squares, grids that are not square, nodes
+/// with equal and unequal numbers of ranks, and ranks that alternate between nodes.
 std::vector<Case> cases() {
     std::vector<Case> all;
     for (const int ranks : {1, 2, 3, 4, 6, 7, 8, 12, 13, 30}) {
@@ -106,7 +106,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(, SumPrograms, testing::ValuesIn(cases()),
                          [](const auto& one) { return one.param.name; });
 
-/// Error of a format in one rounding, relative to the largest magnitude of what is rounded.
+/// Error of one rounding in a format, relative to the largest magnitude.
 double rounding(WireFormat format) {
     switch (format) {
         case WireFormat::fp32:
@@ -128,7 +128,7 @@ TEST_P(SumPrograms, GiveTheSumOfAllRanksUpToTheFormatsRounding) {
             const auto mine = gradients(count);
             LockstepSum sum(options(format), count);
             const auto got = sum.run(mine);
-            double magnitude = 0;  // of all terms, an upper bound of every sum's
+            double magnitude = 0;  // of all terms: an upper bound of every partial sum
             for (const auto& values : mine) {
                 double largest = 0;
                 for (const float value : values)
@@ -178,9 +178,9 @@ TEST_P(SumPrograms, SayWithInfinityWhatOneRankSaysWithIt) {
     }
 }
 
-/// The mean over 60 steps of sums in int8, in which the gradients have twice the loss scale after
-/// each of `doublings` equal spans: no more is lost than one step rounds, and half of that each
-/// time that what is yet to be sent is taken for half of what it was.
+/// The mean over 60 steps of int8 sums, in which the loss scale doubles after each of `doublings`
+/// equal spans. At most the rounding error of one step is lost, and half of that at each doubling,
+/// when the residual counts half.
 void expect_mean_near_sum(const AllReduceOptions& options,
                           const std::vector<std::vector<float>>& gradients, int doublings) {
     constexpr int kSteps = 60;
@@ -217,7 +217,8 @@ TEST_P(SumPrograms, ErrorFeedbackLosesLittleWhereTheLossScaleDoubles) {
     expect_mean_near_sum(options(WireFormat::int8), gradients(600), 2);
 }
 
-/// Exact where parts are whole blocks, whose scales are a multiple of what pieces are aligned to.
+/// The estimate is exact if parts are whole blocks, whose scales are a multiple of the pieces'
+/// alignment.
 TEST_P(SumPrograms, SendTheBytesOfTheFormula) {
     for (const WireFormat format : {WireFormat::fp32, WireFormat::fp16, WireFormat::int8}) {
         const AllReduceOptions options = this->options(format);

@@ -15,8 +15,8 @@ AllReduceTraffic traffic_of(const AllReduceOptions& options, std::size_t values)
 }
 
 TEST(AllReduceTraffic, OfAHierarchyIsTheFormulasByHand) {
-    // Two nodes of two: half of 8000 bytes to the neighbour, half of that to the other node, and
-    // both ways back.
+    // Two nodes of two ranks: half of 8000 bytes to the neighbour, half of that to the other node,
+    // and the same back.
     const AllReduceOptions options{
         AllReduceAlgorithm::hierarchical, WireFormat::fp32, {}, {0, 0, 1, 1}};
     const AllReduceTraffic traffic = traffic_of(options, 2048);
@@ -35,8 +35,8 @@ TEST(AllReduceTraffic, OfAllWithAllIsTheFormulaByHand) {
 }
 
 TEST(AllReduceTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
-    // Spans of six ranks on nodes of three: one message to the neighbour, and then two to every
-    // second rank, of which one or two are on the other node.
+    // Spans of six ranks on nodes of three: one message to the neighbour and then two to every
+    // second rank, one or two of which are on the other node.
     const std::vector<int> nodes{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};
     const std::vector<SentBytes> statistics = statistics_traffic(6, nodes, 100);
     const std::vector<std::int64_t> messages_to_other_nodes{1, 2, 2, 2, 2, 1};

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/comm/thread_ranks.hpp>
 
 namespace hpcai::comm {
 namespace {

@@ -56,7 +56,7 @@ protected:
     std::vector<float> gradients_ = std::vector<float>(6);
 };
 
-// test() of a request means that the host need not help any more, not that the device has joined.
+// A true test() means that the host is no longer needed, not that the device has joined.
 TEST_F(BucketsOfADevice, EverySumIsWaitedForEvenIfItIsComplete) {
     GradientBuckets buckets = make(true);
     for (const std::size_t parameter : {2, 1, 0}) {
@@ -149,7 +149,7 @@ TEST(HiddenCommunication, IsWhileSumsAreUnderWayAndTheHostIsElsewhere) {
     buckets.progress();
     const double hidden = buckets.accounting().overlapped_seconds;
     EXPECT_GE(hidden, 2 * kSeconds);
-    std::this_thread::sleep_for(kWork);  // it is over
+    std::this_thread::sleep_for(kWork);  // the sum is over
     buckets.progress();
     EXPECT_EQ(buckets.accounting().overlapped_seconds, hidden);
     reducer.is_over = false;

@@ -19,8 +19,8 @@ inline constexpr MembershipAgreementDeadlines kDeadlines{.status_seconds = 100,
                                                          .notice_seconds = 40,
                                                          .longest_seconds = 2500};
 
-/// Leaders with mailboxes under a clock that jumps a second at a time. A leader that has not
-/// arrived reads nothing; a dead one never will.
+/// Leaders with mailboxes and a clock that advances by one second at a time. A leader that has not
+/// arrived reads nothing; a dead one never does.
 class Leaders {
 public:
     explicit Leaders(int groups) : mailboxes_(static_cast<std::size_t>(groups)) {}
@@ -44,7 +44,7 @@ public:
             for (const auto& [group, seconds] : losses_) {
                 if (now_ == seconds) announce_loss(group);
             }
-            // Several passes within a second stand for messages that are faster than deadlines.
+            // Several passes in a second model messages that are faster than deadlines.
             for (int pass = 0; pass < 6; ++pass) step_all();
             if (all_decided()) return now_;
         }
@@ -118,8 +118,7 @@ private:
     double now_ = 0;
 };
 
-/// Whatever the order of arrival, and whichever leader is lost, all that vote hold one
-/// list.
+/// For any order of arrival and any lost leader, all that vote have one list.
 inline void expect_one_list_where_one_goes(void (Leaders::*goes_at)(int, double)) {
     constexpr std::array kTimes{0, 99, 101, 205};
     for (std::size_t trial = 0; trial < 2048; ++trial) {

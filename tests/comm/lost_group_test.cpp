@@ -50,8 +50,8 @@ TEST(MembershipAgreementWithLoss, ALeaderThatWasThoughtLostAndTellsItsFailureIsB
     EXPECT_TRUE(leaders.decision(1).agreed);
 }
 
-/// Two leaders never hold different lists with themselves in them when one is lost: reported by
-/// another rank of its group, when the others have long come, or before.
+/// Two leaders never have different lists that contain both, if one is lost and another rank of its
+/// group reports it, before or long after the others arrive.
 TEST(MembershipAgreementWithLoss, NoTwoLeadersVoteWithDifferentListsWhenOneIsLost) {
     expect_one_list_where_one_goes(&Leaders::lose_at);
 }

@@ -9,11 +9,11 @@
 
 #include <hpcai/comm/membership_agreement.hpp>
 
-/// What grows with the number of groups: time, memory and messages.
+/// Scaling with the number of groups: time, memory and messages.
 namespace hpcai::comm {
 namespace {
 
-/// Leaders of a whole machine, all there at once; messages go from hand to hand.
+/// Leaders of a whole machine that arrive together; messages are delivered directly.
 class Crowd {
 public:
     explicit Crowd(int groups) {

@@ -140,8 +140,8 @@ TEST(MembershipAgreement, ACollectorThatDiesIsReplaced) {
     }
 }
 
-/// Whatever the order of arrival, two leaders never hold different lists with themselves in them,
-/// whichever group has failed.
+/// For any order of arrival and any failed group, two leaders never have different lists that
+/// contain both.
 TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentLists) {
     constexpr std::array kTimes{0, 60, 99, 100, 101, 150, 205, 310};
     for (std::size_t trial = 0; trial < 4096; ++trial) {
@@ -165,8 +165,7 @@ TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentLists) {
     }
 }
 
-/// The same when one of them dies on the way: no living leader waits forever or votes with another
-/// list.
+/// The same if one of them dies: no living leader waits forever or votes with another list.
 TEST(MembershipAgreement, NoTwoLeadersVoteWithDifferentListsWhenOneDies) {
     expect_one_list_where_one_goes(&Leaders::die_at);
 }

@@ -27,8 +27,8 @@ struct Death {
     std::string expected;  // states: 0 absent, 1 completed, 2 failed; then the exit code
 };
 
-/// Real processes in three groups of two, one of which is killed. mpirun's exit code has no meaning
-/// after a recovery, so the survivors' output is what counts.
+/// Real processes in three groups of two ranks, one of which is killed. mpirun's exit code has no
+/// meaning after a recovery, so only the survivors' output is checked.
 class RankDeath : public testing::TestWithParam<Death> {};
 
 INSTANTIATE_TEST_SUITE_P(Victims, RankDeath,

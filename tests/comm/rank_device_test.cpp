@@ -20,10 +20,10 @@ TEST(RankDevice, TwoRanksThatShareAGpuAreNamed) {
                                         {"a", "GPU-2", kVersion},
                                         {"a", "GPU-1", kVersion}};
     EXPECT_EQ(obstacle_to_nccl(ranks),
-              "ranks 1 and 3 share GPU-1 on a, and NCCL wants a GPU for each rank");
+              "ranks 1 and 3 share GPU-1 on a, but NCCL needs a GPU for each rank");
 }
 
-// Two containers on one machine call it by two names.
+// Two containers on one machine may have different host names.
 TEST(RankDevice, OneGpuUnderTwoHostNamesIsShared) {
     const std::vector<RankDevice> ranks{{"a", "GPU-0", kVersion}, {"b", "GPU-0", kVersion}};
     EXPECT_NE(obstacle_to_nccl(ranks), std::nullopt);
@@ -44,10 +44,10 @@ TEST(RankDevice, ARankWithoutNcclOrWithAnotherVersionIsNamed) {
 TEST(RankDevice, TextsThatAreTooLongToTravelAreCut) {
     const auto self = make_self_communicator();
     const auto all =
-        gather_rank_devices(*self, {std::string(300, 'h'), std::string(100, 'u'), kVersion});
+        gather_rank_devices(*self, {std::string(300, 'h'), std::string(300, 'u'), kVersion});
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].host, std::string(255, 'h'));
-    EXPECT_EQ(all[0].uuid, std::string(63, 'u'));
+    EXPECT_EQ(all[0].uuid, std::string(255, 'u'));
     EXPECT_EQ(all[0].nccl_version, kVersion);
 }
 

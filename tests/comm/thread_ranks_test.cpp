@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/thread_ranks.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
 namespace {

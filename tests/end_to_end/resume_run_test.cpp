@@ -134,7 +134,7 @@ TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
     EXPECT_THAT(refused.out,
                 HasSubstr("reason: group 0: 'result/checkpoints/0' has checkpoints but none that "
                           "can be used: 'result/checkpoints/0/step-000000000001/"
-                          "rank-0.safetensors': has 4 bytes; its marker says "));
+                          "rank-0.safetensors': has 4 bytes; its marker has "));
     EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");
     fs::remove_all(folder);
     EXPECT_EQ(last_line(resume(1, "result").out),

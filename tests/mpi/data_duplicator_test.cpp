@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/communicator.hpp>
 

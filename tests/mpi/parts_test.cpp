@@ -78,7 +78,7 @@ TEST(Parts, TrainOnTheSamplesThatTheFirstOneReads) {
         const Trained want = train(group, shape);
         PipelinedModel model(group, shape);
         ToySource source = model.source();
-        if (model.layout.slice_of(group.rank()) != 0) source.set_place(kBatch, kBatch);
+        if (model.layout.shard_of(group.rank()) != 0) source.set_place(kBatch, kBatch);
         const Trained got = model.train(source);
         EXPECT_EQ(got.parameters, want.parameters);
         EXPECT_EQ(got.losses, want.losses);
@@ -129,7 +129,7 @@ TEST(Parts, CountTheBytesOfTheirExchanges) {
         SCOPED_TRACE(name_of(shape));
         PipelinedModel model(world().everyone, shape);
         const std::int64_t bytes = graph::exchanged_bytes(model.mine.graph, sizeof(float)).sent;
-        const bool hands_on = model.layout.slice_of(world().everyone.rank()) == 0;
+        const bool hands_on = model.layout.shard_of(world().everyone.rank()) == 0;
         constexpr std::int64_t kSampleBytes = kSide * kSide * 3 + 4;  // with its label
         const std::int64_t samples =
             hands_on ? (shape.parts - 1) * kBatch / data_degree_of(shape) * kSampleBytes : 0;
@@ -210,7 +210,7 @@ TEST(Parts, OfReplicasAreAuditedWithTheSamePartOnly) {
             EXPECT_EQ(error.divergence().ranks, data_degree_of(shape));
             EXPECT_THAT(named, testing::Contains(ranks - 1));
             for (const int rank : named) {
-                EXPECT_EQ(model.layout.slice_of(rank), model.layout.slice_of(ranks - 1));
+                EXPECT_EQ(model.layout.shard_of(rank), model.layout.shard_of(ranks - 1));
             }
         }
     }

@@ -81,10 +81,10 @@ public:
               shape.graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
           model(model_graph, *device, 2),
           slices(graph::partition_stages(graph::fuse(model_graph), shape.stages, shape.parts)),
-          mine(slices[static_cast<std::size_t>(layout.slice_of(group.rank()))]),
+          mine(slices[static_cast<std::size_t>(layout.shard_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
-          replicas(group.split(layout.slice_of(group.rank()), group.rank())),
+          replicas(group.split(layout.shard_of(group.rank()), group.rank())),
           reducer(comm::make_exchange_reducer(
               shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,

@@ -59,7 +59,8 @@ TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
     } catch (const Error& error) {
         group->announce_failure(error);
         EXPECT_EQ(error.code(), ExitCode::internal);
-        EXPECT_EQ(error.what(), "enqueueing messages between GPUs: NCCL says " + GetParam().words);
+        EXPECT_EQ(error.what(),
+                  "enqueueing messages between GPUs: NCCL reports " + GetParam().words);
     }
     EXPECT_GE(step, kFailingStep);
 }

@@ -151,7 +151,7 @@ TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
             EXPECT_EQ(part, rank % count);
             EXPECT_EQ(layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), part),
                       rank);
-            EXPECT_EQ(layout.slice_of(rank), layout.stage_of(rank) * count + part);
+            EXPECT_EQ(layout.shard_of(rank), layout.stage_of(rank) * count + part);
         }
     }
 }
@@ -168,7 +168,7 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
               "be bagging.P_degree=8 (auto); change one of them, or leave it auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
                       ExitCode::launch),
-              "the other degrees of parallel ask for 9 ranks of bagging.P_degree=8 (auto) and "
+              "the other degrees of parallel take 9 ranks of bagging.P_degree=8 (auto) and "
               "leave none for parallel.pipeline_degree (auto); make one smaller, or leave it auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
                       ExitCode::launch),
@@ -236,7 +236,7 @@ TEST(Layout, BlamesTheConfigurationForWhatNoOtherNumberOfRanksWouldCure) {
               std::string::npos);
     refusal({.degree = 4, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::usage);
     refusal({.degree = 4, .ranks = 4, .parallel = {.data_degree = 2}}, ExitCode::usage);
-    // Two replicas of a batch are two replicas in any number of stages.
+    // Two replicas stay two replicas for any number of stages.
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline(2, {})},
             ExitCode::usage);
     refusal({.groups = 1, .ranks = 4, .batch_size = 3, .parallel = pipeline({}, 2)},

@@ -80,7 +80,7 @@ TEST(ParallelismController, SpansOnlyAsManyNodesAsNeededHoweverRanksAreNumbered)
 }
 
 TEST(ParallelismController, KeepsAGroupOnANodeWhereverOneFitsAmongUnequalNodes) {
-    // Cut in order of nodes (3+1, 3+1) both groups would span two nodes.
+    // In order of nodes (3+1, 3+1) both groups would span two nodes.
     const std::vector<int> nodes = nodes_of_sizes({3, 4, 1});
     const ParallelismController controller({8, 2, 4}, nodes);
     expect_consistent(controller, nodes);

@@ -46,7 +46,8 @@ TEST_P(Schedules, HoldNoMoreMicroBatchesThanTheyMust) {
     }
 }
 
-/// Passes take a second each, messages no time; a stage does its list in order.
+/// Simulates a pipeline in which passes take one second each and messages no time; a stage runs its
+/// list in order.
 TEST_P(Schedules, EndAfterTheirBubbleAndNeverWaitInACircle) {
     const auto stage_count = static_cast<std::size_t>(stages());
     std::vector<std::vector<PipelineTask>> left;

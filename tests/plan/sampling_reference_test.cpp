@@ -11,8 +11,8 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// Bags and orders against scripts/reference/sampling_cases.py, a second implementation of the
-/// contract in data_sampler.hpp. Drawing is whole numbers only, so nothing may differ.
+/// Compares bags and orders with scripts/reference/sampling_cases.py, a second implementation of
+/// the contract in data_sampler.hpp. Draws only use integers, so all must be equal.
 namespace hpcai::plan {
 namespace {
 

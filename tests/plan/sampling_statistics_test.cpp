@@ -13,8 +13,8 @@
 #include "support/chi_square.hpp"
 #include "support/largest_error.hpp"
 
-/// What is drawn against the distributions it must have. Seeds are fixed, so a test passes always
-/// or never. Chi-square stands over its critical value of probability 0.001.
+/// Compares draws with their distributions. Seeds are fixed, so a test always passes or always
+/// fails. The limit of chi-square is its critical value of probability 0.001.
 namespace hpcai::plan {
 namespace {
 
@@ -57,7 +57,7 @@ double ratio_of(const std::vector<std::uint32_t>& values, std::vector<double> pr
     return tests::chi_square_ratio(seen, probabilities, degrees_of_freedom);
 }
 
-/// How often models 0, 1, ... have `sample` among `samples`: independent from model to model.
+/// The counts of `sample` among `samples` for models 0, 1, ..., which are independent.
 std::vector<std::uint32_t> counts_over_models(Sampler kind, std::uint32_t samples,
                                               std::uint32_t sample) {
     const DataSampler drawn = make_sampler(kind, samples, 11);
@@ -181,7 +181,7 @@ TEST(EpochOrder, PutsEverySampleBehindEveryOtherEquallyOften) {
             seen[order[place - 1] * samples + order[place]] += 1;
         }
     }
-    std::erase(seen, 0.0);  // nothing follows itself
+    std::erase(seen, 0.0);  // no sample follows itself
     ASSERT_EQ(seen.size(), samples * (samples - 1));
     const std::vector<double> expected(seen.size(), epochs / static_cast<double>(samples));
     tests::LargestError error(

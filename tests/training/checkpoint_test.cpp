@@ -56,7 +56,7 @@ protected:
     fs::path file(std::int64_t step, const char* suffix = ".safetensors") const {
         return checkpoint_folder(place(), step) / (std::string("rank-0") + suffix);
     }
-    /// The newest that can be read; the messages of those that cannot.
+    /// The newest checkpoint that can be read, and the messages of newer ones.
     std::optional<Checkpoint> newest(std::vector<std::string>* refused = nullptr) const {
         for (const std::int64_t step : list_checkpoints(place().folder)) {
             try {
@@ -69,13 +69,12 @@ protected:
         return std::nullopt;
     }
     void overwrite(const fs::path& path, std::span<const std::byte> bytes) const {
-        fs::remove(
-            path);  // a file that is cut and filled again is synced by ext4, which takes long
+        fs::remove(path);  // ext4 syncs a file that is truncated and rewritten, which is slow
         std::ofstream(path, std::ios::binary)
             .write(reinterpret_cast<const char*>(bytes.data()),
                    static_cast<std::streamsize>(bytes.size()));
     }
-    /// Gives the damaged file a marker that fits it.
+    /// Writes a marker that matches the damaged file.
     void sign_again(std::int64_t step) const {
         const std::string digest = storage::sha256_hex_of_file(file(step));
         std::ofstream(file(step, ".done"))
@@ -99,7 +98,7 @@ TEST_F(CheckpointFiles, AreReadAsTheyWereWritten) {
 
 TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedFromTheOldest) {
     for (const std::int64_t step : {9, 100, 20}) write_checkpoint(place(), checkpoint_of(step));
-    fs::create_directories(place().folder / "step-12");  // no name of ours
+    fs::create_directories(place().folder / "step-12");  // not a checkpoint's name
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 20, 9}));
     remove_checkpoints_before(place().folder, 20);
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 20}));
@@ -160,7 +159,7 @@ TEST_F(CheckpointFiles, OfWhichOneIsDamagedAreRefusedAndTheOneBeforeIsUsed) {
         overwrite(file(2), sound);
         overwrite(file(2, ".done"), marker);
         ASSERT_TRUE(found && is_whole(*found)) << damage;
-        // A marker may lose a blank and mean the same.
+        // A marker without a blank has the same meaning.
         if (in_marker && found->step == 2) continue;
         ASSERT_EQ(found->step, 1) << damage;
         ASSERT_THAT(refused.at(0), HasSubstr("step-000000000002/rank-0"));
@@ -173,7 +172,7 @@ TEST_F(CheckpointFiles, WhoseDamageIsSignedAreReadOrRefusedWithTheFile) {
     storage::Dice dice(6);
     int refused = 0;
     for (int damage = 0; damage < 300; ++damage) {
-        // Most bytes are values: those before them are what a reader trips over.
+        // Most bytes are values; errors in the bytes before them matter to a reader.
         auto damaged = sound;
         const auto head = static_cast<std::ptrdiff_t>(damage % 2 == 0 ? 400 : sound.size());
         const auto part = storage::mutated({sound.begin(), sound.begin() + head}, dice);
@@ -216,12 +215,12 @@ TEST_F(CheckpointFiles, WithHostileHeadersAreRefused) {
     refuse(wrong_type.size(), wrong_type, "parameters: expected values of type F32 or F64");
 }
 
-/// Writes steps 2, 3, ... after step 1 as a training does, in a process of its own.
+/// Writes steps 2, 3, ... after step 1 like a training, in its own process.
 class CheckpointKills : public CheckpointFiles {
 protected:
     void SetUp() override { write_checkpoint(place(), checkpoint_of(1)); }
 
-    /// Prints each step after it was written, where there is a listener.
+    /// Prints each step after it was written, if there is a listener.
     [[noreturn]] void write_steps(std::int64_t last, int listener = -1) const {
         try {
             for (std::int64_t step = 2; step <= last; ++step) {
@@ -235,7 +234,7 @@ protected:
         }
         _exit(0);
     }
-    /// As of waitpid. `fault` strikes at the call of that number.
+    /// Returns the status of waitpid. The fault strikes at call number `fault`.
     int run_with(const char* fault, int call) const {
         const pid_t child = fork();
         if (child == 0) {
@@ -279,7 +278,7 @@ TEST_F(CheckpointKills, AndFullDisksLeaveTheOldOrTheNewOne) {
     }
 }
 
-/// HPCAI500_KILLS of them; scripts/checkpoint_kills.sh asks for 200.
+/// The number of kills is HPCAI500_KILLS, 200 in scripts/checkpoint_kills.sh.
 TEST_F(CheckpointKills, AtRandomMomentsLeaveTheOldOrTheNewOne) {
     const char* wanted = std::getenv("HPCAI500_KILLS");
     const int kills = wanted == nullptr ? 20 : std::atoi(wanted);
@@ -308,9 +307,8 @@ TEST_F(CheckpointKills, AtRandomMomentsLeaveTheOldOrTheNewOne) {
         ASSERT_TRUE(found->step == said || found->step == said + 1) << found->step << " " << said;
         ++(found->step == said ? loaded_old : loaded_new);
     }
-    std::cout << kills << " kills: " << loaded_old
-              << " loads of the last that was said to be whole, " << loaded_new
-              << " of the one behind it, none of anything else\n";
+    std::cout << kills << " kills: " << loaded_old << " loads of the last with a marker, "
+              << loaded_new << " of the next one, none of anything else\n";
 }
 
 TEST(BackgroundWork, TellsWhatItThrewOnce) {

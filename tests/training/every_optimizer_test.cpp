@@ -35,7 +35,7 @@ protected:
         config::Config config = small_config(kSmallBatch, kEpochs);
         config.training.optimizer = one.optimizer;
         config.training.trust_coefficient =
-            0.1;  // at 0.001 biases, without a ratio, would run away
+            0.1;  // with 0.001, biases (without a trust ratio) would diverge
         config.training.learning_rate = one.learning_rate;
         SmallModel model(config, kSteps, *self_, small_graph(kSmallBatch), std::move(device),
                          GetParam().compute);

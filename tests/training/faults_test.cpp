@@ -10,7 +10,7 @@
 
 #include "networks.hpp"
 
-/// This program is built with the faults, whatever HPCAI500_FAULTS is.
+/// This program always has fault injection, whatever HPCAI500_FAULTS is.
 namespace hpcai::training {
 namespace {
 
@@ -127,7 +127,7 @@ TEST_F(InjectedFault, EndsTheProcessInItsStep) {
     const auto strike = [&](const char* fault) {
         const auto mine = injector(fault);
         mine->begin_step(4);
-        _exit(77);  // it is not due
+        _exit(77);  // not due yet
     };
     EXPECT_EXIT(strike("kill@1:0:4"), testing::KilledBySignal(SIGKILL), "");
     EXPECT_EXIT(strike("kill@1:0:3"), testing::KilledBySignal(SIGKILL), "injected in step 4");

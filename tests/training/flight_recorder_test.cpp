@@ -53,7 +53,7 @@ TEST(FlightRecorder, ForgetsAllButTheLast256) {
     Flight flight;
     flight.recorder.begin_sum(7, 1);
     for (int event = 0; event < 300; ++event) flight.recorder.enter("other");
-    flight.recorder.end_sum(7);  // which it has forgotten
+    flight.recorder.end_sum(7);  // whose start is no longer recorded
     const FlightRecord record = flight.record();
     ASSERT_EQ(record.events.size(), FlightRecorder::kEvents);
     EXPECT_EQ(record.events.front().begin_seconds, 46);

@@ -28,7 +28,7 @@ Moments moments_of(std::span<const float> values) {
     return moments;
 }
 
-/// A graph with enough numbers a parameter for statistics.
+/// A graph with enough numbers in each parameter for statistics.
 graph::Graph wide_graph() {
     graph::GraphMaker make;
     graph::ValueId x = make.images({1, 8, 8, 3});
@@ -62,7 +62,8 @@ TEST(Initialize, GivesEachKindItsDeviation) {
         const Moments moments = moments_of(values);
         const auto found = expected.find(parameter.name);
         if (found != expected.end()) {
-            // 16,384 draws and more: one standard error is 0.6 % of the deviation, 0.8 % the mean
+            // At least 16,384 draws: one standard error is 0.6 % of the deviation and 0.8 % for the
+            // mean.
             EXPECT_GE(values.size(), 16384U);
             EXPECT_NEAR(moments.deviation / found->second, 1, 0.025) << parameter.name;
             EXPECT_NEAR(moments.mean / found->second, 0, 0.035) << parameter.name;

@@ -50,8 +50,8 @@ inline graph::Graph small_graph(std::int64_t batch, std::int64_t statistics_samp
     return make.finish(make.relu("relu1", make.add("add1", branch, x)), kClasses);
 }
 
-/// Batches of bars whose slope is the class; learnable in a few steps. The failure, if any, is
-/// thrown in place of batch `failing_batch`.
+/// Batches of bars whose slope is the class, learnable in a few steps. An optional failure is
+/// thrown instead of batch `failing_batch`.
 class ToySource final : public data::BatchSource {
 public:
     ToySource(std::int64_t rows, std::int64_t batches)
@@ -73,7 +73,7 @@ public:
         failing_batch_ = batch;
         failure_ = std::move(failure);
     }
-    /// How many rows of the last batch are real.
+    /// Number of rows of the last batch that are not padding.
     void set_last_samples(std::int64_t samples) { last_samples_ = samples; }
     void restart() { next_ = 0; }
 

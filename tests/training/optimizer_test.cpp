@@ -25,7 +25,8 @@ device::OptimizerSteps steps_of(const graph::Graph& graph, graph::ParameterStore
     graph::Network network(graph, device, store, {});
     device::OptimizerTensors tensors = optimizer_tensors(network, store);
     device::Optimizer optimizer = plan_optimizer(network, store, training);
-    for (auto& range : optimizer.ranges) range.working_copy = nullptr;  // the network's, which goes
+    // owned by the network, which is destroyed
+    for (auto& range : optimizer.ranges) range.working_copy = nullptr;
     return {device, std::move(optimizer), tensors};
 }
 
@@ -79,7 +80,7 @@ protected:
         return training;
     }
 
-    /// What the naive steps make of the store's parameters.
+    /// The store's parameters after the naive steps.
     std::vector<double> expected() {
         const auto begin = store_.parameters();
         std::vector<double> weights(begin.begin(), begin.end());
@@ -169,7 +170,7 @@ std::vector<device::DeviceRow> fp32_rows() {
     return rows;
 }
 
-/// Takes the steps that another program took in float64.
+/// Repeats the steps of another program in float64.
 class ReferenceSteps : public testing::TestWithParam<device::DeviceRow> {
 protected:
     using Values = std::map<std::string, std::vector<double>>;  // by parameter
@@ -246,7 +247,7 @@ TEST_P(ReferenceSteps, OfTorchOptimSgdAreTakenOneByOne) {
 
 TEST_P(ReferenceSteps, OfEveryOptimizerAreTakenOneByOne) {
     const nlohmann::json reference = tests::read_reference_json("optimizers.json");
-    // fp32: as above; a mean of squares near 0 divides
+    // fp32: as above; division by a mean of squares near 0
     tests::LargestError parameters("parameters after steps of every optimizer, fp32", 2e-6);
     tests::LargestError states("states of every optimizer after steps, fp32", 2e-6);
     std::map<std::string, int> cases;

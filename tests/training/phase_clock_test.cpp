@@ -8,7 +8,7 @@
 namespace hpcai::training {
 namespace {
 
-/// With clocks that are set by hand.
+/// A PhaseClock with clocks that the test sets.
 class Phases : public testing::Test {
 protected:
     void spend(double seconds, double of_it_in_communication = 0) {
@@ -47,7 +47,7 @@ TEST_F(Phases, AreWithoutTheCommunicationInside) {
     clock_.enter(Phase::communication, now_);
     spend(4, 4);
     clock_.enter(Phase::communication, now_);
-    spend(2);  // what only the phase measures
+    spend(2);  // not communication
     const PhaseSeconds step = clock_.end(now_);
     EXPECT_EQ(step.backward, 5);
     EXPECT_EQ(step.communication, 3 + 4 + 2);

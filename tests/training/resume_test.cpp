@@ -21,7 +21,7 @@ using storage::error_of;
 constexpr std::int64_t kStepsPerEpoch = 4;  // of an epoch
 constexpr int kResumedEpochs = 3;
 
-/// Saves after one step, as a run that is stopped there.
+/// Saves after one step, like a run that is stopped there.
 class SaveBehind final : public StepCallback {
 public:
     explicit SaveBehind(std::int64_t step) : step_(step) {}
@@ -37,7 +37,7 @@ private:
     std::int64_t step_;
 };
 
-/// Holds the ranks up after one step, as the write of a checkpoint does.
+/// Delays the ranks after one step, like the write of a checkpoint.
 class HoldUpBehind final : public StepCallback {
 public:
     static constexpr double kSeconds = 0.5;
@@ -54,7 +54,7 @@ private:
     std::int64_t step_;
 };
 
-/// The state that a program which resumes from it would have on all ranks.
+/// The state on all ranks after resuming from it.
 class ExamineBehind final : public StepCallback {
 public:
     ExamineBehind(std::int64_t step, std::function<void()> damage)
@@ -78,7 +78,7 @@ class ResumedTraining : public testing::Test {
 protected:
     struct Course {
         std::vector<float> parameters, statistics;
-        std::vector<double> losses;  // of the epochs that were ended
+        std::vector<double> losses;  // of completed epochs
         bool operator==(const Course&) const = default;
     };
 
@@ -143,7 +143,7 @@ TEST_F(ResumedTraining, EndsWithTheBitsOfTheOneThatWasNeverStopped) {
     }
 }
 
-/// The clock of the steps is paused there, too.
+/// The clock of the steps is also paused.
 TEST_F(ResumedTraining, CountsNoPauseBehindTheLastStepOfAnEpoch) {
     HoldUpBehind hold(kStepsPerEpoch);
     Rank rank(config_of(config::Optimizer::sgd), *self_, &hold);
@@ -162,7 +162,7 @@ TEST_F(ResumedTraining, IsNotSavedWithParametersThatAreNotFinite) {
     graph::ParameterStore* store = nullptr;
     ExamineBehind examine(2, [&] {
         std::vector<float> values = store->read(store->parameters());
-        values.front() = std::numeric_limits<float>::quiet_NaN();  // the last may be padding
+        values.front() = std::numeric_limits<float>::quiet_NaN();  // the last value may be padding
         store->write(values, store->parameters());
     });
     Rank rank(config_of(config::Optimizer::sgd), *self_, &examine);

@@ -13,8 +13,7 @@
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"
 
-/// Unless noted otherwise, expected rates were worked out by hand from the formulas in
-/// schedule.hpp.
+/// Unless noted otherwise, expected rates were computed by hand from the formulas in schedule.hpp.
 namespace hpcai::training {
 namespace {
 
@@ -148,13 +147,14 @@ void compare_rates(const std::string& list, tests::LargestError& error) {
 }
 
 TEST(MakeSchedule, AgreesWithTorchLrSchedulerAtEveryStep) {
-    // double: PyTorch carries some rates from step to step, each with a rounding of 1.1e-16
+    // double: PyTorch computes some rates from the previous step, each with a rounding error of
+    // 1.1e-16
     tests::LargestError error("learning rate against torch.optim.lr_scheduler, fp64", 1e-15);
     compare_rates("torch_rates", error);
 }
 
 TEST(MakeSchedule, AgreesWithItsClosedFormInDecimalsAtEveryStep) {
-    // double: a handful of roundings of 1.1e-16
+    // double: a few rounding errors of 1.1e-16
     tests::LargestError error("learning rate against its formula in 60 digits, fp64", 1e-15);
     compare_rates("closed_form_rates", error);
 }

@@ -10,8 +10,8 @@
 #include "support/largest_error.hpp"
 #include "support/naive_network.hpp"
 
-/// Whole steps of the Trainer in doubles: what the tests of operations, optimizer and schedule
-/// prove one by one is put together here as the Trainer must put it.
+/// Whole steps of the Trainer in doubles. Operations, optimizer and schedule have their own tests;
+/// this one checks their combination in the Trainer.
 namespace hpcai::training {
 namespace {
 
@@ -46,8 +46,8 @@ double mean(const std::vector<double>& values) {
     return sum / static_cast<double>(values.size());
 }
 
-/// PyTorch's SGD with momentum on the gradient of the batch's mean loss; the rate falls in a
-/// straight line from kRate to 0 after kSteps.
+/// PyTorch's SGD with momentum on the gradient of the batch's mean loss. The rate decreases
+/// linearly from kRate to 0 after kSteps.
 class NaiveTrainer {
 public:
     NaiveTrainer(const graph::Graph& graph, Tensors start)

@@ -123,7 +123,8 @@ TEST(Watchdog, ThatIsToldToStopSaysNothing) {
     EXPECT_FALSE(watched.has_expired_within(0.2)) << "nothing begins by that";
 }
 
-/// Ends with 0 where a process that was stopped for so long has learned a step of a second or two.
+/// Exits with 0 if the process was stopped for a while and has still learned a step time of one or
+/// two seconds.
 void suspend(int seconds) {
     Watchdog watchdog({StepTimeout(3600, 0), 30, [](const std::string&) {}});
     watchdog.begin();
@@ -144,7 +145,7 @@ TEST(WatchdogDeathTest, DoesNotLearnTheTimeInWhichTheProcessWasStopped) {
     EXPECT_EXIT(suspend(7), testing::ExitedWithCode(0), "");
 }
 
-/// A process whose thread does no step; it notices that its time is over, or never does.
+/// A process whose thread completes no step. It notices the expiry, or never does.
 void hang(std::function<bool()> may_end, bool notices) {
     std::atomic<bool> has_expired = false;
     Watchdog watchdog({StepTimeout(0.05, 0.05), notices ? 3 : 0.5,

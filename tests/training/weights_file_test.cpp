@@ -21,7 +21,7 @@ using storage::error_of;
 using storage::SafetensorsFile;
 using storage::StoredTensor;
 
-/// A graph's store full of numbers that are all different.
+/// A graph's store whose numbers are all different.
 class WeightsFile : public testing::Test {
 protected:
     WeightsFile() {
@@ -45,7 +45,7 @@ protected:
         return all;
     }
 
-    /// Rewrites the file with its tensors as `change` leaves them.
+    /// Rewrites the file with its tensors after `change`.
     void rewrite(const std::function<void(std::vector<StoredTensor>&)>& change) {
         const SafetensorsFile file = storage::read_safetensors(path_);
         std::vector<StoredTensor> tensors = file.tensors();
@@ -53,7 +53,8 @@ protected:
         storage::write_safetensors(path_, tensors, file.metadata());
     }
 
-    /// Reading fails with a message that names the file and has `part`; nothing has changed.
+    /// Expects that reading fails with a message with the file and `part`, and that nothing has
+    /// changed.
     void expect_refused(const std::string& part) {
         graph::ParameterStore store(graph_, *device_);
         fill(store, 1000);

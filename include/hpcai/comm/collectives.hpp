@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -12,7 +13,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 
-/// Typed forms of the calls of Communicator. All are collective and throw as it does.
+/// Typed forms of the calls of Communicator. All are collective and throw what it throws.
 namespace hpcai::comm {
 
 /// Returns `mine` of every rank, by rank.
@@ -24,8 +25,8 @@ requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(Communicator&
     return all;
 }
 
-/// Returns the values of all ranks, one rank after the other, at rank 0; nothing elsewhere. Ranks
-/// may have different numbers of values.
+/// Returns at rank 0 the values of all ranks in the order of the ranks, elsewhere an empty vector.
+/// Ranks may have different numbers of values.
 template <typename T>
 requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ranks,
                                                                std::vector<T> mine) {
@@ -45,7 +46,7 @@ requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ran
     return mine;
 }
 
-/// Returns the values of `root`, a vector or string, whose number the other ranks need not know.
+/// Returns the vector or string of `root`. The other ranks need not know its size.
 template <typename Values>
 Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     std::uint64_t count = mine.size();
@@ -55,10 +56,16 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     return mine;
 }
 
+/// Runs `part` on every rank and waits for all. If it throws on any, every rank throws the failure
+/// of the lowest such rank as an Error with that code, so that no rank waits in a later collective.
+/// Exceptions other than Error become Error(internal). `part` may use collectives only if it cannot
+/// fail before them.
+void collective_try(Communicator& ranks, const std::function<void()>& part);
+
 /// Returns the first 255 bytes of every rank's string, by rank.
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine);
 
-/// Returns every rank's whole string, by rank, at rank 0; nothing elsewhere.
+/// Returns at rank 0 every rank's whole string, by rank, elsewhere an empty vector.
 std::vector<std::string> gather_strings(Communicator& ranks, std::string_view mine);
 
 }  // namespace hpcai::comm

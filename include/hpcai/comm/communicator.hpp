@@ -11,11 +11,17 @@
 
 namespace hpcai::comm {
 
+/// The failure that another rank announced, or an earlier failure of this communicator.
+class AnnouncedError : public Error {
+public:
+    using Error::Error;
+};
+
 /// A collective or message under way. Dropping an unfinished one waits for it.
 class Request {
 public:
     virtual ~Request() = default;
-    /// Lets the transport advance; true once complete. Open MPI progresses a non-blocking
+    /// Lets the transport advance; returns true once complete. Open MPI advances a non-blocking
     /// collective only inside such calls.
     virtual bool test() = 0;
     /// Returns once complete. Throws Error(internal) when the transport reports a failure.
@@ -32,13 +38,13 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// Ranks that act together: a group, its leaders, or one process alone. Every collective must be
-/// called by all ranks in the same order. Calls block unless they return a Request; buffers of a
-/// Request stay untouched until it is complete. All throw Error(internal) when MPI reports an
-/// error, Error(watchdog) when the other ranks do not answer in time, and the failure that another
-/// rank announced. After a throw the communicator is of no more use. What was given to it may go,
-/// except the values of sums over all ranks of more than 64 KiB: those are summed in place, and a
-/// late message may still arrive in them until the process ends or MPI has been finished.
+/// A set of ranks: a group, the leaders, or one process alone. All ranks must call every collective
+/// in the same order. Calls block unless they return a Request; the buffers of a Request must not
+/// change until it is complete. All calls throw Error(internal) if MPI reports an error,
+/// Error(watchdog) if the other ranks do not answer in time, and the failure that another rank
+/// announced. After a throw the communicator cannot be used any more. The caller may then free its
+/// buffers, except the values of an all-reduce of more than 64 KiB: these are summed in place, and
+/// late messages may still arrive in them until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -51,25 +57,26 @@ public:
     virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
     virtual void all_reduce_max(std::span<double> values) = 0;
 
-    /// Sum over ranks to `root`, in place there; elsewhere `values` is only read.
+    /// Sums over ranks to `root`, in place there. Elsewhere `values` is only read.
     virtual void reduce_sum(std::span<float> values, int root) = 0;
 
     virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-    /// `mine` of every rank one after the other; all ranks give the same count.
+    /// Gathers `mine` of every rank in the order of the ranks. All ranks pass the same size.
     virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
 
-    /// Sends and receives all of these messages. Those from one rank to another with one `tag`
-    /// meet in the order in which both start them. Not collective. The bytes are not copied: after
-    /// a failure they belong into keep().
+    /// Sends and receives all these messages. Messages between two ranks with the same `tag` match
+    /// in the order in which both ranks start them. Not collective. The bytes are not copied: after
+    /// a failure pass their memory to keep().
     virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
 
-    /// Returns once `is_done`, which may test requests. Not collective; throws as other calls do.
+    /// Waits until `is_done` returns true; it may test requests. Not collective; throws as other
+    /// calls do.
     virtual void wait_until(const std::function<bool()>& is_done) = 0;
 
     virtual void barrier() = 0;
@@ -77,24 +84,28 @@ public:
     /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-    /// Tells the other ranks that this one gives up: their calls, those under way too, throw
-    /// `failure` instead of waiting for it. Not collective, returns at once.
+    /// Notifies the other ranks that this one fails: their current and later calls throw `failure`
+    /// instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
-    /// Throws what made this communicator useless or the failure that another rank announced, if
-    /// anything has. Not collective, returns at once.
+    /// Throws the earlier failure of this communicator or one that another rank announced, if there
+    /// is any. Not collective, returns at once.
     virtual void look_for_failure() {}
 
-    /// Sets a function that is called about every 20 ms while a call here waits for other ranks;
-    /// what it throws is a failure of this communicator. It may not use the communicator. Not
-    /// collective.
+    /// Sets a function that is called about every 20 ms while a call waits for other ranks. If it
+    /// throws, the communicator has failed. It must not use the communicator. Not collective.
     virtual void while_waiting(std::function<void()> /*look*/) {}
 
-    /// Keeps `buffer`, which a sum that failed was to be made in, as long as messages may arrive.
+    /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.
     virtual void keep(std::shared_ptr<const void> /*buffer*/) {}
 };
 
-/// A single process: collectives leave values as they are. Sending to itself is an error.
+/// Makes a communicator of one rank, without MPI. Sending to itself is an error.
 std::unique_ptr<Communicator> make_self_communicator();
+
+/// Runs `body` on `ranks` ranks that are threads of this process, without MPI. Returns when all
+/// have ended. Sums are formed in the order of the ranks. An exception of one rank ends the calls
+/// of the others, as announce_failure() does. The first exception is rethrown here.
+void run_as_threads(int ranks, const std::function<void(Communicator&)>& body);
 
 }  // namespace hpcai::comm

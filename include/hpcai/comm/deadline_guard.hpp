@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -10,20 +8,14 @@
 
 namespace hpcai::comm {
 
-/// Bounds a call into MPI that has no time limit of its own: ends the process with `exit_code` and
-/// one line on stderr when the guard still lives after `seconds`.
+/// Bounds an MPI call that has no time limit of its own. If the guard still exists after `seconds`,
+/// it ends the process with `exit_code` and one line on stderr.
 class DeadlineGuard {
 public:
     DeadlineGuard(double seconds, ExitCode exit_code, std::string what);
-    ~DeadlineGuard();
-    DeadlineGuard(const DeadlineGuard&) = delete;
-    DeadlineGuard& operator=(const DeadlineGuard&) = delete;
 
 private:
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    bool done_ = false;
-    std::thread thread_;
+    std::jthread thread_;
 };
 
 }  // namespace hpcai::comm

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hpcai/comm/all_reduce_schedule.hpp>
 #include <hpcai/comm/communicator.hpp>
@@ -16,11 +17,11 @@ namespace hpcai::comm {
 
 /// Time of a step's sums, by the clock of the device that makes them.
 struct SumSeconds {
-    double exposed = 0;    // in which other work waited for them
-    double under_way = 0;  // from the start of each to its end, and its wait for other ranks
+    double exposed = 0;    // while other work waited for the sums
+    double under_way = 0;  // from each start to its end, with the wait for other ranks
 };
 
-/// Bytes of a rank's messages with values of sums, since it began.
+/// Bytes of a rank's messages for sums since its start.
 struct SentBytes {
     std::int64_t all = 0;
     std::int64_t to_other_nodes = 0;
@@ -36,71 +37,79 @@ struct SentBytes {
     }
 };
 
-/// Sums of gradients that lie in device memory, over the ranks of a group. All ranks start the same
-/// sums in the same order, and wait for them in that order. One thread uses it. Everything throws
-/// as Communicator does; after a throw it is of no more use.
+/// Sums gradients in device memory over the ranks of a group. All ranks start the same sums in the
+/// same order and wait for them in that order. Not thread-safe. All calls throw as Communicator
+/// does; after a throw the reducer cannot be used any more.
 class GradientReducer {
 public:
     virtual ~GradientReducer() = default;
 
-    /// Ranks.
+    /// Number of ranks.
     virtual int size() const = 0;
 
-    /// "mpi, torus_2d in int8", "mpi through host memory, all_reduce in fp32", "nccl 2.28.9", "nccl
-    /// 2.28.9, torus_2d in int8": for people.
+    /// For messages, for example "mpi, torus_2d in int8", "mpi through host memory, all_reduce in
+    /// fp32", "nccl 2.28.9" or "nccl 2.28.9, torus_2d in int8".
     virtual std::string description() const = 0;
-    /// What carries the messages, as the record has it.
+    /// The transport, as stored in the record.
     virtual std::string_view backend() const { return "mpi"; }
 
-    /// Gets what sums of these values need. To be called once for the values of each sum, in no
-    /// recording and before the first sum of any.
+    /// Allocates what sums of these values need. Call it once for the values of each sum, outside
+    /// of recordings and before the first sum.
     virtual void prepare(std::span<float> /*device_values*/) {}
 
-    /// Sums `device_values`, in place, after the work enqueued on the device so far; may wait for
-    /// that. Work enqueued after the request's wait() comes after the sum; wait() itself may return
-    /// before. Until then nothing else touches the values, and test() need not have been called.
+    /// Sums `device_values` in place, after the work enqueued on the device so far; may wait for
+    /// that work. Work enqueued after the request's wait() runs after the sum, but wait() itself
+    /// may return earlier. Until then nothing else may use the values. Calling test() is optional.
     virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
 
-    /// Whether start_sum and wait() may be called inside Device::record. Then all ranks run their
-    /// recordings together, and every recording goes before this does.
+    /// Whether start_sum and wait() may be called inside Device::record. Then all ranks must run
+    /// their recordings together, and all recordings must be destroyed before the reducer.
     virtual bool can_be_recorded() const = 0;
 
-    /// Returns once all sums have been made, those of recordings too, and throws when they cannot
-    /// be made any more: to be called before the host waits for the device in a way that knows
-    /// nothing of other ranks. May wait for all work enqueued on the device.
+    /// Waits until all sums are complete, including those of recordings; throws if they cannot
+    /// complete. Call it before a host wait for the device that does not check other ranks. May
+    /// wait for all work enqueued on the device.
     virtual void check() = 0;
 
-    /// After a step with sums has been enqueued: may keep the host from being more than a step
-    /// ahead of the device; four calls of Device::enqueue_upload a step then wait for no other.
+    /// Call it after a step with sums has been enqueued. May keep the host from running more than a
+    /// step ahead of the device. Then four calls of Device::enqueue_upload in a step do not block.
     virtual void end_step() {}
 
-    /// Before end_step(), on all ranks: the step is left out, so nothing of its sums may come into
-    /// those of the next. Known without a call where one of the sums is not finite.
+    /// Call it on all ranks before end_step() if the step's update is skipped: its sums must not
+    /// affect those of the next step. Not needed if one of the sums is not finite.
     virtual void leave_out_step() {}
 
-    /// After check(): of the recording that ran last. None where the sums are not the device's own
-    /// or no recording with sums has been run.
+    /// Times of the recording that ran last; call it after check(). Nothing if the device does not
+    /// make the sums or no recording with sums has run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
-    /// The bytes that this rank sent; none if a library chooses the messages.
+    /// The bytes that this rank sent; nothing if a library chooses the messages.
     virtual std::optional<SentBytes> sent() const { return std::nullopt; }
 
-    /// Call it on a rank that fails. Ends sums under way without a result, so that the device gets
-    /// through what has been enqueued. Returns at once. The reducer is of no more use.
+    /// Call it between two steps. Returns the rounding error that the next sum of these values on
+    /// this rank adds to them (error feedback); empty if sums keep none. May wait for the device.
+    virtual std::vector<float> residual_of(std::span<float> /*device_values*/) { return {}; }
+    /// Call it between two steps. Restores what residual_of returned for the same values, here or
+    /// in an earlier process. Throws Error(internal) for another number of values.
+    virtual void set_residual(std::span<float> /*device_values*/,
+                              std::span<const float> /*residual*/) {}
+
+    /// Call it on a rank that fails. Ends sums under way without a result, so that the device
+    /// completes its enqueued work. Returns at once. The reducer cannot be used any more.
     virtual void abort() noexcept {}
 };
 
-/// Sums over `group` by messages of MPI, in the way and the format of `options`; through host
-/// memory where `device` is given, whose memory holds the gradients (for ranks that share a GPU,
-/// and where NCCL does not serve), else for devices whose memory is the host's and which do their
-/// work at once, as the CPU's. With int8, what rounding takes away is added to the same values in
-/// the next step (error feedback), unless a sum of the step was not finite: such a step is left
-/// out. Sums are the same bits on all ranks and in every run. The same values are summed from the
-/// same memory in all steps. `group` and `device` outlive it. Throws as place_in_sum.
+/// Makes a reducer that sums over `group` by MPI messages, with the algorithm and format of
+/// `options`. With `device` the gradients are in its memory and pass through host memory (for ranks
+/// that share a GPU, or without NCCL). Without it the device's memory must be host memory and its
+/// work synchronous, as on the CPU. With int8 the rounding error is added to the same values in the
+/// next step (error feedback). A step with a sum that is not finite adds nothing. Sums have the
+/// same bits on all ranks and in every run. The same values must be summed from the same memory in
+/// all steps. `group` and `device` outlive the reducer. Throws as all_reduce_topology.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const AllReduceOptions& options);
 
-/// The same, all ranks with all others in fp32.
+/// The same with the algorithm `all_reduce` in fp32, for gradients in host memory.
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
 
 }  // namespace hpcai::comm

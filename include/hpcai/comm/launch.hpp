@@ -7,28 +7,28 @@
 
 namespace hpcai::comm {
 
-/// The value of an environment variable, or null; `std::getenv` fits.
+/// Returns the value of an environment variable, or null, as `std::getenv` does.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-/// Refuses a program that was meant to be one of several ranks but runs alone, as happens when it
-/// is started without an MPI launcher, or by one that its MPI library does not know. Throws
-/// Error(launch) with the corrected form of `command_line` when the world has one rank
-/// (`world_size` absent: before MPI_Init, where only a start without any launcher is known to be
-/// alone) while OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_NTASKS says more. A launcher that says one
-/// is believed.
+/// Rejects a process that should be one of several ranks but runs alone: it was started without an
+/// MPI launcher, or by one that its MPI library does not support. Throws Error(launch) with the
+/// correct form of `command_line` if the world has one rank while OMPI_COMM_WORLD_SIZE, PMI_SIZE or
+/// SLURM_NTASKS has a larger number. Without `world_size` (before MPI_Init) it only rejects a
+/// process that has no launcher. The first of these variables decides.
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
-/// How many ranks a launcher says that this program is one of; 1 where none says so.
+/// The number of ranks that the launcher started, by its environment variables; 1 without a
+/// launcher.
 int launched_ranks(const EnvironmentLookup& environment);
 
-/// Whether Slurm's srun has started this rank, and no mpirun inside an allocation.
+/// Whether Slurm's srun started this rank directly, not mpirun inside an allocation.
 bool started_by_srun(const EnvironmentLookup& environment);
 
-/// False when the launcher was told to let the other ranks live when one exits before the end of
-/// MPI (mpirun --enable-recovery; srun with SLURM_KILL_BAD_EXIT=0, and one rank a node: Slurm's
-/// plugin for PMIx ends the step where a rank dies beside another); unknown launchers are taken to
-/// end them.
+/// Whether the launcher ends all ranks if one exits before MPI_Finalize. It does not with mpirun
+/// --enable-recovery, and not with srun if SLURM_KILL_BAD_EXIT=0 and each node has one rank:
+/// Slurm's PMIx plugin ends the step if a rank dies on a node with others. True for unknown
+/// launchers.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
 }  // namespace hpcai::comm

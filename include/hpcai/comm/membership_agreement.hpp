@@ -18,32 +18,32 @@
 namespace hpcai::comm {
 
 enum class GroupState : std::int32_t {
-    absent,  // nobody has heard of it
+    absent,  // no report was received
     completed,
     failed,
-    lost,  // failed, and its leader does not answer: another of its ranks says so
+    lost,  // failed without its leader; another rank reported it
 };
 
-/// What a leader tells the others about its group. Fixed size: it travels as one message.
+/// The status of a group that its leader sends to the others, as one message of fixed size.
 struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
-    std::array<char, 180> reason{};  // why it failed, ends with a zero
+    std::array<char, 180> reason{};  // why it failed; zero-terminated
 
-    /// `reason` is cut to what fits.
+    /// `reason` is truncated to fit.
     static GroupStatus of(int group, GroupState state, ExitCode exit_code = ExitCode::ok,
                           std::string_view reason = "");
     std::string reason_text() const;
-    /// Whether the group has stopped, to go on another time.
+    /// Whether the group stopped on request and can be resumed.
     bool has_stopped() const { return exit_code == ExitCode::stopped; }
 };
 
 struct MembershipAgreementDeadlines {
-    double status_seconds = 600;  // how long a leader that is done waits for the others
-    double stopped_seconds = 30;  // how long one whose group has stopped does
-    double reply_seconds = 10;    // how long a living leader may take to answer
-    double notice_seconds = 600;  // a collector speaks to its followers at least so often
+    double status_seconds = 600;  // how long a leader of a completed group waits for others
+    double stopped_seconds = 30;  // how long a leader of a stopped group waits
+    double reply_seconds = 10;    // longest time in which a living leader answers
+    double notice_seconds = 600;  // longest time between two notices of a collector
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
@@ -54,27 +54,28 @@ struct GroupEnd {
     ExitCode exit_code = ExitCode::ok;
 };
 
-/// How the end game ended for one leader. Where `agreed`, all leaders that are not absent hold the
-/// same list, and those of completed groups vote. Else this group is on its own: the others went
-/// on without it, or have fallen silent. Of many groups it takes little memory.
+/// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
+/// the same list, and those of completed groups vote. Otherwise this group is alone: the others
+/// continued without it or did not answer. Uses little memory for many groups.
 struct Membership {
     bool agreed = false;
     int groups = 0;
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; all others completed
-    std::vector<GroupStatus> known;  // with reasons: the failed groups at the writer, else oneself
+    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
+    std::vector<GroupStatus> known;  // with reasons: failed groups at the writer, else its own
 
-    /// Has a reason only if this leader knows it. Without agreement the others are absent.
+    /// The status of a group; with a reason only if this leader knows it. Without agreement other
+    /// groups are absent.
     GroupStatus status(int group) const;
     /// The statuses of all groups, in order.
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const;
     bool anyone_absent() const;
-    /// Whether a group has lost a rank, as its leader or another of its ranks has said.
+    /// Whether a group has lost a rank, as reported by one of its ranks.
     bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
     bool anyone_stopped() const { return has_anyone_ended_with(ExitCode::stopped); }
-    /// The leader that writes the result: the first that votes or, when none does, that of a group
-    /// that failed and is not lost. -1 when not agreed or when there is none.
+    /// The group whose leader writes the result: the first that votes, else the first failed group
+    /// that is not lost. -1 if not agreed or if there is none.
     int writer() const;
 
 private:
@@ -82,26 +83,26 @@ private:
 };
 
 enum class MembershipAgreementKind : std::int32_t {
-    status,     // follower to collector; of a lost group one of its ranks to all leaders
-    notice,     // collector: I collect, follow me unless you follow a later one
-    proposal,   // collector: will you vote with me?
-    joined,     // follower: yes, and with nobody else
-    left,       // follower: no, I went on to another
-    withdrawn,  // collector: go on to the next
-    result,     // collector to those who joined
+    status,     // follower to collector; for a lost group: one of its ranks to all leaders
+    notice,     // collector: follow this group, unless the receiver follows a later one
+    proposal,   // collector asks a follower to join its decision
+    joined,     // follower: it joins, and joins no other collector
+    left,       // follower: it already follows another collector
+    withdrawn,  // collector: follow the next collector
+    result,     // collector to the followers that joined
     closed,     // collector to all others
 };
 
 struct AgreementMessage {
     MembershipAgreementKind kind = MembershipAgreementKind::status;
     std::int32_t from_group = 0;
-    // notice: until the next; status: how long a completed or stopped group would wait for others
+    // notice: time until the next; status: how long a completed or stopped group waits for others
     double seconds = 0;
-    std::vector<GroupStatus> statuses;  // status: one; result to the writer: those that failed
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result; one list for all receivers
+    std::vector<GroupStatus> statuses;  // status: one; result to the writer: the failed groups
+    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result: one list for all receivers
 
     std::vector<std::byte> to_bytes() const;
-    /// Throws Error(internal) unless `bytes` came from to_bytes.
+    /// Throws Error(internal) unless to_bytes() made `bytes`.
     static AgreementMessage from_bytes(std::span<const std::byte> bytes);
 };
 
@@ -110,25 +111,29 @@ struct AddressedMessage {
     AgreementMessage message;
 };
 
-/// The agreement of the leaders on who is alive, seen by one of them; without MPI and clock, which
-/// the caller supplies. Each leader sends its status to the lowest leader and follows it; when that
-/// is silent for status_seconds, the next; after four silent ones it collects itself. A collector
-/// waits until all groups have reported or the patience of every completed group is over, its own
-/// included; a failed group has none, so that one which fails early ends nobody's training. Where a
-/// group has stopped there is no vote, and who asked it to stop may end them all soon: only the
-/// patience of those that have stopped counts then. Of a lost group nothing more is expected:
-/// whoever follows its leader goes on to the next. Then it proposes, and decides with those that
-/// join: nobody votes with a leader that has not said so, so a list cannot contain one that waits
-/// elsewhere. Times are seconds of any clock that never runs back.
+/// State machine by which the leaders agree on the groups that vote, as seen by one leader. The
+/// caller supplies transport and clock.
+///
+/// Each leader sends its status to the lowest leader and follows it as its collector. If the
+/// collector is silent for status_seconds, the leader follows the next; after four silent ones it
+/// collects itself. A collector waits until all groups have reported or the waiting times of all
+/// completed groups are over, including its own. A failed group has no waiting time, so an early
+/// failure does not end the training of others. If a group has stopped there is no vote, and only
+/// the waiting times of stopped groups count: the scheduler may end them soon. A lost group sends
+/// nothing more, so its followers continue with the next collector. The collector then proposes and
+/// decides with those that join. No leader votes with one that has not joined, so a list never
+/// contains a leader that waits elsewhere.
+///
+/// Times are seconds of any monotonic clock.
 class MembershipAgreement {
 public:
     MembershipAgreement(const GroupStatus& mine, int groups,
                         const MembershipAgreementDeadlines& deadlines, double now);
 
     void receive(const AgreementMessage& message, double now);
-    /// Acts on deadlines. Call it after every message that is there has been received.
+    /// Handles deadlines. Call it after all messages that have arrived are received.
     void advance(double now);
-    /// The messages to send, in order.
+    /// Returns and removes the messages to send, in order.
     std::vector<AddressedMessage> take_outgoing();
 
     bool decided() const { return phase_ == Phase::decided; }
@@ -148,7 +153,7 @@ private:
     void receive_reply(int from_group, MembershipAgreementKind kind, double now);
     void receive_withdrawal(int collector, double now);
     void receive_decision(const AgreementMessage& message);
-    void collecting_goes_on(double now);
+    void continue_collecting(double now);
     void propose(double now);
     void propose_to(int group);
     void withdraw();
@@ -157,19 +162,19 @@ private:
     void stay_alone();
     bool is_lost(int group) const;
     double grace_ends(double now) const;
-    std::vector<int> reported_others() const;  // that can answer
+    std::vector<int> reported_others() const;  // groups that can answer
     void send(int to_group, MembershipAgreementKind kind, double seconds = 0);
 
     GroupStatus mine_;
     int groups_;
     MembershipAgreementDeadlines deadlines_;
     Phase phase_ = Phase::following;
-    int collector_ = 0;  // the leader this one follows, or itself
+    int collector_ = 0;  // group whose leader this one follows, or its own
     double until_ = 0;
     double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;  // who told its status, itself included
-    std::optional<double> grace_until_;   // of the completed among them; none: nobody completed
-    std::optional<double> stop_until_;    // of those that have stopped, likewise
+    std::map<int, GroupStatus> reports_;  // by group, with its own
+    std::optional<double> grace_until_;   // of completed groups; none: no group completed
+    std::optional<double> stop_until_;    // of stopped groups, likewise
     std::set<int> missing_joins_;
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;

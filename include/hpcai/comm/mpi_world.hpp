@@ -15,14 +15,14 @@
 namespace hpcai::comm {
 
 struct WorldLimits {
-    double wait_seconds = 3600;    // longest wait for other ranks inside one call
-    double finalize_seconds = 30;  // longest stay in MPI_Finalize where nobody is still at work
-    double longest_seconds = 7.0 * 24 * 3600;          // longer than any run
-    std::size_t largest_count = std::size_t{1} << 30;  // elements in one MPI call, longer are cut
+    double wait_seconds = 3600;                // longest wait for other ranks in one call
+    double finalize_seconds = 30;              // longest MPI_Finalize if no rank is still working
+    double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
+    // elements in one MPI call; larger buffers are split
+    std::size_t largest_count = std::size_t{1} << 30;
 };
 
-/// All ranks together while the program starts: the only time at which a collective may span the
-/// groups. `split` ends it.
+/// The start-up phase, the only one in which a collective may span all groups. `split` ends it.
 class StartUp {
 public:
     explicit StartUp(std::unique_ptr<Communicator> everyone);
@@ -36,8 +36,8 @@ public:
     /// order of their lowest rank.
     const std::vector<int>& node_of_world_rank() const { return node_of_world_rank_; }
 
-    /// The group of this rank: ranks of the same `color`, ordered by `key`. Collective, the last
-    /// over all ranks.
+    /// Makes the group of this rank: ranks with the same `color`, ordered by `key`. Collective; the
+    /// last collective over all ranks.
     std::unique_ptr<Communicator> split(int color, int key) &&;
 
 private:
@@ -47,17 +47,17 @@ private:
     std::vector<int> node_of_world_rank_;
 };
 
-/// What the leaders agreed on, as this leader knows it.
+/// The result of agree_on_members for one leader.
 struct AgreedMembers {
     Membership decision;
     std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
 };
 
-/// What follows a run.
+/// What happens after a run.
 enum class Afterwards { the_end, another_run };
 
-/// MPI from its initialisation to its end; one in a process, used by one thread. After the start
-/// it speaks point to point only, so that a dead group cannot stop the others.
+/// MPI from its initialization to its end: one object in a process, used by one thread. After the
+/// start-up it only uses point-to-point messages, so that a dead group cannot block the others.
 class MpiWorld {
 public:
     /// Throws Error(launch) when MPI does not start.
@@ -73,52 +73,52 @@ public:
     /// Name and version of the MPI library. Works without an MpiWorld.
     static std::string library_version();
 
-    /// Learns hosts and nodes. Collective; once, and again after each release to another run.
+    /// Gathers hosts and nodes. Collective; once, and again after each release to another run.
     StartUp start_up();
 
     /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
-    /// whoever is dead: for a completed group a few status_seconds after the last other completed
-    /// one, however many groups there are; for a failed group after at most longest_seconds more.
+    /// whichever ranks have died. A completed group returns at most a few status_seconds after the
+    /// last other completed group, for any number of groups. A failed group may wait
+    /// longest_seconds longer.
     AgreedMembers agree_on_members(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                                    const MembershipAgreementDeadlines& deadlines);
 
-    /// Tells the leaders that the group of `lost`, whose leader does not answer, has failed: by
-    /// another rank of it, in place of agree_on_members. Returns at once.
+    /// Notifies the leaders that the group of `lost` has failed and its leader does not answer.
+    /// Called by another rank of that group instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it after agree_on_members, or in a lost group, if no rank of other groups is still at
-    /// work.
+    /// Call it after agree_on_members, or in a lost group, if no rank of other groups is still
+    /// working.
     void mark_others_gone() {
         others_may_work_ = false;
-        is_somebody_lost_ = true;
+        has_lost_ranks_ = true;
     }
 
-    /// Lets the ranks that wait in wait_for_exit_permit(rank()) go on, and tells them what comes
-    /// and whether this rank knows that nobody is still at work. Another run may follow only where
-    /// every rank of the world is released to it. Returns at once; ranks that are gone are passed
-    /// over.
+    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also learn what happens
+    /// next and whether any rank may still be working. Another run may follow only if every rank of
+    /// the world is released to it. Returns at once; skips ranks that are gone.
     void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
 
-    /// Waits, without using the processor, for the release by `world_rank`; nothing when `seconds`
-    /// pass without it.
+    /// Sleeps until `world_rank` releases this rank; returns nothing if that takes longer than
+    /// `seconds`.
     std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
 
-    /// How long to wait for a rank that may still be at work while this one is not: an exit would
-    /// end the other ranks too, unless the launcher was told to let them live.
+    /// How long to wait for ranks that may still be working. The time is long if an exit of this
+    /// process would end them.
     double grace_seconds() const;
 
-    /// Whether the launcher ends all ranks when one of them exits before the others.
+    /// Whether the launcher ends all ranks if one of them exits before the others.
     bool exit_would_end_others() const;
 
-    /// Ends MPI once all ranks do. When that does not happen in time, as after the death of a rank,
-    /// the process ends here with `exit_code`: after finalize_seconds, a tenth of it where a vote
-    /// knew of ranks that are lost (twice that with ok, as the launcher takes the code of the first
-    /// that ends), or after longest_seconds when it left groups out that may still be at work and
-    /// this exit would end them.
+    /// Finalizes MPI together with all ranks. If that takes too long, for example after the death
+    /// of a rank, ends the process with `exit_code`. The time limit is finalize_seconds, or a tenth
+    /// of it if ranks are known to be lost. It is doubled for ExitCode::ok, as the launcher takes
+    /// the exit code of the first process that ends. It is longest_seconds if groups outside of the
+    /// agreement may still be working and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
-    /// Ends all ranks of the job with `exit_code`: for a start that fails on some ranks only.
+    /// Ends all ranks of the job with `exit_code`. For a start-up that fails on some ranks only.
     [[noreturn]] void abort(ExitCode exit_code) noexcept;
 
 private:
@@ -132,7 +132,7 @@ private:
     bool may_start_ = true;
     bool finished_ = false;
     bool others_may_work_ = false;
-    bool is_somebody_lost_ = false;
+    bool has_lost_ranks_ = false;
     std::unique_ptr<Outbox> outbox_;
 };
 

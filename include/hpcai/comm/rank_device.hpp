@@ -10,18 +10,18 @@
 
 namespace hpcai::comm {
 
-/// What decides whether the GPUs of some ranks can sum among themselves.
+/// Facts that decide whether NCCL can sum over the GPUs of some ranks.
 struct RankDevice {
-    std::string host;      // up to 255 bytes, for people
-    std::string uuid;      // of the GPU or its partition; no other has it on any host; up to 63
-    int nccl_version = 0;  // as NCCL tells it, 22809 is 2.28.9; 0: this rank has none
+    std::string host;      // for messages
+    std::string uuid;      // of the GPU or its partition, unique among all hosts
+    int nccl_version = 0;  // NCCL's number, 22809 for 2.28.9; 0: this rank has none
 };
 
-/// Returns the devices of all ranks, in order. Longer texts are cut. Collective.
+/// Returns the devices of all ranks, in order. Texts are cut to 255 bytes. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
-/// Why these ranks cannot sum by NCCL, which wants a GPU for each of them and one version, in a
-/// line for people; nothing when they can. All ranks that ask about the same list get the same.
+/// Returns why NCCL cannot sum over these ranks, in one line; nothing if it can. NCCL needs a GPU
+/// for each rank and the same version on all. The same list gives the same answer on every rank.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
 }  // namespace hpcai::comm

@@ -12,45 +12,45 @@
 
 namespace hpcai::comm {
 
-/// What sums of statistics have cost this rank.
+/// Costs of the statistics' sums on this rank.
 struct StatisticsAccounting {
     std::int64_t sums = 0;
-    std::int64_t bytes = 0;  // that entered them
+    std::int64_t bytes = 0;  // of the summed values
     SentBytes sent;
-    double seconds = 0;  // in them, which nothing hides
+    double seconds = 0;  // in sums, which never overlap with computation
 };
 
-/// Consecutive ranks of a group that take their BatchNorm statistics together: ranks 0 to
-/// `ranks` - 1, and so on. Networks are planned with it before their group is there. Sums are the
-/// same bits on all ranks of a span and in every run.
+/// Consecutive ranks of a group that share their BatchNorm statistics: ranks 0 to `ranks` - 1, and
+/// so on. Networks can be planned with it before the group exists. Sums have the same bits on all
+/// ranks of a span and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
     explicit SyncBatchNormGroup(int ranks);
 
-    /// Before the first sum. `group`, whose size is a multiple of ranks() and which outlives all
-    /// sums; its ranks are on these nodes.
+    /// Call it before the first sum. The size of `group` must be a multiple of ranks(), and it must
+    /// outlive all sums. `node_of_rank` has the node of each of its ranks.
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }
-    /// Throws as Communicator does, also what a rank of another span has announced to the group.
+    /// Sums over the span. Throws as Communicator does, also a failure that a rank of another span
+    /// announced.
     void sum(std::span<double> values) override;
     const StatisticsAccounting& accounting() const { return accounting_; }
 
 private:
-    struct Messages;
-
     void exchange(const std::vector<int>& members, std::span<double> values);
 
     int ranks_;
     Communicator* group_ = nullptr;
     std::vector<int> node_of_rank_;
     std::vector<std::vector<int>> rounds_;
-    std::shared_ptr<Messages> messages_;
+    // of each member of a round; late messages may still use them
+    std::shared_ptr<std::vector<double>> terms_;
     StatisticsAccounting accounting_;
 };
 
-/// What each rank of a group on these nodes sends for a sum of `bytes` over spans of `ranks`, as
-/// SyncBatchNormGroup makes it: with the prime factors p of `ranks`, (p - 1) x bytes for each.
+/// Returns the bytes that each rank sends for a sum of `bytes` over spans of `ranks`: (p - 1) x
+/// bytes for each prime factor p of `ranks`.
 std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
                                           std::int64_t bytes);
 

@@ -11,44 +11,34 @@
 
 namespace hpcai::comm {
 
-/// What the exchanges of a part have cost a rank.
-struct PartAccounting {
+/// Costs of a rank's exchanges with the other shards of its model.
+struct ShardAccounting {
     std::int64_t bytes_sent = 0;
-    double wait_seconds = 0;  // for the messages of the other parts
+    double wait_seconds = 0;  // for messages of the other shards
 };
 
-/// Exchanges over some ranks of a group, each of which computes a part.
+/// Exchanges activations and gradients between the shards of a model (tensor parallelism), which
+/// are ranks of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
-    /// The object can be given to networks before there is a group.
+    /// Networks can be planned with it before the group exists.
     TensorParallelExchange(int parts, int part) : parts_(parts), part_(part) {}
 
-    /// Before the first exchange: `ranks` of `group`, which outlives the last one, are the parts in
-    /// order.
+    /// Call it before the first exchange. `ranks` are the ranks of the shards in order. `group`
+    /// must outlive the last exchange.
     void connect(Communicator& group, std::vector<int> ranks);
 
     int parts() const override { return parts_; }
     int part() const override { return part_; }
     void exchange(device::PartMessages& messages) override;
-    const PartAccounting& accounting() const { return accounting_; }
+    const ShardAccounting& accounting() const { return accounting_; }
 
 private:
-    /// The messages to and from one part.
-    struct Letters {
-        std::span<std::byte> sent, received;
-    };
-
-    void lay_out(const device::PartMessages& messages);
-    void carry();
-
     int parts_, part_;
     Communicator* group_ = nullptr;
     std::vector<int> ranks_;
-    std::shared_ptr<std::vector<std::byte>> buffer_;
-    std::vector<Letters> letters_;  // by part
-    std::vector<Outgoing> sends_;
-    std::vector<Incoming> receives_;
-    PartAccounting accounting_;
+    std::shared_ptr<std::vector<std::byte>> buffer_;  // of all messages of one exchange
+    ShardAccounting accounting_;
 };
 
 }  // namespace hpcai::comm

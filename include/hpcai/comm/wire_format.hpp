@@ -18,13 +18,12 @@ std::string_view name_of(WireFormat format);
 /// Bytes of one value, without scales.
 std::size_t value_bytes(WireFormat format);
 
-/// Bytes of `values` values with scales: the values, up to the next multiple of 4 bytes, and then
-/// the scales.
+/// Bytes of `values` encoded values: the values, padded to a multiple of 4 bytes, then the scales.
 std::size_t wire_bytes(WireFormat format, std::size_t values);
 
-/// Writes `values` to `wire`, which begins at a multiple of 4 bytes and has wire_bytes(). With a
-/// `residual`, as long as `values` or empty, it is error feedback (Seide et al. 2014): what it
-/// holds is added first, and then it holds what rounding has taken away, 0 where that is not
+/// Encodes `values` to `wire`, which has wire_bytes() bytes at a 4-byte aligned address. `residual`
+/// is empty or has one number for each value, for error feedback (Seide et al. 2014). Then it is
+/// added to the values first, and afterwards holds the rounding error, or 0 where that is not
 /// finite.
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
             std::span<float> residual);

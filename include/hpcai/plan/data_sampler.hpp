@@ -8,53 +8,53 @@
 
 namespace hpcai::plan {
 
-/// The Data Sampler of the paper: which training samples each base model sees, and in which order.
-/// No file defines it: everything is a function of (seed, model, sample or draw, epoch) through
-/// Philox4x32-10, so it is the same for every M, P_degree, rank, thread and machine.
+/// The Data Sampler of the paper: the training samples of each base model and their order. All are
+/// functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are the same for
+/// every M, P_degree, rank, thread and machine.
 ///
-/// How often sample i is in model m's data, for N samples:
-///   poisson    Poisson(1): inverts the distribution at 64 random bits f(seed, m, i); at most 20
-///   bootstrap  how many of the N draws f(seed, m, j, N) hit i; 36.8 % of the samples stay out
-///   subsample  1 for the first round(fraction x N), at least one, of a permutation f(seed, m)
-///   none       1
+/// The count of sample i in model m's data, for N samples:
+///   poisson    Poisson(1): the distribution's inverse at 64 random bits f(seed, m, i); at most 20
+///   bootstrap  the number of the N draws f(seed, m, j, N) that are i; 36.8 % of the counts are 0
+///   subsample  1 for the first round(fraction x N) (at least one) of a permutation f(seed, m),
+///   else 0 none       1
 ///
-/// Draw d of a stream (purpose, m, b) is 64 bits: words 0 and 1 of one Philox block, low word
-/// first, or 2 and 3 where d is odd; the block's counter is (purpose x 2^24, m, b, d / 2), its key
-/// the seed. A draw u chooses floor(u n / 2^64) of n. The counts take their draws from (bootstrap,
-/// m, 0) and the order of an epoch from (shuffle, m, epoch), by a Fisher-Yates shuffle from the
-/// front, as does the permutation of `subsample`. RandomPurpose has the numbers of the purposes.
+/// Draw d of a stream (purpose, m, b) has 64 bits: words 0 and 1 of one Philox block, low word
+/// first, or words 2 and 3 if d is odd. The block's counter is (purpose x 2^24, m, b, d / 2), its
+/// key the seed. A draw u selects number floor(u n / 2^64) of n. Counts use the stream (bootstrap,
+/// m, 0), the order of an epoch uses (shuffle, m, epoch). Permutations are Fisher-Yates shuffles
+/// from the front. RandomPurpose has the numbers of the purposes.
 ///
 /// Seed 1, model 0, poisson, eight samples:
 ///
 ///   sample        0  1  2  3  4  5  6  7
 ///   counts        0  0  1  2  1  0  1  1       in_bag_size 6; out of bag: 0, 1 and 5
 ///   expanded      2  3  3  4  6  7
-///   epoch_order   3  6  3  4  7  2             of epoch 0; each epoch has another
+///   epoch_order   3  6  3  4  7  2             of epoch 0; each epoch has its own order
 ///
-/// The order is the model's global sequence: of batch_size 4, step 0 trains on 3 6 3 4, and of
+/// The order is the model's global sequence. With batch_size 4, step 0 trains on 3 6 3 4; with
 /// P_degree 2, group rank 0 takes 3 6 and group rank 1 takes 3 4.
 ///
-/// All calls take time proportional to N (epoch_order of 1.28 million samples: well below a
-/// second), may run concurrently, and are cheap enough not to be cached.
+/// All calls take time proportional to N (epoch_order of 1.28 million samples: well below a second)
+/// and are thread-safe. Results are not cached.
 class DataSampler {
 public:
-    /// Throws Error(data) when there is no sample or more than 2^31, Error(usage) when
-    /// subsample_fraction is not in (0, 1].
+    /// Throws Error(data) for no samples or more than 2^31, Error(usage) if subsample_fraction is
+    /// not in (0, 1].
     DataSampler(const config::BaggingConfig& bagging, std::uint64_t seed, std::uint32_t samples);
 
     std::uint32_t samples() const { return samples_; }
 
-    /// [sample], how often it is in the data of `model`.
+    /// Returns how often each sample is in the data of `model`.
     std::vector<std::uint16_t> counts(std::uint32_t model) const;
 
-    /// Sum of the counts: samples of one epoch. With `poisson` it varies around N, and a very small
-    /// N may give 0.
+    /// Sum of the counts: samples of one epoch. With `poisson` it varies around N and may be 0 for
+    /// a very small N.
     std::uint64_t in_bag_size(std::uint32_t model) const;
 
-    /// [sample], 1 where `model` never sees the sample, else 0.
+    /// Returns 1 for each sample that is not in the data of `model`, else 0.
     std::vector<std::uint8_t> out_of_bag(std::uint32_t model) const;
 
-    /// The samples of one epoch in training order, each as often as it counts. `epoch` from 0.
+    /// Returns the samples of one epoch (from 0) in training order, each as often as its count.
     std::vector<std::uint32_t> epoch_order(std::uint32_t model, std::uint32_t epoch) const;
 
 private:

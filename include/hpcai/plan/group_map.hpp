@@ -11,24 +11,24 @@ namespace hpcai::plan {
 
 struct GroupMapSettings {
     std::vector<std::string> node_names = {};  // [node]; a node without a name is "node<number>"
-    std::size_t most_lines = 16;               // of groups, before they are merged
+    std::size_t most_lines = 16;               // more groups than this are merged
 };
 
-/// The map of groups to nodes as text, each line ended. Brackets hold the ranks within a node:
+/// Returns the map of groups to nodes as lines of text. Brackets contain the ranks within a node:
 ///
 ///   2 groups x 4 ranks on 2 nodes
 ///   group 0: node001[0-3]
 ///   group 1: node001[4-5] node002[0-1]
 ///
 /// Three or more neighbouring nodes with the same ranks become one entry, `node001..node016[0-7]`.
-/// When there are more groups than `most_lines`, neighbouring groups of the same shape share a
-/// line, `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`, and of lines still too
-/// many the middle is left out, saying how many. Size and time stay bounded by ranks and
+/// If there are more groups than `most_lines`, neighbouring groups of the same shape share a line,
+/// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If there are still too many
+/// lines, those in the middle are omitted and counted. Size and time are bounded by ranks and
 /// `most_lines`.
 std::string draw_group_map(const ParallelismController& controller,
                            const GroupMapSettings& settings);
 
-/// One group's nodes and ranks as in a line of the map, after "group 0: ".
+/// Returns one group's nodes and ranks as in a line of the map, without "group 0: ".
 std::string describe_group(const ParallelismController& controller, int group,
                            const std::vector<std::string>& node_names);
 

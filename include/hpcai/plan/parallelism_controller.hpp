@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <string>
 #include <vector>
 
 #include <hpcai/config/config.hpp>
 
-/// Who trains what, and on which samples: pure arithmetic, no MPI, any number of ranks.
+/// Mapping of ranks to models, shards and samples: pure arithmetic without MPI, for any number of
+/// ranks.
 namespace hpcai::plan {
 
 /// Eq. 5 of the paper: ranks = groups x degree. Each group trains one base model.
@@ -15,47 +14,51 @@ struct Layout {
     int ranks = 1;          // Sys_scale
     int groups = 1;         // M
     int degree = 1;         // P_degree, ranks of one group
-    int stages = 1;         // of a pipeline, contiguous ranks of a group each
-    int micro_batches = 1;  // of one rank's share of a batch
-    int parts = 1;          // of each stage, which share out the channels of its layers
+    int stages = 1;         // of a pipeline; contiguous ranks of a group
+    int micro_batches = 1;  // in one rank's share of a batch
+    int parts = 1;          // tensor-parallel shards of each stage, by channels
 
-    /// Replicas of each part of each stage, which share the samples of a batch.
+    /// Number of replicas of each shard, which share the samples of a batch.
     int data_degree() const { return degree / (stages * parts); }
     int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
     int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
     int part_of(int group_rank) const { return group_rank % parts; }
-    /// The parts of a replica follow one another, as they talk most, and then the replicas of a
-    /// stage.
+    /// The shards of a replica have consecutive ranks, because they communicate most; then the
+    /// replicas of a stage.
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Of the model's parameters, which a rank shares with the other replicas only.
-    int slice_of(int group_rank) const {
+    /// Number of the model shard of a rank: its stage and part. Only replicas have the same one.
+    int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
-    int slices() const { return stages * parts; }
-    /// Samples that a rank computes at once.
+    int shards() const { return stages * parts; }
+    /// Samples in one micro-batch of a rank.
     int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
 };
 
-/// The layout that `bagging` asks for on `ranks` ranks. What `bagging` leaves open follows from
-/// eq. 5; when it leaves both open, P_degree is `ranks_per_node` (of the fullest node), or all
-/// ranks when there are fewer.
-/// Throws Error, naming the keys, what came and the nearest legal values, when eq. 5 cannot hold, a
-/// batch cannot be shared evenly, the degrees of `parallel` do not make P_degree, or
-/// training.batch_norm_samples is neither a part of what a rank computes at once nor that of ranks
-/// whose number divides those that share a batch: Error(launch) where the number of ranks decides,
-/// Error(usage) where P_degree or, of a batch, data_degree is configured.
+/// Returns the layout that `bagging` requests on `ranks` ranks. Missing values follow from eq. 5;
+/// if both are missing, P_degree is `ranks_per_node` (of the fullest node), or all ranks if there
+/// are fewer. Throws Error with the keys, the values and the nearest legal values if
+///
+///   - eq. 5 cannot hold,
+///   - a batch cannot be shared evenly,
+///   - the degrees of `parallel` do not multiply to P_degree, or
+///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
+///     for a k that divides the number of ranks that share a batch.
+///
+/// The error is Error(launch) if it depends on the number of ranks, Error(usage) if P_degree (or
+/// for a batch data_degree) is configured.
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
-/// Consecutive replicas of a slice of `layout`, which make_layout() made of `training`, that take
-/// their BatchNorm statistics together.
+/// Returns the number of consecutive replicas that share their BatchNorm statistics. `layout` is
+/// from make_layout() with the same `training`.
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
-/// Where one rank stands.
+/// The place of one rank.
 struct RankPlace {
-    int world_rank = 0;  // as the launcher numbered it
+    int world_rank = 0;  // as numbered by the launcher
     int group = 0;       // 0 to M - 1
     int group_rank = 0;  // 0 to P_degree - 1; 0 is the group's leader
     int node = 0;
@@ -72,22 +75,23 @@ struct NodeShare {
     bool operator==(const NodeShare&) const = default;
 };
 
-/// What estimates of traffic and memory need to know of a placement.
+/// Facts about a placement, for estimates of traffic and memory.
 struct LayoutSummary {
     Layout layout;
-    int nodes = 0;  // that hold a rank
+    int nodes = 0;  // with at least one rank
     int ranks_of_fullest_node = 0;
     int groups_on_one_node = 0;  // whose gradients never leave a node
     int nodes_of_widest_group = 0;
     std::vector<std::vector<NodeShare>> groups;  // [group], ordered by node
 };
 
-/// Maps groups to nodes, so that each group spans few nodes however the launcher numbered ranks:
-/// groups that fit into one node are placed first, each into the fullest-fitting node; a group that
-/// must span nodes takes the largest remainders, and for its rest the smallest that suffices.
-/// Groups are then numbered by their first node, and a group's ranks by node and world rank.
+/// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
+/// Groups that fit into one node are placed first, each into the node with the fewest free ranks
+/// that has enough. A group that must span nodes takes the nodes with the most free ranks, and for
+/// its rest the one with the fewest that has enough. Groups are then numbered by their first node,
+/// and a group's ranks by node and world rank.
 ///
-/// Eight ranks on two nodes, dealt out in turn by the launcher (`--map-by node`), M = 2:
+/// Example: eight ranks on two nodes, numbered in turn by the launcher (`--map-by node`), M = 2:
 ///
 ///       node 0                        node 1
 ///       world rank  0  2  4  6        world rank  1  3  5  7
@@ -97,25 +101,25 @@ struct LayoutSummary {
 ///                    group 0                       group 1
 ///       leader: world rank 0          leader: world rank 1
 ///
-/// The cut by world rank (0-3, 4-7) would send both groups' gradients over the network.
+/// Groups by world rank (0-3, 4-7) would send the gradients of both groups over the network.
 class ParallelismController {
 public:
-    /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; numbers may be
-    /// left out. Memory grows with ranks, time with ranks times their logarithm. Throws
-    /// Error(internal) when its size is not layout.ranks or a node's number is out of range.
+    /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; not all numbers
+    /// need to be used. Memory grows with ranks, time with ranks times their logarithm. Throws
+    /// Error(internal) if its size is not layout.ranks or a node is out of range.
     ParallelismController(Layout layout, const std::vector<int>& node_of_world_rank);
 
     const Layout& layout() const { return layout_; }
 
-    /// All throw std::out_of_range for a rank or group that does not exist.
+    /// These throw std::out_of_range for a rank or group that does not exist.
     const RankPlace& place(int world_rank) const;
     int world_rank_of(int group, int group_rank) const;
     int leader(int group) const { return world_rank_of(group, 0); }
 
-    /// Ascending by node; the ranks sum up to the degree.
+    /// The nodes of a group with their number of ranks, ascending by node.
     std::vector<NodeShare> shares_of(int group) const;
 
-    /// Nodes that hold a rank of `group`, ascending.
+    /// The nodes of `group`, ascending.
     std::vector<int> nodes_of(int group) const;
 
     LayoutSummary summary() const;
@@ -126,8 +130,8 @@ private:
     std::vector<int> members_;       // [group * degree + group_rank], world ranks
 };
 
-/// Nodes for a dry run: ranks 0 to ranks_per_node - 1 on node 0, and so on; the last may be
-/// smaller. Throws Error(usage) unless both are at least 1.
+/// Returns nodes for a dry run: ranks 0 to ranks_per_node - 1 on node 0, and so on; the last node
+/// may have fewer. Throws Error(usage) unless both are at least 1.
 std::vector<int> fill_nodes(int ranks, int ranks_per_node);
 
 }  // namespace hpcai::plan

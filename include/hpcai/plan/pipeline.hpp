@@ -5,7 +5,7 @@
 
 #include <hpcai/config/config.hpp>
 
-/// What the ranks of a pipeline do in a step.
+/// Schedules of pipeline parallelism.
 namespace hpcai::plan {
 
 enum class PipelinePass { forward, backward };
@@ -18,21 +18,21 @@ struct PipelineTask {
     bool operator==(const PipelineTask&) const = default;
 };
 
-/// What stage `stage` of `stages` does in a step, in order: each micro-batch forward and backward,
-/// each of them in the order of their numbers, so that sums of gradients are the same in all
-/// schedules. gpipe: all forward, then all backward (Huang et al. 2019, which goes backward from
-/// the last). 1f1b: as many forward as there are stages behind this one, then one forward and one
-/// backward in turn (PipeDream-Flush, Narayanan et al. 2021). Stages that follow these lists and
-/// wait for nothing but what a pass reads never wait for each other in a circle.
+/// Returns the tasks of stage `stage` of `stages` in a step, in order. Forward and backward passes
+/// are each in the order of the micro-batches, so that gradient sums are the same in all schedules.
+/// gpipe: all forward passes, then all backward passes (Huang et al. 2019, whose backward passes
+/// start from the last). 1f1b: as many forward passes as there are later stages, then one forward
+/// and one backward pass in turn (PipeDream-Flush, Narayanan et al. 2021). Stages that run these
+/// lists and only wait for the inputs of a pass never deadlock.
 std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int stages, int stage,
                                          int micro_batches);
 
-/// Most micro-batches of which forward is done and backward is not, in such a list: the sets of
-/// activations that a stage holds.
+/// Returns the largest number of micro-batches between their forward and backward pass: the sets of
+/// activations that a stage stores.
 int micro_batches_in_flight(const std::vector<PipelineTask>& tasks);
 
-/// Share of a step in which a rank waits while the pipeline fills and drains, where all stages take
-/// as long: (stages - 1) / (micro_batches + stages - 1) in both schedules.
+/// Share of a step in which a rank waits while the pipeline fills and drains, for stages of equal
+/// duration: (stages - 1) / (micro_batches + stages - 1) in both schedules.
 double bubble_fraction(int stages, int micro_batches);
 
 }  // namespace hpcai::plan

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <hpcai/training/snapshot.hpp>
 
-/// The checkpoints of a group: `<folder>/step-<12 digits>/rank-<group_rank>.safetensors`, one file
-/// a rank, and rank-<group_rank>.done next to each, which is written when the file is complete. A
-/// checkpoint is complete when every rank's marker fits the rank's file.
+/// Checkpoints of a group: `<folder>/step-<12 digits>/rank-<group_rank>.safetensors`, one file for
+/// each rank, and a marker rank-<group_rank>.done, which is written after the file. A checkpoint is
+/// complete if every rank's marker matches the rank's file.
 namespace hpcai::training {
 
 struct CheckpointPlace {
@@ -24,49 +24,48 @@ struct CheckpointPlace {
 
 struct Checkpoint {
     std::int64_t step = 0;     // steps done
-    std::int64_t program = 0;  // that wrote it; the same on all ranks
-    Snapshot snapshot;         // this rank's
+    std::int64_t program = 0;  // number of the process run that wrote it, equal on all ranks
+    Snapshot snapshot;         // of this rank
 };
 
 std::filesystem::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
 
-/// Writes this rank's file, durably, and then its marker. A file of that name is replaced. Throws
-/// Error(usage) naming what cannot be written.
+/// Writes this rank's file durably and then its marker. Replaces an existing file. Throws
+/// Error(usage) with the path that cannot be written.
 void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint);
 
-/// This rank's part. Throws Error(data) naming the file where it or its marker is missing or
-/// damaged, they do not fit each other, or they are of another configuration, rank or number of
-/// ranks.
+/// Reads this rank's file. Throws Error(data) with the path if the file or its marker is missing or
+/// damaged, they do not match, or they belong to another configuration, rank or number of ranks.
 Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step);
 
-/// Whether a rank has said that its file is whole, whatever has become of both since.
+/// Whether this rank's marker exists, even if the file was damaged later.
 bool has_marker(const CheckpointPlace& place, std::int64_t step);
 
-/// The steps of which there is a folder, the newest first, whole or not; none where there is no
-/// such folder. Throws Error(data) naming a folder that cannot be read.
+/// Lists the steps that have a folder, complete or not, newest first. Empty if `folder` does not
+/// exist. Throws Error(data) with the path if it cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
-/// Removes the folders of the steps before `step`, markers first, as far as that is possible.
+/// Removes the folders of earlier steps, markers first. Ignores errors.
 void remove_checkpoints_before(const std::filesystem::path& folder, std::int64_t step) noexcept;
 
-/// Work in a thread of its own, one at a time.
+/// Runs one function at a time in a thread. The destructor waits for it.
 class BackgroundWork {
 public:
-    BackgroundWork() = default;
-    ~BackgroundWork() { wait(); }
-    BackgroundWork(const BackgroundWork&) = delete;
-    BackgroundWork& operator=(const BackgroundWork&) = delete;
-
-    /// Waits for the work before.
+    /// Waits for the previous function first.
     void start(std::function<void()> work);
-    /// Returns when it is done, with what it threw as text; empty: nothing, or there was none.
-    std::string wait() noexcept;
-    /// The time of the last work, after wait().
+    /// Waits for the function. Returns the text of what it threw; empty if nothing was thrown or
+    /// nothing was started.
+    std::string wait();
+    /// Duration of the last function, after wait().
     double seconds() const { return seconds_; }
 
 private:
-    std::thread thread_;
-    std::string failure_;
+    struct Result {
+        std::string failure;
+        double seconds = 0;
+    };
+
+    std::future<Result> result_;
     double seconds_ = 0;
 };
 

@@ -6,10 +6,10 @@
 
 namespace hpcai::training {
 
-/// Gives a network those of its inputs "images", "labels", "boxes" and "keys" that it has.
+/// Sets those of the inputs "images", "labels", "boxes" and "keys" that the network has.
 void feed(graph::Network& network, const data::Batch& batch);
 
-/// Gives it a batch of black images, or of zeros, without labels or boxes: all of it padding.
+/// Sets all inputs to padding: zero images (or numbers) without labels and boxes.
 void feed_padding(graph::Network& network);
 
 }  // namespace hpcai::training

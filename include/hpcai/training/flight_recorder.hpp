@@ -11,38 +11,38 @@
 
 namespace hpcai::training {
 
-/// Remembers the last phases and sums of a rank. One thread tells it; put_into() may be called
-/// by any other at the same time.
+/// Records the last phases and sums of a rank. One thread records; put_into() may be called by any
+/// other thread at the same time.
 class FlightRecorder {
 public:
     static constexpr std::size_t kEvents = 256;
 
-    /// `now`: seconds on the group's clock; asked by the thread that tells.
+    /// `now` returns seconds on the group's clock. The recording thread calls it.
     explicit FlightRecorder(std::function<double()> now) : now_(std::move(now)) {}
 
-    /// A phase begins, and the one before ends. `name` lives as long as the program.
+    /// Begins a phase and ends the previous one. `name` must stay valid until the program ends.
     void enter(const char* name);
-    /// The sum of a bucket's gradients over ranks: `bytes` of this one.
+    /// Begins the sum of a bucket's gradients over ranks, with `bytes` on this rank.
     void begin_sum(std::size_t bucket, std::size_t bytes);
     void end_sum(std::size_t bucket);
-    /// `steps_done` are done, of all epochs and programs.
+    /// Sets the number of steps done, including those before a resume.
     void step_done(std::int64_t steps_done);
 
-    /// Counts and events; the rest is left as it is.
+    /// Sets the counts and events of `record`; leaves its other members unchanged.
     void put_into(FlightRecord& record) const;
 
 private:
     struct Event {
         std::int64_t step = 0;
-        const char* phase = nullptr;  // null: a sum
+        const char* phase = nullptr;  // null: the event is a sum
         std::size_t bucket = 0;
         std::size_t bytes = 0;
         double begin_seconds = 0;
-        double end_seconds = -1;  // below 0: it has not ended
+        double end_seconds = -1;  // below 0: not ended
     };
 
-    Event& add();
-    /// The newest that `is_it`; null: it is not among the last.
+    void add(Event event);
+    /// Returns the newest recorded event for which `is_it` is true, or null.
     Event* newest(const std::function<bool(const Event&)>& is_it);
 
     std::function<double()> now_;

@@ -12,27 +12,27 @@ namespace hpcai::training {
 
 enum class Phase { input_wait, forward, backward, communication, optimizer, other };
 
-/// "input_wait", ...
+/// Returns the record's name, such as "input_wait".
 const char* name_of(Phase phase);
 
-/// Divides the time of a step among its phases, of which one lasts until the next is entered. What
-/// is spent in communication counts as that, whatever the phase. Reads both clocks once in a phase.
+/// Divides the time of a step among its phases; each phase lasts until the next begins. Time spent
+/// in communication counts as such in any phase. Reads both clocks once for each phase.
 class PhaseClock {
 public:
-    /// `communication` returns the seconds that were spent in communication so far. All `now` are
-    /// seconds on a clock that never steps back.
+    /// `communication` returns the seconds spent in communication so far. All `now` are seconds of
+    /// a monotonic clock.
     explicit PhaseClock(std::function<double()> communication)
         : communication_(std::move(communication)) {}
 
-    /// Begins a step with the phase `other`.
+    /// Begins a step in the phase `other`.
     void begin(double now);
     void enter(Phase phase, double now);
-    /// Ends the step. Its phases add up to the time since begin().
+    /// Ends the step. The sum of its phases is the time since begin().
     PhaseSeconds end(double now);
 
     Phase phase() const { return phase_; }
     double entered_at() const { return last_; }
-    /// How often the clocks have been read.
+    /// Number of clock readings.
     std::int64_t readings() const { return readings_; }
 
 private:

@@ -7,13 +7,13 @@
 
 namespace hpcai::training {
 
-/// Returns the optimizer over the flat buffers and the working copies of a network. Filters and
-/// weight matrices have a trust ratio each, and only they decay unless
+/// Returns the optimizer of a network's flat buffers and working copies. Filters and weight
+/// matrices have one trust ratio each. Only they have weight decay, unless
 /// training.weight_decay_on_norm_and_bias.
 device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
                                  const config::TrainingConfig& training);
 
-/// Returns the store's buffers and the numbers of the network's steps, for an optimizer.
+/// Returns the store's buffers and the network's step scalars, for an optimizer.
 device::OptimizerTensors optimizer_tensors(graph::Network& network, graph::ParameterStore& store);
 
 }  // namespace hpcai::training

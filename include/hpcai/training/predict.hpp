@@ -10,18 +10,18 @@
 
 namespace hpcai::training {
 
-/// What a model says of samples, in their order.
+/// A model's predictions of samples, in the order of the samples.
 struct Predictions {
     std::vector<float> outputs;        // (samples, numbers) of the network's last node
-    std::vector<std::int32_t> labels;  // (samples), -1 where a sample is not to be scored
+    std::vector<std::int32_t> labels;  // (samples), -1: not scored
 };
 
-/// Runs every sample that `source` hands to this rank. `network` is an inference network of the
-/// source's batch size that says `numbers` of a sample; its working copies are refreshed first.
-/// Throws what the source throws.
+/// Predicts every sample that `source` gives to this rank. `network` is an inference network with
+/// the source's batch size that outputs `numbers` values for each sample. Its working copies are
+/// refreshed first. Throws what the source throws.
 Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t numbers);
 
-/// The ranks' predictions one after the other, at rank 0; elsewhere empty. Collective.
+/// Gathers the predictions in the order of the ranks at rank 0; empty elsewhere. Collective.
 Predictions gather(comm::Communicator& group, Predictions mine);
 
 }  // namespace hpcai::training

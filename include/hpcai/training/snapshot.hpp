@@ -13,14 +13,14 @@
 
 namespace hpcai::training {
 
-/// Named arrays in host memory: what a rank keeps of a training between two of its steps. What is
-/// no fp32 number is a double, which holds whole numbers up to 2^53.
+/// Named arrays in host memory: the state of one rank's training between two steps. Numbers that
+/// are not fp32 are doubles, which are exact for integers up to 2^53.
 class Snapshot {
 public:
-    /// `name` stands in messages.
+    /// `name` is used in error messages.
     explicit Snapshot(std::string name = "snapshot") : name_(std::move(name)) {}
 
-    /// A name is put once, of either kind.
+    /// A name may be put only once, among all kinds.
     void put(const std::string& name, std::vector<float> values) {
         floats_[name] = std::move(values);
     }
@@ -29,22 +29,23 @@ public:
     }
     void put_text(const std::string& name, std::string text) { texts_[name] = std::move(text); }
 
-    /// Each throws Error(data) that names file and array where it is missing or does not have
-    /// `count` values.
+    /// Each throws Error(data) with file and array if the array is missing or does not have `count`
+    /// values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
     std::span<const double> numbers(std::string_view name, std::size_t count) const;
-    /// The size may be any multiple of `columns`.
+    /// Rows of `columns` values.
     std::span<const double> table(std::string_view name, std::size_t columns) const;
     const std::string& text(std::string_view name) const;
-    /// Throws Error(data) unless `value`, of the array `name`, is whole and in the range.
+    /// Converts `value`, of the array `name`. Throws Error(data) unless it is an integer from
+    /// `least` to `most`.
     std::int64_t whole(std::string_view name, double value, std::int64_t least,
                        std::int64_t most) const;
-    /// Throws Error(data) that names file and array.
+    /// Throws Error(data) with file, array and `why`.
     [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 
-    /// Writes safetensors, durably. Throws as storage::write_safetensors does.
+    /// Writes a safetensors file durably. Throws as storage::write_safetensors does.
     void write(const std::filesystem::path& path) const;
-    /// What write() wrote. Throws Error(data) naming the file, and the array where it is one.
+    /// Reads a file of write(). Throws Error(data) with the file, and the array if one is invalid.
     static Snapshot read(const std::filesystem::path& path);
 
 private:

@@ -10,13 +10,14 @@
 
 namespace hpcai::training {
 
-/// Gives the stage's store the stage's parameters and running statistics of the model's store, of
-/// which a part's stage has some channels.
+/// Copies the parameters and running statistics of a stage, or of a tensor-parallel shard of it,
+/// from the model's store to the stage's store.
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
 
-/// Gives every rank's store of the model what the first rank of each of the layout's slices has in
-/// its store `mine` of that slice of `stages` (graph::partition_stages). Collective in the group;
-/// host memory for the largest slice's parameters.
+/// Gathers the whole model in every rank's store `model`. For each shard of the layout, the first
+/// rank that holds it provides it from its store `mine`. `stages` are all shards
+/// (graph::partition_stages). Collective in the group. Takes host memory for the largest shard's
+/// parameters.
 void collect_stages(comm::Communicator& group, const plan::Layout& layout,
                     const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
                     graph::ParameterStore& model);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,71 +11,106 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/records/step_record.hpp>
+#include <hpcai/records/trace_record.hpp>
 #include <hpcai/training/flight_recorder.hpp>
 #include <hpcai/training/phase_clock.hpp>
 #include <hpcai/training/snapshot.hpp>
-#include <hpcai/training/step_trace.hpp>
 
 namespace hpcai::training {
 
-struct StepLogOptions {
-    std::function<double()> now;  // seconds since the group's clock started
-    bool measure_phases = true;
-    int trace_steps = 0;               // from the fourth on; needs measure_phases
-    FlightRecorder* flight = nullptr;  // told of phases and sums; null: nobody asks
+/// Traces the first `steps` steps after the third on one rank, by the host's clock.
+class StepTrace final : public graph::Observer {
+public:
+    /// The steps before allocate memory and make plans.
+    static constexpr std::int64_t kFirstStep = 3;
+
+    StepTrace(std::function<double()> now, std::int64_t steps)
+        : now_(std::move(now)), steps_(steps) {}
+
+    bool has(std::int64_t step) const { return step >= kFirstStep && step < kFirstStep + steps_; }
+    /// Switches tracing on or off for the following calls.
+    void select(bool is_traced) { is_on_ = is_traced; }
+
+    bool is_on() const { return is_on_; }
+
+    void before(const graph::Step&) override { kernel_begin_ = now_(); }
+    void after(const graph::Step& step) override;
+    /// Adds a phase that has ended.
+    void phase(Phase phase, double begin, double end);
+    void step(std::int64_t number, double begin, double end);
+    void sum(std::size_t bucket, bool is_over);
+
+    const std::vector<TraceEvent>& events() const { return events_; }
+
+private:
+    std::function<double()> now_;
+    std::int64_t steps_;
+    bool is_on_ = false;
+    double kernel_begin_ = 0;
+    std::map<std::size_t, double> sums_;  // start of each sum under way, by bucket
+    std::vector<TraceEvent> events_;
 };
 
-/// Keeps every step of a training, with its times, on one rank. Where the device does its work at
-/// once they are those of the host's clock; else a step's phases are those that the device has
-/// timed, and its time is the mean over the steps whose results were read together.
+struct StepLogOptions {
+    std::function<double()> now;  // returns seconds since the group's clock started
+    bool measure_phases = true;
+    int trace_steps = 0;               // steps to trace from the fourth on; needs measure_phases
+    FlightRecorder* flight = nullptr;  // also records phases and sums; may be null
+};
+
+/// Logs every step of a training with its times on one rank. On a synchronous device the times are
+/// those of the host's clock. Otherwise the device times a step's phases, and the step's time is
+/// the mean over the steps whose results were read together.
 class StepLog {
 public:
-    /// `device` outlives it.
+    /// `device` must outlive it.
     StepLog(StepLogOptions options, device::Device& device);
 
     StepLog(const StepLog&) = delete;
     StepLog& operator=(const StepLog&) = delete;
 
-    /// Makes room for so many steps.
+    /// Reserves memory for that many steps.
     void reserve(std::int64_t steps);
-    /// Sets the function that returns the seconds so far of communication without computation.
+    /// Sets the function that returns the seconds spent so far in communication without
+    /// computation.
     void count_communication(std::function<double()> seconds) {
         communication_ = std::move(seconds);
     }
 
-    /// The next step begins, after a pause: else it does where the one before ends.
+    /// Begins the next step now, for example after a pause. Without a call it begins when the
+    /// previous step ends.
     void begin() { begin(options_.now()); }
-    /// The next step begins where the one before ended, in another program perhaps.
+    /// Begins the next step at the end of the previous one, which may be one before a resume.
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// Begins a phase of the step.
     void enter(Phase phase);
-    /// A sum of gradients over ranks has begun, of so many bytes of this one, or has ended.
+    /// Logs that a gradient sum has begun, with `bytes` on this rank, or is over.
     void sum(std::size_t bucket, std::size_t bytes, bool is_over);
-    /// Sets the phases, by the device's clock, of the step whose results have just been read.
+    /// Sets the phases, by the device's clock, of the step whose results were read last.
     void timed_by_device(const PhaseSeconds& phases) { device_phases_ = phases; }
-    /// Ends the step. `record` is complete but for its times; `is_read`: its results have been
-    /// read, so that the device has done it.
+    /// Ends the step. `record` lacks only its times. `is_read`: the step's results were read, so
+    /// the device has completed it.
     void end_step(StepRecord record, bool is_read);
 
-    /// On the group's clock.
+    /// Seconds on the group's clock.
     double now() const { return options_.now(); }
     bool is_asynchronous() const { return is_asynchronous_; }
-    /// Sees the kernels of the step; null while it is not to be traced.
+    /// Observer of the step's kernels; null if the step is not traced.
     graph::Observer* kernels() { return trace_.is_on() && !is_asynchronous_ ? &trace_ : nullptr; }
     const StepTrace& trace() const { return trace_; }
 
-    /// In order, those that have ended.
+    /// The steps that have ended, in order.
     const std::vector<StepRecord>& steps() const { return steps_; }
-    /// Seconds from the beginning to the end of each step whose results were read.
+    /// Duration in seconds of each step whose results were read.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
-    /// Saves all steps that have ended, after one whose results were read.
+    /// Saves all steps that have ended. Call it after a step whose results were read.
     void save(Snapshot& to) const;
-    /// Before the first step: has those of another log, of `steps` steps. Throws Error(data) naming
-    /// the array that does not fit.
+    /// Call it before the first step. Restores the `steps` steps of a saved log. Throws Error(data)
+    /// with the array that does not fit.
     void restore(const Snapshot& from, std::int64_t steps);
 
     bool measures_phases() const { return options_.measure_phases; }
-    /// Readings of the clock for phases.
+    /// Number of clock readings for phases.
     std::int64_t readings() const { return clock_.readings(); }
 
 private:
@@ -94,7 +130,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-/// Begins a phase if there is a log.
+/// Begins a phase if `log` is not null.
 inline void enter(StepLog* log, Phase phase) {
     if (log != nullptr) log->enter(phase);
 }

@@ -16,7 +16,6 @@
 #include <hpcai/data/batch_source.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/training/faults.hpp>
-#include <hpcai/training/pipeline_share.hpp>
 #include <hpcai/training/replica_audit.hpp>
 #include <hpcai/training/schedule.hpp>
 #include <hpcai/training/step_log.hpp>
@@ -24,126 +23,126 @@
 
 namespace hpcai::training {
 
-/// What is known when a step has been enqueued, without any communication.
+/// What a rank knows without communication when a step has been enqueued.
 struct StepReport {
-    std::int64_t step = 0;   // done, of all epochs
-    std::int64_t steps = 0;  // of all epochs
+    std::int64_t step = 0;   // steps done, of all epochs
+    std::int64_t steps = 0;  // planned, of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples of the steps last read, in a pipeline and with micro-batches
-    // over the group's; NaN: none
+    // Mean over this rank's samples of the steps read last. With a pipeline or micro-batches: over
+    // the group's samples. NaN: no step was read.
     double loss = 0;
-    std::int64_t samples = 0;  // of the step, all ranks of the group
-    bool is_read = false;      // its results have been: the device has done it
+    std::int64_t samples = 0;  // of this step, over all ranks of the group
+    bool is_read = false;      // its results were read, so the device has completed it
 };
 
 struct EpochReport {
     std::int64_t steps = 0;
-    std::int64_t samples = 0;  // all ranks of the group
+    std::int64_t samples = 0;  // over all ranks of the group
     double seconds = 0;
     double mean_loss = 0;  // over all ranks
 };
 
 class Trainer;
 
-/// What is to be done between two steps, by all ranks of a group alike.
+/// Work between two steps, which all ranks of a group do together.
 class StepCallback {
 public:
     virtual ~StepCallback() = default;
-    /// Whether the results of a step must be read, so many being done with it.
+    /// Whether the results must be read after `steps_done` steps.
     virtual bool needs_results(std::int64_t steps_done) const = 0;
-    /// Called after a step whose results were read. What it throws ends the training on all ranks.
+    /// Called after a step whose results were read. An exception ends the training on all ranks.
     /// Collective in the group.
     virtual void after_reading(Trainer& trainer, std::int64_t steps_done) = 0;
 };
 
-/// How far a training is.
+/// Progress of a training.
 struct TrainingPosition {
-    int epoch = 0;           // from 0, that is under way
-    std::int64_t steps = 0;  // done of it
+    int epoch = 0;           // the current one, from 0
+    std::int64_t steps = 0;  // steps done in it
 };
 
 struct TrainerSetup {
     const config::Config& config;
-    graph::Network& network;                  // training mode, batch: this rank's share
-    std::int64_t steps_per_epoch = 0;         // may be 0 for a bootstrap smaller than a batch
-    comm::GradientReducer& reducer;           // of the ranks that train the same parameters
-    const PipelineShare* pipeline = nullptr;  // null: the group's ranks share a batch, no more
-    StepLog* log = nullptr;                   // null: nobody asks for single steps
-    const comm::SyncBatchNormGroup* statistics = nullptr;  // of the network; null: of one rank each
-    StepCallback* between = nullptr;                       // null: nothing is to be done
-    std::string where = {};          // of messages: this rank, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};  // of all groups, to be injected
-    int group = 0;                   // of this rank, for them
+    graph::Network& network;                  // training mode; batch: this rank's share
+    std::int64_t steps_per_epoch = 0;         // 0 if the bootstrap is smaller than a batch
+    comm::GradientReducer& reducer;           // over the ranks that train the same parameters
+    const PipelineShare* pipeline = nullptr;  // null: data parallelism only
+    StepLog* log = nullptr;                   // null: no log
+    // of the network; null: statistics of one rank
+    const comm::SyncBatchNormGroup* statistics = nullptr;
+    StepCallback* between = nullptr;  // null: none
+    std::string where = {};           // this rank for messages, such as "rank 3 on node02"
+    std::vector<Fault> faults = {};   // to inject, of all groups
+    int group = 0;                    // of this rank
 };
 
-/// Trains one base model with the ranks of its group. Every rank constructs one and makes the same
-/// calls. Everything given to the constructor outlives it.
+/// Trains one base model with the ranks of its group. Every rank makes one and makes the same
+/// calls. All references must outlive it.
 class Trainer {
 public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
             comm::Communicator& group);
 
-    /// Makes one pass over `source`, or after restore() the rest of one. Every run.audit_steps
-    /// steps, after `listener` was told of the last, the ranks compare their replicas: all throw
-    /// ReplicaDivergence when they differ. When a rank's source fails, all ranks leave after the
-    /// same step, the next whose results are read, and throw that failure. Numbers that are not
-    /// finite make the ranks compare their replicas, too, and then throw Error(internal) on all:
-    /// when the results of a step with such a loss are read, else at the end of the epoch. Only the
-    /// first stage of a pipeline, and the first part of its layers, reads the source's batches.
-    /// After a failure the communicators are of no more use.
+    /// Trains one epoch on `source`, or after restore() the rest of one. Every run.audit_steps
+    /// steps, after `listener` was called for the last of them, the ranks compare their replicas;
+    /// if these differ, all throw ReplicaDivergence. If a rank's source fails, all ranks stop after
+    /// the same step, the next whose results are read, and throw that failure. If a loss or
+    /// parameter is not finite, the ranks compare their replicas and then all throw
+    /// Error(internal): when the step's results are read, else at the end of the epoch. With a
+    /// pipeline, only ranks with the first shard of the first stage read batches from `source`.
+    /// After a failure the communicators cannot be used any more.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
-    /// Between two steps, before save(): looks whether what the ranks hold may be gone on with.
-    /// Throws on all ranks, as train_epoch does, where parameters are not finite or replicas
-    /// differ. Collective.
+    /// Call it between two steps, before save(). Throws on all ranks, as train_epoch does, if
+    /// parameters are not finite or replicas differ. Collective.
     void examine();
-    /// Bytes of the arrays that save() puts for parameters, optimizer states and statistics.
+    /// Bytes that save() puts for parameters, optimizer states and statistics.
     std::size_t saved_bytes();
-    /// Between two steps: what this rank holds of the training, in host memory. Parameters and the
-    /// optimizer's states are in that of the first of the ranks that train the same ones alone.
-    /// Waits for the device.
+    /// Call it between two steps. Copies this rank's training state to host memory. Only the first
+    /// of the ranks that train the same parameters saves parameters and optimizer states. Waits for
+    /// the device.
     void save(Snapshot& to);
-    /// Call it before the first step. Continues after the step at which all ranks called save(),
-    /// with train_epoch of position().epoch and a source that begins after position().steps
-    /// batches. Throws Error(data) naming the array that does not fit; what was put back by then is
-    /// undone by another restore(). To be followed by share_parameters().
+    /// Call it before the first step. Restores the state of save(). Continue with train_epoch of
+    /// position().epoch and a source that begins after position().steps batches. Throws Error(data)
+    /// with the array that does not fit; another restore() then overwrites what was restored. Call
+    /// share_parameters() afterwards.
     void restore(const Snapshot& from);
-    /// Gives the ranks that train the same parameters those, and the states, that the first of them
-    /// has. Collective.
+    /// Copies parameters and optimizer states from the first of the ranks that train the same
+    /// parameters to the others. Collective.
     void share_parameters();
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
-    /// Gives all ranks that train the same parameters the mean of their running statistics, which
-    /// equals the statistics that one rank would have gathered. Collective; before evaluation.
+    /// Averages the running statistics over the ranks that train the same parameters. The mean
+    /// equals the statistics that one rank would have. Collective; before evaluation.
     void average_statistics();
 
-    /// The last audit, of all that a rank holds. Throws ReplicaDivergence on all ranks. Collective;
-    /// after average_statistics.
+    /// The last audit, of parameters, optimizer states and statistics. Throws ReplicaDivergence on
+    /// all ranks. Collective; after average_statistics.
     void audit_at_the_end() { audit_.at_the_end(steps_done_); }
 
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }
     MessageAccounting messages() const { return step_->messages(); }
     const ReplicaAudit& audit() const { return audit_; }
-    /// Optimizer steps left out since the start because fp16 gradients had overflown.
+    /// Optimizer steps skipped since the start because of gradients that were not finite.
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
-    /// What one pass has come to.
+    /// State of the current epoch.
     struct Epoch {
         int number = 0;
         EpochReport report;
-        double seconds_before = 0;  // until `watch` began
+        double seconds_before = 0;  // of the epoch, before `watch` started
         Stopwatch watch;
-        double seconds_of_steps = 0;    // of `watch`, at the end of the last step
+        double seconds_of_steps = 0;    // reading of `watch` at the end of the last step
         std::exception_ptr failure;     // of this rank's source
         std::int64_t unread_steps = 0;  // since the last reading
-        double loss_sum = 0;            // over the steps, of their mean losses
+        double loss_sum = 0;            // sum over the steps of their mean losses
     };
     struct LostParameters {
-        bool anywhere = false;         // by a rank of the group
-        bool by_all_replicas = false;  // by all ranks that train what this one does
+        bool anywhere = false;         // on a rank of the group
+        bool by_all_replicas = false;  // on all ranks that train the same parameters
     };
 
     EpochReport train_steps(int epoch, data::BatchSource& source,
@@ -169,17 +168,17 @@ private:
     std::int64_t skipped_steps_ = 0;
     double last_loss_ = std::numeric_limits<double>::quiet_NaN();
     graph::Network& network_;
-    comm::Communicator& replicas_;  // of the group, the ranks that train the same parameters
-    std::unique_ptr<FaultInjector> injector_;  // null: nothing is injected
+    comm::Communicator& replicas_;             // the ranks that train the same parameters
+    std::unique_ptr<FaultInjector> injector_;  // null: no faults
     std::unique_ptr<StepRunner> step_;
     StepLog* log_;
     Schedule schedule_;
-    std::vector<int> slices_;  // by group rank
+    std::vector<int> shards_;  // by group rank
     ReplicaAudit audit_;
     StepCallback* between_;
     std::string where_;
     Epoch epoch_;
-    bool is_resumed_ = false;  // with epoch_, which another program has begun
+    bool is_resumed_ = false;  // epoch_ was restored and is not continued yet
 };
 
 }  // namespace hpcai::training

@@ -10,16 +10,16 @@
 #include <string>
 #include <thread>
 
-#include <hpcai/base/clock.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 
 namespace hpcai::training {
 
-/// How long a rank may be without a step done.
+/// The time limit of a step.
 class StepTimeout {
 public:
-    /// Seconds. `steps` 0: learned from the second on, ten times the longest so far, at least 300 s
-    /// and what the first took; until then `first_step`.
+    /// Time limits in seconds, `first_step` for the first step and `steps` for the others. `steps`
+    /// 0: ten times the longest step after the first so far, at least 300 s and the time of the
+    /// first; until such a step is done, `first_step`.
     StepTimeout(double first_step, double steps) : first_step_(first_step), steps_(steps) {}
 
     /// The time limit of the next step.
@@ -29,21 +29,24 @@ public:
 
 private:
     double first_step_, steps_;
-    std::optional<double> first_, longest_;  // took; longest_: of those after the first
+    // seconds of the first step and of the longest later one
+    std::optional<double> first_, longest_;
 };
 
 struct WatchdogSettings {
     StepTimeout timeout;
-    double grace_seconds = 30;  // of the thread that is watched, to call end()
-    // In the watchdog's thread; with the reason, such as "no step was done for 60 s". Throws not.
+    double grace_seconds = 30;  // time for the watched thread to call end() after expiry
+    // Called in the watchdog's thread with the reason, such as "no step was done for 60 s". Must
+    // not throw.
     std::function<void(const std::string&)> on_expiry;
-    // Called likewise from time to time after the grace. Returns whether the process, which is of
-    // no more use, may end with ExitCode::watchdog. May be null: it may end.
+    // Called in the watchdog's thread every few seconds after the grace period. Returns whether the
+    // process, which cannot continue, may end with ExitCode::watchdog. Null: it may end.
     std::function<bool()> may_end = {};
-    std::string who = "a rank";  // that takes the steps, for the last words of its process
+    std::string who = "a rank";  // runs the steps; for the process's last message
 };
 
-/// Watches that a thread's steps go on. It is told by that thread, and looks by one of its own.
+/// Monitors that a thread completes steps in time. That thread makes the calls; a thread of the
+/// watchdog checks the deadline.
 class Watchdog {
 public:
     explicit Watchdog(WatchdogSettings settings);
@@ -51,22 +54,23 @@ public:
     Watchdog(const Watchdog&) = delete;
     Watchdog& operator=(const Watchdog&) = delete;
 
-    /// The first step begins.
+    /// Starts the time of the first step.
     void begin() { resume(); }
-    /// Throws Error(watchdog) when it came too late.
+    /// Ends a step. Throws Error(watchdog) if it is too late.
     void step_done();
-    /// Extends the limit of the next step for work that is no step. Below 0 there is no limit until
-    /// the next step_done or resume.
+    /// Extends the limit of the next step for work outside of steps. With negative `seconds` there
+    /// is no limit until the next step_done or resume.
     void allow(double seconds);
-    /// Restarts the limit as step_done does, without learning from the time of a step.
+    /// Restarts the time limit as step_done does, but does not use the elapsed time to learn
+    /// limits.
     void resume();
-    /// Watches no more; the process does not end by it either.
+    /// Stops monitoring; the watchdog does not end the process any more.
     void end();
 
-    /// Throws Error(watchdog) once time is over. By any thread.
+    /// Throws Error(watchdog) after expiry. Thread-safe.
     void check() const;
-    double silent_seconds() const;   // since the last step was done; by any thread
-    double longest_seconds() const;  // of a step so far; by any thread
+    double silent_seconds() const;   // since the last step was done; thread-safe
+    double longest_seconds() const;  // of a step so far; thread-safe
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -81,12 +85,12 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     Clock::time_point last_step_ = Clock::now();
-    Clock::time_point last_sign_ = last_step_;   // that the process runs
-    std::optional<Clock::time_point> deadline_;  // none: nothing is watched
-    std::string expired_;                        // why; empty: it has not
-    std::optional<comm::DeadlineGuard> guard_;   // none: nothing is to end the process
+    Clock::time_point last_sign_ = last_step_;   // last sign that the process was running
+    std::optional<Clock::time_point> deadline_;  // none: not monitoring
+    std::string expired_;                        // reason; empty: not expired
+    std::optional<comm::DeadlineGuard> guard_;   // ends the process; none: not armed
     bool is_over_ = false;
-    std::thread thread_;  // the last member: it uses all others
+    std::thread thread_;  // last member: it uses all others
 };
 
 }  // namespace hpcai::training

@@ -9,25 +9,24 @@
 namespace hpcai::training {
 
 /// Writes parameters and running statistics as safetensors under torchvision's state-dict names:
-/// filters (K, C, R, S), everything fp32, `num_batches_tracked` as int64 scalars. Durable.
-/// Throws Error(usage) when the file cannot be written.
+/// filters (K, C, R, S), everything fp32, `num_batches_tracked` as int64 scalars. Durable. Throws
+/// Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained);
 
-/// Reads what write_weights or torchvision wrote. Every parameter and running statistic of the
-/// graph must be there with its shape, in finite fp32; other tensors are refused,
-/// `num_batches_tracked` apart. Throws Error(data) naming file and tensor; `store` is then
-/// unchanged.
+/// Reads a file of write_weights or torchvision. It must have every parameter and running statistic
+/// of the graph with its shape in finite fp32, and no other tensors except `num_batches_tracked`.
+/// Throws Error(data) with file and tensor; `store` is then unchanged.
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the weights for a training's start. Those of a classifier, which has the backbone's names
-/// without "backbone.body.", fill a detector's backbone; the rest of the detector stays as it is.
-/// Throws as read_weights.
+/// Reads the initial weights of a training. Weights of a classifier, whose names lack
+/// "backbone.body.", fill the backbone of a detector; its other parameters stay unchanged. Throws
+/// as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
 
-/// SHA-256 of parameters and running statistics in the graph's order, as hexadecimal digits.
+/// Returns the SHA-256 of parameters and running statistics in the graph's order, in hexadecimal.
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store);
 
 }  // namespace hpcai::training

@@ -2,23 +2,20 @@
 #include "channel.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <string>
 #include <thread>
 
-#include <hpcai/comm/announced_error.hpp>
+#include <hpcai/base/clock.hpp>
 
 namespace hpcai::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kFailureTag = 32767;  // The highest tag that every MPI has.
+constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
 constexpr int kTestsBeforeYield = 100;
-constexpr std::chrono::milliseconds kFailureLookInterval{20};
-constexpr double kSilentShareOfWait = 1.0 / 60;  // of the longest wait: a minute of an hour
+constexpr double kFailureCheckSeconds = 0.02;
+constexpr double kSilentShareOfWait = 1.0 / 60;  // of wait_seconds: one minute of an hour
 
 std::string text_of_mpi_error(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -44,7 +41,7 @@ Channel::Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<Kept
 Channel::~Channel() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // After a failure operations are still under way on it; MPI would wait for them.
+    // After a failure operations are still pending, and MPI would wait for them.
     if (finalized == 0 && !failure_) MPI_Comm_free(&handle_);
 }
 
@@ -70,16 +67,15 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     for (int tests = 0; tests < kTestsBeforeYield; ++tests) {
         if (is_done()) return;
     }
-    const Clock::time_point begin = Clock::now();
-    Clock::time_point last_look = begin;
+    const Stopwatch watch;
+    Stopwatch since_check;
     bool is_silent = true;
     while (!is_done()) {
-        std::this_thread::yield();  // With more ranks than cores, somebody else has work to do.
-        const Clock::time_point now = Clock::now();
-        if (now - last_look < kFailureLookInterval) continue;
-        last_look = now;
+        std::this_thread::yield();  // another process may need the core
+        if (since_check.seconds() < kFailureCheckSeconds) continue;
+        since_check.restart();
         look_for_failure();
-        const double waited = std::chrono::duration<double>(now - begin).count();
+        const double waited = watch.seconds();
         if (is_silent && waited > kSilentShareOfWait * limits_.wait_seconds) {
             is_silent = false;
             log_wait(waited);
@@ -92,12 +88,12 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
 }
 
-/// The first rank or, should that be the one that is missing, the last.
+/// Only the first and the last rank log it, in case one of them is the missing rank.
 void Channel::log_wait(double seconds) const {
     if (rank_ != 0 && rank_ != size_ - 1) return;
     std::cerr << fmt::format(
-        "hpcai500: rank {} of {} that act together has waited {:.0f} s for the others; it gives up "
-        "after {:.0f} s\n",
+        "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit is {:.0f} "
+        "s\n",
         rank_, size_, seconds, limits_.wait_seconds);
 }
 
@@ -108,7 +104,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     message->code = failure.code();
     const std::string_view text(failure.what());
     std::ranges::copy(text.substr(0, message->text.size() - 1), message->text.begin());
-    kept_->keep(message);  // Perhaps nobody receives it.
+    kept_->keep(message);  // it may never be received
     for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         MPI_Request request = MPI_REQUEST_NULL;
@@ -122,18 +118,18 @@ void Channel::look_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
-    if (found == 0) return look_myself();
+    if (found == 0) return run_wait_callback();
     FailureMessage message;
     check_mpi(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE, kFailureTag, handle_,
                        MPI_STATUS_IGNORE),
               "MPI_Recv");
     message.text.back() = '\0';
     failure_ = Error(message.code, message.text.data());
-    is_announced_ = true;  // by the rank that it came from
+    is_announced_ = true;  // by its sender
     check_usable();
 }
 
-void Channel::look_myself() {
+void Channel::run_wait_callback() {
     try {
         if (look_) look_();
     } catch (const Error& error) {

@@ -17,11 +17,11 @@
 
 namespace hpcai::comm {
 
-/// Throws Error(internal) with MPI's own text unless `code` is MPI_SUCCESS.
+/// Throws Error(internal) with MPI's error text unless `code` is MPI_SUCCESS.
 void check_mpi(int code, std::string_view call);
 
-/// What MPI may still write to or read from after a communicator has failed. It lives as long as
-/// the world, for no call says when the last late message has come.
+/// Memory that MPI may still use after a communicator has failed. It lives as long as the world,
+/// because MPI does not report when the last late message has arrived.
 class KeptBuffers {
 public:
     void keep(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
@@ -31,11 +31,11 @@ private:
     std::vector<std::shared_ptr<const void>> buffers_;
 };
 
-/// Owns one MPI communicator, shared by a Communicator and its Requests: waits with a deadline and
-/// notices the failure that another rank announces.
+/// Owns one MPI communicator, shared by a Communicator and its Requests. Waits with a deadline and
+/// checks for failures that other ranks announce.
 class Channel {
 public:
-    /// Takes `owned` over; errors on it are returned from now on.
+    /// Takes ownership of `owned` and sets its error handler to return errors.
     Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept);
     ~Channel();
     Channel(const Channel&) = delete;
@@ -47,17 +47,17 @@ public:
     const WorldLimits& limits() const { return limits_; }
     const std::shared_ptr<KeptBuffers>& kept() const { return kept_; }
 
-    /// Throws what made this channel useless, if anything has.
+    /// Throws the earlier failure of this channel, if there is one.
     void check_usable() const;
 
     /// True once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
     void wait(std::span<MPI_Request> requests);
-    /// Waits until `is_done`, as wait() does.
+    /// Waits until `is_done` returns true, with the deadline of wait().
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
-    /// Throws the failure that another rank announced, if one has, or that `look` finds.
+    /// Throws a failure that another rank announced or that the function of while_waiting() throws.
     void look_for_failure();
     void while_waiting(std::function<void()> look) { look_ = std::move(look); }
 
@@ -67,7 +67,7 @@ private:
         std::array<char, 252> text{};
     };
 
-    void look_myself();
+    void run_wait_callback();
     [[noreturn]] void fail(const Error& failure);
     void log_wait(double seconds) const;
 
@@ -76,7 +76,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::optional<Error> failure_;
-    bool is_announced_ = false;  // failure_, to all other ranks
+    bool is_announced_ = false;  // all other ranks know failure_
     std::function<void()> look_;
     std::shared_ptr<KeptBuffers> kept_;
 };

@@ -13,8 +13,8 @@ using Requests = std::vector<MPI_Request>;
 
 constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger sums run in place
 
-/// The memory of one operation: either a copy that MPI works on, given to the communicator's
-/// KeptBuffers when the operation does not complete, or the caller's own.
+/// The memory of one operation: the caller's own, or a copy that is moved to KeptBuffers if the
+/// operation does not complete.
 class Staging {
 public:
     /// In place.
@@ -38,7 +38,7 @@ public:
     T* as() const {
         return reinterpret_cast<T*>(values_.data());
     }
-    /// MPI is done with the memory.
+    /// Call it when MPI no longer uses the memory.
     void complete() { complete_ = true; }
     void complete(std::span<std::byte> output) {
         complete_ = true;
@@ -64,7 +64,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // Whoever uses the communicator next gets it again.
+            // The next call on the communicator throws it again.
         }
     }
     bool test() override {
@@ -83,7 +83,7 @@ private:
     bool complete_ = false;
 };
 
-/// Issues `operation(offset, int count, MPI_Request*)` for parts of at most the channel's largest
+/// Calls `operation(offset, int count, MPI_Request*)` for parts of at most the channel's largest
 /// count, since MPI counts are ints.
 template <typename Operation>
 Requests in_parts(const Channel& channel, std::size_t elements, const char* call,
@@ -137,7 +137,7 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
     staging.complete(bytes);
 }
 
-/// `count` bytes that repeat every `stride` bytes: a part of each rank's place in a gathered array.
+/// MPI type of `count` bytes every `stride` bytes: a part of each rank's slot in a gathered array.
 class StridedBytes {
 public:
     StridedBytes(int count, std::size_t stride) {
@@ -255,7 +255,7 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
-    barrier();  // A rank that does not come is noticed here, while a split would wait for ever.
+    barrier();  // a missing rank is detected here, while MPI_Comm_split would block forever
     MPI_Comm part = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(channel_->handle(), color, key, &part), "MPI_Comm_split");
     return std::make_unique<MpiCommunicator>(part, channel_->limits(), channel_->kept());

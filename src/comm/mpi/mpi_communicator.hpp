@@ -11,11 +11,11 @@
 
 namespace hpcai::comm {
 
-/// Every operation is a non-blocking one of MPI, waited for with the channel's deadline: a plain
-/// collective with a dead rank would never return.
+/// A Communicator over MPI. Every operation is non-blocking inside, with the channel's deadline,
+/// because a blocking collective with a dead rank would never return.
 class MpiCommunicator final : public Communicator {
 public:
-    /// Takes `owned` over. What a failure leaves under way is given to `kept`.
+    /// Takes ownership of `owned`. After a failure `kept` holds the memory of pending operations.
     MpiCommunicator(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept);
 
     int rank() const override { return channel_->rank(); }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <list>
+#include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -30,9 +31,10 @@ constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
 constexpr int kTagsOfRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
-constexpr double kShareWhereLost = 0.1;  // of finalize_seconds: nobody waits for one that is gone
-constexpr double kSilentShareOfGrace = 1.0 / 60;  // of the grace with silent groups: 10 s of 10 min
-constexpr double kSilentShareOfStop = 1.0 / 6;    // likewise, where groups have stopped
+constexpr double kShareWhereLost = 0.1;  // of finalize_seconds: no need to wait for lost ranks
+// of the waiting time before a log line: 10 s of 10 min
+constexpr double kSilentShareOfGrace = 1.0 / 60;
+constexpr double kSilentShareOfStop = 1.0 / 6;  // likewise, if the group has stopped
 
 double seconds_now() {
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -61,56 +63,53 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
     int lowest = everyone.rank();
     neighbours.broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
     std::vector<int> nodes = all_gather(everyone, lowest);
-    std::vector<int> lowest_ranks = nodes;
-    std::ranges::sort(lowest_ranks);
-    const auto repeated = std::ranges::unique(lowest_ranks);
-    lowest_ranks.erase(repeated.begin(), repeated.end());
+    std::map<int, int> numbers;  // of nodes, by their lowest rank
     for (int& node : nodes) {
-        const auto found = std::ranges::lower_bound(lowest_ranks, node);
-        node = static_cast<int>(found - lowest_ranks.begin());
+        node = numbers.try_emplace(node, static_cast<int>(numbers.size())).first->second;
     }
     return nodes;
 }
 
 void log_wait_for_groups(const GroupStatus& mine, double grace_seconds) {
     std::cerr << fmt::format(
-        "group {} has {} and waits for the others; one that says nothing is given up {:.0f} s "
-        "after the last that {}\n",
+        "group {} has {} and waits for the other groups; silent groups time out {:.0f} s after the "
+        "last one that {}\n",
         mine.group, mine.has_stopped() ? "stopped" : "ended", grace_seconds,
         mine.has_stopped() ? "stopped" : "finished");
 }
 
 }  // namespace
 
-/// Messages under way whose receivers may be dead: kept until they have left, or for ever.
+/// Messages being sent, whose receivers may be dead. They are kept until they are sent, or until
+/// the process ends.
 struct MpiWorld::Outbox {
     using Bytes = std::shared_ptr<const std::vector<std::byte>>;
-    struct Letter {
+    struct PendingSend {
         Bytes bytes;
         MPI_Request request = MPI_REQUEST_NULL;
     };
-    std::list<Letter> letters;
+    std::list<PendingSend> pending;
     std::shared_ptr<KeptBuffers> kept = std::make_shared<KeptBuffers>();
 
-    /// A receiver that MPI knows to be gone is passed over.
+    /// Skips a receiver if MPI reports that it is gone.
     void send(Bytes bytes, int world_rank, int tag) {
-        Letter& letter = letters.emplace_back(std::move(bytes));
-        const int code = MPI_Isend(letter.bytes->data(), static_cast<int>(letter.bytes->size()),
-                                   MPI_BYTE, world_rank, tag, MPI_COMM_WORLD, &letter.request);
-        if (code != MPI_SUCCESS) letters.pop_back();
+        PendingSend& one = pending.emplace_back(std::move(bytes));
+        const int code = MPI_Isend(one.bytes->data(), static_cast<int>(one.bytes->size()), MPI_BYTE,
+                                   world_rank, tag, MPI_COMM_WORLD, &one.request);
+        if (code != MPI_SUCCESS) pending.pop_back();
     }
 
     void remove_sent() {
-        letters.remove_if([](Letter& letter) {
+        pending.remove_if([](PendingSend& one) {
             int complete = 0;
-            const int code = MPI_Test(&letter.request, &complete, MPI_STATUS_IGNORE);
+            const int code = MPI_Test(&one.request, &complete, MPI_STATUS_IGNORE);
             return complete != 0 || code != MPI_SUCCESS;
         });
     }
 
-    void send_out(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
-                  int tag) {
-        Bytes result;  // one for all: with many groups copies would fill the memory
+    void send_messages(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
+                       int tag) {
+        Bytes result;  // shared: copies for many groups would fill the memory
         for (const auto& [to_group, message] : agreement.take_outgoing()) {
             const bool shared =
                 message.kind == MembershipAgreementKind::result && message.statuses.empty();
@@ -124,7 +123,8 @@ struct MpiWorld::Outbox {
 
 namespace {
 
-/// The next message with `tag` that has arrived from `source` or, with MPI_ANY_SOURCE, from anyone.
+/// Receives the next message with `tag` that has arrived from `source` (or MPI_ANY_SOURCE), if
+/// there is one.
 std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
     int found = 0;
     MPI_Status status;
@@ -155,7 +155,8 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double second
     return created;
 }
 
-/// MPI_Finalize waits for all ranks too, but takes a whole processor from those still at work.
+/// MPI_Finalize also waits for all ranks, but it would busy-wait and take a core from ranks that
+/// still work.
 void wait_for_all_ranks() noexcept {
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
@@ -195,16 +196,17 @@ std::string MpiWorld::library_version() {
     int length = 0;
     check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
     const std::string_view whole(text.data(), static_cast<std::size_t>(length));
-    return std::string(whole.substr(0, whole.find('\0')));  // Open MPI counts the final zero too.
+    // Open MPI's length includes the final zero
+    return std::string(whole.substr(0, whole.find('\0')));
 }
 
-/// Messages of an earlier run may arrive late.
+/// Each run has its own tags, because messages of an earlier run may arrive late.
 int MpiWorld::tag_of(int purpose) const {
     return runs_ * kTagsOfRun + purpose;
 }
 
 StartUp MpiWorld::start_up() {
-    ensure(may_start_, "the start-up of a world happens once a run");
+    ensure(may_start_, "start_up() may be called once in a run");
     may_start_ = false;
     ++runs_;
     const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
@@ -221,12 +223,12 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
     MembershipAgreement agreement(mine, static_cast<int>(leader_world_ranks.size()), deadlines,
                                   seconds_now());
     const int tag = tag_of(kAgreementTag);
-    outbox_->send_out(agreement, leader_world_ranks, tag);
+    outbox_->send_messages(agreement, leader_world_ranks, tag);
     const double begin = seconds_now();
     const bool has_stopped = mine.has_stopped();
     const double grace = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
     const double silence = grace * (has_stopped ? kSilentShareOfStop : kSilentShareOfGrace);
-    bool is_silent = mine.group > 1;  // one leader tells, or should that be gone, another
+    bool is_silent = mine.group > 1;  // two leaders log it, in case one of them is gone
     while (!agreement.decided()) {
         if (!is_silent && seconds_now() - begin > silence) {
             is_silent = true;
@@ -238,15 +240,15 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
             idle = false;
         }
         agreement.advance(seconds_now());
-        outbox_->send_out(agreement, leader_world_ranks, tag);
+        outbox_->send_messages(agreement, leader_world_ranks, tag);
         outbox_->remove_sent();
         if (idle && !agreement.decided()) std::this_thread::sleep_for(kPollInterval);
     }
     AgreedMembers agreed{agreement.decision(), nullptr};
     others_may_work_ = agreed.decision.anyone_absent();
-    // The scheduler that stopped a run may end it soon.
-    is_somebody_lost_ = agreed.decision.anyone_lost() ||
-                        (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
+    // The scheduler that requested the stop may end the run soon.
+    has_lost_ranks_ = agreed.decision.anyone_lost() ||
+                      (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
     if (agreed.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : agreed.decision.voters()) {
@@ -274,7 +276,7 @@ void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) 
     const auto bytes = std::make_shared<const std::vector<std::byte>>(
         std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
                     static_cast<std::byte>(is_another ? 1 : 0),
-                    static_cast<std::byte>(is_somebody_lost_ ? 1 : 0)});
+                    static_cast<std::byte>(has_lost_ranks_ ? 1 : 0)});
     for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, tag_of(kReleaseTag));
     may_start_ = is_another;
 }
@@ -288,12 +290,12 @@ std::optional<Afterwards> MpiWorld::wait_for_exit_permit(int world_rank, double 
             };
             others_may_work_ = bytes->empty() || is_set(0);
             may_start_ = is_set(1);
-            is_somebody_lost_ = is_set(2);
+            has_lost_ranks_ = is_set(2);
             return may_start_ ? Afterwards::another_run : Afterwards::the_end;
         }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
-    others_may_work_ = is_somebody_lost_ = true;
+    others_may_work_ = has_lost_ranks_ = true;
     return std::nullopt;
 }
 
@@ -309,9 +311,10 @@ void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
     const bool patient = others_may_work_ && exit_would_end_others();
-    // The launcher takes the code of the first that ends: of one that has something to say.
+    // The launcher takes the exit code of the first process that ends; processes with an error must
+    // end first.
     const double least = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1) *
-                         (is_somebody_lost_ ? kShareWhereLost : 1);
+                         (has_lost_ranks_ ? kShareWhereLost : 1);
     const DeadlineGuard guard(patient ? limits_.longest_seconds : least, exit_code, "MPI_Finalize");
     wait_for_all_ranks();
     MPI_Finalize();

@@ -10,7 +10,7 @@
 
 namespace hpcai::comm {
 
-/// A point in a recording, with its time in the run that reached it last.
+/// A point in a recording, with its time in the recording's latest run.
 class RecordedMark {
 public:
     RecordedMark();
@@ -18,27 +18,27 @@ public:
     RecordedMark(const RecordedMark&) = delete;
     RecordedMark& operator=(const RecordedMark&) = delete;
 
-    /// On a stream that is being recorded.
+    /// Call it on a stream that is being recorded.
     void put(cudaStream_t stream);
-    /// After the recording has run.
+    /// Call it after the recording has run.
     double seconds_since(const RecordedMark& start) const;
 
 private:
     cudaEvent_t event_ = nullptr;
 };
 
-/// Times the sums of one recording on the device. What it is told of while its stream is not being
-/// recorded, it leaves out.
+/// Times the sums of one recording on the device. Calls on a stream that is not being recorded have
+/// no effect.
 class AllReduceTimes {
 public:
-    /// Call them around each sum, on the stream that makes it, after what it waits for.
+    /// Call these around each sum, on its stream, after the wait for its inputs.
     void begin_sum(cudaStream_t sums) { begin(under_way_, sums); }
     void end_sum(cudaStream_t sums) { end(under_way_, sums); }
-    /// Call them around each wait for sums, on the stream that waits.
+    /// Call these around each wait for sums, on the waiting stream.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
-    /// Returns the times of the last run, once it is over; none if nothing was recorded.
+    /// Returns the times of the last run, which must be over; nothing if no sum was recorded.
     std::optional<SumSeconds> last_run() const;
 
 private:

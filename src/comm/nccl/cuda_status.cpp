@@ -6,14 +6,15 @@
 namespace hpcai::comm {
 
 void check_cuda(cudaError_t status, const char* what) {
-    if (status != cudaSuccess) cudaGetLastError();  // or the next kernel's launch would report it
+    // clears it, else the next launch reports it again
+    if (status != cudaSuccess) cudaGetLastError();
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));
 }
 
 bool is_done(cudaError_t status, const char* what) {
     if (status != cudaErrorNotReady) check_cuda(status, what);
-    if (status == cudaErrorNotReady) cudaGetLastError();  // or the next launch reports it
+    if (status == cudaErrorNotReady) cudaGetLastError();  // clears it, likewise
     return status == cudaSuccess;
 }
 

@@ -5,10 +5,10 @@
 
 namespace hpcai::comm {
 
-/// Throws Error(internal) with what was done and the error of CUDA, unless `status` is cudaSuccess.
+/// Throws Error(internal) with `what` and CUDA's error unless `status` is cudaSuccess.
 void check_cuda(cudaError_t status, const char* what);
 
-/// Returns whether the work that a query with `status` asked for is done. Throws as check_cuda.
+/// Returns whether the work is done, from the `status` of a query. Throws as check_cuda.
 bool is_done(cudaError_t status, const char* what);
 
 /// Returns whether a CUDA graph is being recorded from `stream`. Throws as check_cuda.

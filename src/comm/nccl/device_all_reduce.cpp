@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t kTrialValues = 8;
 
-SentBytes bytes_of(const AllReduceSchedule& program, const std::vector<int>& node_of_rank,
+SentBytes bytes_of(const AllReduceSchedule& schedule, const std::vector<int>& node_of_rank,
                    int rank) {
     SentBytes sent;
-    for (const SumStep& step : program.steps) {
+    for (const SumStep& step : schedule.steps) {
         for (const WireMessage& one : step.sends) {
             sent.add_message(one.bytes, node_of_rank[one.rank] != node_of_rank[rank]);
         }
@@ -33,7 +33,7 @@ std::span<float> part(std::span<float> values, const WirePiece& piece) {
     return values.subspan(piece.values.begin, piece.values.count());
 }
 
-/// Whom it is a message to or from in any program, the same way round for both.
+/// The ranks with which this rank exchanges messages in any schedule. The relation is symmetric.
 std::set<int> peers_of(const AllReduceTopology& place, int rank) {
     std::set<int> peers(place.inner.begin(), place.inner.end());
     peers.insert(place.outer.begin(), place.outer.end());
@@ -48,20 +48,20 @@ DeviceAllReduce::DeviceAllReduce(const AllReduceOptions& options, int rank, int 
     : options_(options), rank_(rank), device_(device), left_out_(device.allocate(sizeof(int))) {
     ensure(options.node_of_rank.size() == static_cast<std::size_t>(size), "nodes of {} ranks of {}",
            options.node_of_rank.size(), size);
-    place_in_sum(options_, rank);
+    all_reduce_topology(options_, rank);
 }
 
 void DeviceAllReduce::prepare(std::span<float> device_values) {
-    ensure(!has_begun_, "a sum is prepared after the first has begun");
+    ensure(!has_begun_, "a sum was prepared after the first one started");
     Sum sum{device_values,
             make_all_reduce_schedule(options_, rank_, device_values.size()),
             nullptr,
             {}};
-    sum.sent = bytes_of(sum.program, options_.node_of_rank, rank_);
+    sum.sent = bytes_of(sum.schedule, options_.node_of_rank, rank_);
     if (options_.format == WireFormat::int8) {
         sum.residual = device_.allocate(device_values.size_bytes());
     }
-    const std::size_t bytes = sum.program.wire_bytes;
+    const std::size_t bytes = sum.schedule.wire_bytes;
     if (!wire_ || wire_->bytes() < bytes) {
         wire_.reset();
         wire_ = device_.allocate(bytes);
@@ -70,8 +70,8 @@ void DeviceAllReduce::prepare(std::span<float> device_values) {
 }
 
 void DeviceAllReduce::connect(NcclGroup& nccl, cudaStream_t stream) {
-    const std::set<int> peers = peers_of(place_in_sum(options_, rank_), rank_);
-    const Block letters = device_.allocate((peers.size() + 1) * sizeof(float));
+    const std::set<int> peers = peers_of(all_reduce_topology(options_, rank_), rank_);
+    const Block buffer = device_.allocate((peers.size() + 1) * sizeof(float));
     std::vector<WireMessage> sends, receives;
     for (const int peer : peers) {
         sends.push_back({peer, 0, sizeof(float)});
@@ -89,19 +89,19 @@ void DeviceAllReduce::connect(NcclGroup& nccl, cudaStream_t stream) {
     kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
     kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
     check_cuda(cudaStreamSynchronize(stream), "trying the kernels of sums");
-    nccl.connect({sends, receives, static_cast<std::byte*>(letters->data())}, stream);
+    nccl.connect({sends, receives, static_cast<std::byte*>(buffer->data())}, stream);
 }
 
 void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
                               cudaStream_t stream) {
     const Sum& sum = sum_of(device_values);
     has_begun_ = true;
-    for (const SumStep& step : sum.program.steps) {
+    for (const SumStep& step : sum.schedule.steps) {
         begin(sum, step, stream);
         nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
         end(sum, step, stream);
     }
-    if (sum.residual) kernels::leave_out_unless_finite(sum.values, is_left_out(), stream);
+    if (sum.residual) kernels::leave_out_unless_finite(sum.values, left_out_flag(), stream);
     const bool is_recorded = is_being_recorded(stream, "starting a sum");
     (is_recorded ? of_recording_ : sent_) += sum.sent;
     counts_sums_ |= !is_recorded;
@@ -150,16 +150,16 @@ void DeviceAllReduce::end(const Sum& sum, const SumStep& step, cudaStream_t stre
 }
 
 void DeviceAllReduce::leave_out_step(cudaStream_t stream) {
-    check_cuda(cudaMemsetAsync(is_left_out(), 1, sizeof(int), stream), "leaving out a step");
+    check_cuda(cudaMemsetAsync(left_out_flag(), 1, sizeof(int), stream), "leaving out a step");
 }
 
 void DeviceAllReduce::end_step(cudaStream_t stream) {
     if (!std::exchange(counts_sums_, false)) sent_ += of_recording_;
     if (options_.format != WireFormat::int8) return;
     for (const auto& [place, sum] : sums_) {
-        kernels::forget_if_left_out(is_left_out(), floats(sum.residual.get()), stream);
+        kernels::forget_if_left_out(left_out_flag(), floats(sum.residual.get()), stream);
     }
-    check_cuda(cudaMemsetAsync(is_left_out(), 0, sizeof(int), stream), "ending a step");
+    check_cuda(cudaMemsetAsync(left_out_flag(), 0, sizeof(int), stream), "ending a step");
 }
 
 }  // namespace hpcai::comm

@@ -6,8 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
+#include <hpcai/comm/collectives.hpp>
 
 namespace hpcai::comm {
 
@@ -18,9 +19,9 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kLooksBeforeSleep = 1000;
 constexpr std::chrono::microseconds kSleep{50};
-constexpr std::chrono::milliseconds kNcclFailureLookInterval{20};
+constexpr double kNcclFailureCheckSeconds = 0.02;
 
-/// The first call that fails, else what the group of calls comes to.
+/// Returns the status of the first call that fails, else that of the group call.
 ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
                             cudaStream_t stream) {
     ncclResult_t status = ncclGroupStart();
@@ -46,7 +47,7 @@ void check_nccl(ncclResult_t status, const char* what) {
     if (status == ncclSuccess) return;
     const std::string_view details = ncclGetLastError(nullptr);
     throw Error(ExitCode::internal,
-                fmt::format("{}: NCCL says {}{}{}", what, ncclGetErrorString(status),
+                fmt::format("{}: NCCL reports {}{}{}", what, ncclGetErrorString(status),
                             details.empty() ? "" : "; ", details));
 }
 
@@ -102,7 +103,7 @@ void NcclGroup::enqueue(const char* what, double seconds, Call call) {
         const ncclResult_t status = call();
         if (status != ncclInProgress) check_nccl(status, what);
     });
-    // Until it settles, a thread of NCCL may not have given it to the stream.
+    // NCCL's thread may not have enqueued the work on the stream yet.
     settle(what, seconds);
 }
 
@@ -121,16 +122,15 @@ void NcclGroup::enqueue_exchange(const DeviceMessages& messages, cudaStream_t st
 
 void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* what, double seconds) {
     abort_unless_done([&] {
-        const Clock::time_point begin = Clock::now();
-        Clock::time_point last_look = begin;
+        const Stopwatch watch;
+        Stopwatch since_check;
         for (int looks = 0; !(is_settled(what) && is_done()); ++looks) {
             looks < kLooksBeforeSleep ? std::this_thread::yield()
                                       : std::this_thread::sleep_for(kSleep);
-            const Clock::time_point now = Clock::now();
-            if (now - last_look < kNcclFailureLookInterval) continue;
-            last_look = now;
+            if (since_check.seconds() < kNcclFailureCheckSeconds) continue;
+            since_check.restart();
             group_.look_for_failure();
-            require(now - begin < Seconds(seconds), ExitCode::watchdog,
+            require(watch.seconds() < seconds, ExitCode::watchdog,
                     "rank {} of {}: {} took longer than {} s", group_.rank(), group_.size(), what,
                     seconds);
         }
@@ -155,8 +155,8 @@ bool NcclGroup::is_settled(const char* what) {
     return state == ncclSuccess;
 }
 
-// NCCL tells kernels to leave at once but returns only when every recording with its sums has gone,
-// and those may outlive this throw: hence a thread.
+// ncclCommAbort stops its kernels at once, but only returns when every recording with its sums is
+// destroyed. Recordings may outlive this exception, so a thread calls it.
 void NcclGroup::abort() noexcept {
     if (handle_ == nullptr) return;
     is_aborted_ = true;
@@ -168,7 +168,7 @@ void NcclGroup::abort() noexcept {
         aborted_ = task.get_future();
         std::thread(std::move(task)).detach();
     } catch (const std::exception&) {
-        // No thread is to be had: the communicator is left as it is.
+        // No thread can be created: the communicator is leaked.
     }
     handle_ = nullptr;
 }

@@ -5,7 +5,6 @@
 #include <future>
 #include <optional>
 #include <span>
-#include <string>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -17,46 +16,47 @@
 
 namespace hpcai::comm {
 
-/// Messages that are under way together, from and to one buffer in device memory.
+/// Messages of one exchange, from and to one buffer in device memory.
 struct DeviceMessages {
     std::span<const WireMessage> sends;
     std::span<const WireMessage> receives;
     std::byte* wire = nullptr;
 };
 
-/// Throws Error(internal) with what was done and the error of NCCL, unless `status` is ncclSuccess.
+/// Throws Error(internal) with `what` and NCCL's error unless `status` is ncclSuccess.
 void check_nccl(ncclResult_t status, const char* what);
 
-/// Owns an NCCL communicator whose calls never block: this class waits for them, with a deadline
-/// and an eye on failures that the ranks announce. What makes a wait end in a throw also aborts the
-/// communicator, so that kernels that wait for other ranks leave the GPU.
+/// Owns a non-blocking NCCL communicator and waits for its calls with a deadline, checking for
+/// failures that ranks announce. A wait that throws also aborts the communicator, so that kernels
+/// that wait for other ranks leave the GPU.
 class NcclGroup {
 public:
-    /// Not started. For the current device.
+    /// For the current device; call start() next.
     explicit NcclGroup(const NcclReducerOptions& options);
     ~NcclGroup() { end(); }
     NcclGroup(const NcclGroup&) = delete;
     NcclGroup& operator=(const NcclGroup&) = delete;
 
-    /// Collective; once. When it fails on any rank, every rank throws the same Error.
+    /// Connects the ranks; call it once. If it fails on any rank, every rank throws the same Error.
+    /// Collective.
     void start();
 
-    /// Returns when the sum is enqueued on `stream`, or recorded where that is being recorded.
+    /// Enqueues the sum on `stream`, or records it if `stream` is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
-    /// The same of messages. Between two ranks they go in the order in which they are enqueued.
+    /// The same for messages. Messages between two ranks keep the order in which they are enqueued.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
-    /// Makes connections by a first exchange, on `stream`; returns when it is done, which has the
-    /// time of a start.
+    /// Connects ranks by a first exchange on `stream` and waits for it, with the time limit of a
+    /// start.
     void connect(const DeviceMessages& messages, cudaStream_t stream);
 
-    /// Returns once `is_done`. Throws, too, when NCCL has noticed a failure by itself.
+    /// Waits until `is_done` returns true. Also throws if NCCL detects a failure.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds);
 
-    /// Returns at once.
+    /// Aborts the communicator without waiting for it.
     void abort() noexcept;
 
-    /// Ends the communicator together with the other ranks or, after a failure, alone; whether all
-    /// of its work has left the GPU.
+    /// Ends the communicator together with the other ranks or, after a failure, alone. Returns
+    /// whether all of its work has left the GPU.
     bool end() noexcept;
 
 private:
@@ -76,8 +76,8 @@ private:
     int exceptions_;
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
-    std::optional<bool> has_left_;  // what end() came to
-    std::future<void> aborted_;     // ends when NCCL has aborted; none: no thread was to be had
+    std::optional<bool> has_left_;  // result of end()
+    std::future<void> aborted_;     // done when NCCL has aborted; invalid: no thread
 };
 
 }  // namespace hpcai::comm

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/comm/agreement.hpp>
-#include <hpcai/comm/error_feedback.hpp>
+#include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>
 
 #include "all_reduce_times.hpp"
 #include "device_all_reduce.hpp"
 #include "nccl_group.hpp"
 
-/// The cudaStream_t on which a device of the CUDA engine works.
+/// The cudaStream_t of a device of the CUDA engine.
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
 
 namespace hpcai::comm {
 
 namespace {
 
-int nccl_version() {
-    int version = 0;
-    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
-}
-
-/// A stream whose kernels go first: the next layers' can wait, the end of the step cannot.
+/// A stream of high priority: the end of the step waits for the sums, other layers can run later.
 class SumStream {
 public:
     SumStream() {
@@ -46,7 +39,7 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream, where one has been marked.
+/// An event in a stream.
 class Mark {
 public:
     Mark() {
@@ -57,7 +50,7 @@ public:
     Mark& operator=(const Mark&) = delete;
 
     void put(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "marking work"); }
-    /// What is enqueued on `stream` from now on waits for what came before the mark.
+    /// Later work on `stream` waits for the work before the mark.
     void hold_up(cudaStream_t stream) const {
         check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }
@@ -67,7 +60,7 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-class NcclReducer final : public GradientReducer, public ErrorFeedback {
+class NcclReducer final : public GradientReducer {
 public:
     explicit NcclReducer(const NcclReducerOptions& options)
         : size_(options.group.size()),
@@ -81,7 +74,7 @@ public:
                            name_of(options.sums->format));
     }
 
-    /// After an abort that did not end, to free memory would be to wait for it for ever.
+    /// If an abort did not finish, freeing memory would block, so it is leaked.
     ~NcclReducer() override {
         if (!nccl_.end()) static_cast<void>(own_sums_.release());
     }
@@ -94,7 +87,7 @@ public:
 
     int size() const override { return size_; }
     std::string description() const override {
-        const int version = nccl_version();
+        const int version = hpcai_nccl_version();
         return fmt::format("nccl {}.{}.{}{}", version / 10000, version / 100 % 100, version % 100,
                            way_);
     }
@@ -123,7 +116,8 @@ public:
     }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
-    /// Orders the device's further work after the sums started so far, the `sum`th among them.
+    /// Orders later work of the device after all sums started so far, which include sum number
+    /// `sum`.
     void join(std::int64_t sum);
 
 private:
@@ -137,12 +131,12 @@ private:
     Mark sums_made_;
     Mark step_end_;
     AllReduceTimes times_;
-    bool ends_steps_ = false;  // step_end_ has been put
+    bool ends_steps_ = false;  // step_end_ marks an earlier step
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
     std::string way_;
-    std::unique_ptr<DeviceAllReduce> own_sums_;  // null: NCCL's own
-    NcclGroup nccl_;  // goes first, so that none of its kernels is left that uses what goes later
+    std::unique_ptr<DeviceAllReduce> own_sums_;  // null: NCCL's own all-reduce
+    NcclGroup nccl_;  // destroyed first: its kernels use the members above
 };
 
 class NcclSum final : public Request {
@@ -152,10 +146,10 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // A recording that ends without this sum says so itself.
+            // A recording that ends without this sum reports it.
         }
     }
-    bool test() override { return reducer_.is_joined(sum_); }  // the device goes on by itself
+    bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls
     void wait() override { reducer_.join(sum_); }
 
 private:
@@ -166,7 +160,8 @@ private:
 std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) {
     gradients_made_.put(device_stream_);
     gradients_made_.hold_up(sums_.handle());
-    // Before it can fail: a recording cannot end before this stream has joined the device's again.
+    // Make the request before anything can fail: a recording cannot end until this stream has
+    // joined the device's stream.
     auto request = std::make_unique<NcclSum>(*this, ++started_);
     times_.begin_sum(sums_.handle());
     if (own_sums_) {
@@ -192,7 +187,8 @@ void NcclReducer::check() {
     wait_for_step_end();
 }
 
-/// The first time it waits for the step that ends, too: libraries may allocate in a first one.
+/// The first call also waits for the step that just ended, because libraries may allocate in a
+/// first step.
 void NcclReducer::end_step() {
     if (own_sums_) own_sums_->end_step(device_stream_);
     if (!ends_steps_) step_end_.put(device_stream_);
@@ -213,7 +209,8 @@ void NcclReducer::wait_for_step_end() {
 extern "C" {
 
 int hpcai_nccl_version() {
-    return hpcai::comm::nccl_version();
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }
 
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(

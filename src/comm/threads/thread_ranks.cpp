@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
@@ -13,22 +12,22 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/comm/thread_ranks.hpp>
+#include <hpcai/comm/communicator.hpp>
 
 namespace hpcai::comm {
 namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// What the ranks of a communicator share.
+/// State shared by the ranks of a communicator.
 class Team {
 public:
     explicit Team(int ranks) : posted_(static_cast<std::size_t>(ranks)) {}
 
     int size() const { return static_cast<int>(posted_.size()); }
 
-    /// Shows `mine` to all, waits for theirs, calls `read` and waits until all have returned from
-    /// it. Only then may buffers change.
+    /// Publishes `mine`, waits for all ranks, calls `read` and waits until all ranks have returned
+    /// from it. Buffers must not change until then.
     template <typename Read>
     void meet(int rank, Bytes mine, const Read& read) {
         posted_[rank] = mine;
@@ -40,22 +39,22 @@ public:
 
     void send(int from, int to, int tag, Bytes bytes) {
         const std::lock_guard lock(mutex_);
-        letters_[{from, to, tag}].emplace_back(bytes.begin(), bytes.end());
+        mailboxes_[{from, to, tag}].emplace_back(bytes.begin(), bytes.end());
         changed_.notify_all();
     }
     bool try_receive(int from, int to, int tag, std::span<std::byte> bytes) {
         const std::lock_guard lock(mutex_);
         throw_failure();
-        const auto box = letters_.find({from, to, tag});
-        if (box == letters_.end() || box->second.empty()) return false;
-        const std::vector<std::byte> letter = std::move(box->second.front());
+        const auto box = mailboxes_.find({from, to, tag});
+        if (box == mailboxes_.end() || box->second.empty()) return false;
+        const std::vector<std::byte> message = std::move(box->second.front());
         box->second.pop_front();
-        ensure(letter.size() == bytes.size(), "a message of {} bytes where {} are awaited",
-               letter.size(), bytes.size());
-        std::ranges::copy(letter, bytes.begin());
+        ensure(message.size() == bytes.size(), "received a message of {} bytes, expected {}",
+               message.size(), bytes.size());
+        std::ranges::copy(message, bytes.begin());
         return true;
     }
-    /// Returns when something may have changed.
+    /// Returns after a message or a failure, at latest after 1 ms.
     void wait_a_little() {
         std::unique_lock lock(mutex_);
         throw_failure();
@@ -73,7 +72,7 @@ public:
         throw_failure();
     }
 
-    /// The team of a color of a split, which the first who asks makes.
+    /// Returns the team of a color of a split; the first caller makes it.
     std::shared_ptr<Team> part(int split, int color, int ranks) {
         const std::lock_guard lock(mutex_);
         throw_failure();
@@ -105,12 +104,12 @@ private:
     std::vector<Bytes> posted_;  // by rank
     int arrived_ = 0;
     std::uint64_t meetings_ = 0;
-    std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> letters_;
+    std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> mailboxes_;
     std::map<std::pair<int, int>, std::shared_ptr<Team>> parts_;  // by split and color
     std::optional<Error> failure_;
 };
 
-/// The messages of one rank that it still awaits; its own are away.
+/// The messages that one rank still has to receive; its own were delivered at once.
 class AwaitedMessages final : public Request {
 public:
     AwaitedMessages(std::shared_ptr<Team> team, int rank, int tag, std::span<const Incoming> all)
@@ -121,7 +120,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // The others have given up: nothing comes.
+            // another rank has failed, so the messages will not arrive
         }
     }
 
@@ -223,13 +222,13 @@ public:
     }
 
     void announce_failure(const Error& failure) noexcept override {
-        if (size() > 1) team_->fail(failure);  // a rank alone has nobody to notify
+        if (size() > 1) team_->fail(failure);  // a single rank has no others to notify
     }
     void look_for_failure() override { team_->look_for_failure(); }
 
 private:
     using Sum = std::plus<>;
-    static constexpr int kAll = -1;  // in the place of one that has the result
+    static constexpr int kAll = -1;  // as the root: all ranks get the result
 
     void check_rank(int rank) const {
         ensure(rank >= 0 && rank < size(), "rank {} of {} ranks", rank, size());
@@ -239,7 +238,7 @@ private:
         ensure(rank != rank_, "a message of rank {} to itself", rank);
     }
     static void check_size(Bytes posted, std::size_t expected_bytes) {
-        ensure(posted.size() == expected_bytes, "the ranks give {} and {} bytes", posted.size(),
+        ensure(posted.size() == expected_bytes, "the ranks pass {} and {} bytes", posted.size(),
                expected_bytes);
     }
 
