@@ -11,7 +11,6 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 #include <hpcai/records/step_record.hpp>
-#include <hpcai/records/trace_record.hpp>
 #include <hpcai/training/flight_recorder.hpp>
 #include <hpcai/training/phase_clock.hpp>
 #include <hpcai/training/snapshot.hpp>
