@@ -47,8 +47,8 @@ std::vector<std::int64_t> agree(comm::Communicator& ranks, const RankTerms& mine
     const std::vector<RankTerms> all = comm::all_gather(ranks, mine);
     std::vector<std::int64_t> models;
     std::int64_t sum = 0;
-    for (const auto& [terms, is_legal, rank_models] : all) {
-        ensure(is_legal != 0 && terms == mine.terms,
+    for (const auto& [terms, legal, rank_models] : all) {
+        ensure(legal != 0 && terms == mine.terms,
                "the members' detections do not match; here {} images in rounds of {}, {} "
                "models",
                mine.terms.images, mine.terms.chunk_images, mine.models);

@@ -120,8 +120,8 @@ PipelineStep::PipelineStep(const StepSetup& setup, const PipelineShare& share,
 void PipelineStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {
     enter(log_, Phase::forward);
     begin_step(learning_rate, has_failed);
-    graph::Observer nobody;
-    network_.prepare_rest(nobody);
+    graph::Observer no_observer;
+    network_.prepare_rest(no_observer);
     boundary_.begin(layout().micro_batches);
     if (is_last() && !is_first()) labels_in_.begin(1);
     if (is_first()) take_samples(batch);

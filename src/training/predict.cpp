@@ -8,13 +8,13 @@
 namespace hpcai::training {
 
 Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t numbers) {
-    graph::Observer nobody;
-    network.prepare(nobody);
+    graph::Observer no_observer;
+    network.prepare(no_observer);
     Predictions all;
     for (std::int64_t index = 0; index < source.batches(); ++index) {
         const data::Batch& batch = source.next();
         feed(network, batch);
-        network.forward(nobody);
+        network.forward(no_observer);
         std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * numbers));
         network.read_output(rows);
         all.outputs.insert(all.outputs.end(), rows.begin(), rows.begin() + batch.samples * numbers);

@@ -115,8 +115,8 @@ void StepRunner::begin_step(double learning_rate, bool has_failed) {
     set_number(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     if (copied_writes_ == store_.parameter_writes()) return;
-    graph::Observer nobody;
-    network_.prepare_copies(nobody);
+    graph::Observer no_observer;
+    network_.prepare_copies(no_observer);
     copied_writes_ = store_.parameter_writes();
 }
 

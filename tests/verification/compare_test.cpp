@@ -170,9 +170,9 @@ TEST_F(Compare, RefusesArraysOfAnotherType) {
     };
     storage::write_npy(folder_ / "b/evaluation/ensemble.npy",
                        std::span<const std::int32_t>(integers), {40, 2});
-    EXPECT_EQ(refusal(), "ensemble.npy: has int32; must have fp32");
+    EXPECT_EQ(refusal(), "ensemble.npy: has int32 (40, 2); must have fp32 (40, 2)");
     storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const float>(floats), {40});
-    EXPECT_EQ(refusal(), "labels.npy: has fp32; must have int32");
+    EXPECT_EQ(refusal(), "labels.npy: has fp32 (40); must have int32 (40)");
 }
 
 TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
