@@ -13,7 +13,7 @@ from harness import Failed, NotRun, gtest, must
 INJECTED = r"^hpcai500: injected in step"
 RECOVERY = {"recovery": True}
 WATCHED = ["run.first_step_timeout_seconds=60", "run.step_timeout_seconds=30",
-           "run.group_patience_seconds=300"]
+           "run.group_timeout_seconds=300"]
 CASES = {}
 
 
@@ -132,7 +132,7 @@ def first_rank_killed(place, reference):
 def jobs_of_hung_leaders_end(place):
     """Jobs without recovery, in which an exit ends all ranks: a rank that hangs must not exit first."""
     soon = ["run.first_step_timeout_seconds=60", "run.step_timeout_seconds=10",
-            "run.group_patience_seconds=20"]
+            "run.group_timeout_seconds=20"]
     start = place.run(4, [*soon, "bagging.M=2"], inject="hang@1:0:2", output="leader")
     must_end(start, 7)
     must(place.status("leader") == 7, "status of the run with a hung leader does not give 7")

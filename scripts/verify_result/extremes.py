@@ -40,7 +40,7 @@ class ExtremesCheck:
         finished = [group["time_breakdown"] for group in self.groups if not group["failure"]]
         step_seconds = known(one["step_seconds"] for one in finished)
         self.compare("time_breakdown", "step_seconds", max(step_seconds, default=None))
-        for name in (*(phase.removesuffix("_seconds") for phase in PHASES), "hidden_communication"):
+        for name in (*(phase.removesuffix("_seconds") for phase in PHASES), "overlapped_communication"):
             for key in SPREAD:
                 wanted = max(known(one[name][key] for one in finished), default=None)
                 self.run.must_be(f"time_breakdown.{name}.{key}",
@@ -51,7 +51,7 @@ class ExtremesCheck:
     def check_communication(self):
         for key in ("algorithm", "precision"):
             self.compare("communication", key, self.config["communication." + key], "config")
-        backends = sorted({one["sum_backend"] for one in self.results if one.get("sum_backend")})
+        backends = sorted({one["all_reduce_backend"] for one in self.results if one.get("all_reduce_backend")})
         self.compare("communication", "backend", " and ".join(backends) or "none")
         for key in ("gradient_bytes", "buckets", "statistics_sums_per_step", "statistics_bytes_per_step"):
             self.compare("communication", key, self.largest_count(key))
@@ -85,4 +85,4 @@ class ExtremesCheck:
             self.compare("parallel", kind + "_wait_seconds", wait if ranks > 1 else None)
         message_bytes = self.largest_count("message_bytes_per_step")
         self.compare("parallel", "message_bytes_per_step", message_bytes if stages > 1 else 0)
-        self.compare("parallel", "part_bytes_per_step", self.largest_count("part_bytes_per_step"))
+        self.compare("parallel", "shard_bytes_per_step", self.largest_count("shard_bytes_per_step"))

@@ -85,7 +85,7 @@ class RanksCheck:
 
     def check_breakdown(self):
         stored = self.group["time_breakdown"]
-        for column in (*PHASES, "hidden_communication_seconds"):
+        for column in (*PHASES, "overlapped_communication_seconds"):
             name, values = column.removesuffix("_seconds"), [getattr(rank, column) for rank in self.ranks]
             spread = (None,) * len(SPREAD)
             if values and None not in values:

@@ -46,10 +46,10 @@ class Rules:
     def data_kind(self, kind, meaning):
         return self.setting(1, "data.kind", f"{kind} ({meaning})", self.config["data.kind"] == kind)
 
-    def no_objection(self):
-        objections = self.workload["data_objections"]
-        found = first_and_count(objections)
-        return rule(1, "objections to the data", "none", found, not objections, f"rule 1: {found}")
+    def no_disqualification(self):
+        disqualifications = self.workload["data_disqualifications"]
+        found = first_and_count(disqualifications)
+        return rule(1, "disqualifications of the data", "none", found, not disqualifications, f"rule 1: {found}")
 
     def of_workload(self, rows):
         return [equal(number, "workload." + name, required, self.config["workload." + name])
@@ -59,7 +59,7 @@ class Rules:
         return [self.data_kind("image_folder", "the photographs of ImageNet-1k"),
                 equal(1, "the number of training samples", 1281167, self.workload["training_samples"]),
                 equal(1, "the number of validation samples", 50000, self.workload["validation_samples"]),
-                self.no_objection(), *self.of_workload(IMAGE_CLASSIFICATION)]
+                self.no_disqualification(), *self.of_workload(IMAGE_CLASSIFICATION)]
 
     def extreme_weather(self):
         rows = [self.data_kind("climate_hdf5", "years of the ExtremeWeather data")]
@@ -67,7 +67,7 @@ class Rules:
             found = self.workload[what + "_samples"]
             rows.append(rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460))
         _, width = image_extent(self.config)
-        return [*rows, self.no_objection(),
+        return [*rows, self.no_disqualification(),
                 equal(1, "workload.classes", 4, self.config["workload.classes"]),
                 equal(2, "workload.image_size", 768, self.config["workload.image_size"]),
                 equal(2, "workload.image_width", 1152, width), *self.of_workload(EXTREME_WEATHER),

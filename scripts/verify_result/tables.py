@@ -13,7 +13,7 @@ PHASES = Step._fields[6:]
 
 RANK_COLUMNS = ("group_rank,world_rank,host,steps,median_step_seconds,p99_step_seconds,"
                 "longest_step_seconds," + ",".join(PHASES) +
-                ",hidden_communication_seconds,peak_memory_bytes")
+                ",overlapped_communication_seconds,peak_memory_bytes")
 Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
 
 

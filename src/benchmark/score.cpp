@@ -65,7 +65,7 @@ data::SampleSets open_samples(const context::RunContext& context, const LaunchRe
     const auto alone = comm::make_self_communicator();
     data::SampleSets samples = data::make_sample_sets(context.config, *alone);
     results::require_same_samples(context.output, samples, launch);
-    launch::add_faults_objection(launch.environment, samples);
+    launch::add_faults_disqualification(launch.environment, samples);
     return samples;
 }
 

@@ -53,7 +53,7 @@ Interconnect read_interconnect(const std::string& yaml, const std::string& file_
                     Target{"within_node", "gb_per_second", 1e9, 1e-6, 1e9, true},
                     Target{"between_nodes", "latency_us", 1e-6, 0, 1e9, true},
                     Target{"between_nodes", "gb_per_second", 1e9, 1e-6, 1e9, true},
-                    Target{"overlap", "hidden_share", 1, 0, 1, false}};
+                    Target{"overlap", "overlapped_share", 1, 0, 1, false}};
     const Origin origin = Origin::file(file_name);
     const Node document = parse_document(yaml, origin, "");
     require(document.kind == NodeKind::mapping, ExitCode::usage,

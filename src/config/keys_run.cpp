@@ -85,7 +85,7 @@ std::vector<Key> run_lifecycle_keys() {
             "Longest time between reads of step results on a rank, audits included; then its "
             "watchdog ends the group. Checkpoints may add first_step_timeout_seconds; evaluations "
             "are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
-        key("group_patience_seconds", &C::group_patience_seconds, between(1, kWeek, "seconds"),
+        key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeek, "seconds"),
             "Minimum time that finished groups wait for a silent group before they evaluate the "
             "ensemble without it; half of their own training time if that is longer."),
     };

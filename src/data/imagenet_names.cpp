@@ -68,8 +68,8 @@ private:
 
 }  // namespace
 
-std::vector<std::string> objections_to_names(const SampleIndex& training,
-                                             const SampleIndex& validation) {
+std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
+                                                    const SampleIndex& validation) {
     Strangers classes, training_files, test_files;
     for (const std::string& name : training.classes) {
         if (!is_wordnet_number(name)) classes.add(name);
@@ -83,11 +83,12 @@ std::vector<std::string> objections_to_names(const SampleIndex& training,
         const auto number = test_number(sample.path);
         if (!number || !known.insert(*number).second) test_files.add(sample.path);
     }
-    std::vector<std::string> objections;
-    classes.report("classes are", "n01440764", objections);
-    training_files.report("training files are", "n01440764_10026.JPEG", objections);
-    test_files.report("test files are", "ILSVRC2012_val_00000001.JPEG, each once", objections);
-    return objections;
+    std::vector<std::string> disqualifications;
+    classes.report("classes are", "n01440764", disqualifications);
+    training_files.report("training files are", "n01440764_10026.JPEG", disqualifications);
+    test_files.report("test files are", "ILSVRC2012_val_00000001.JPEG, each once",
+                      disqualifications);
+    return disqualifications;
 }
 
 }  // namespace hpcai::data

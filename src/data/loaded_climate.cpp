@@ -192,22 +192,22 @@ void require_same_channels(const ClimateSet& training, const ClimateSet& validat
 }
 
 /// Returns why the sets are no valid benchmark data: synthetic files, and files that occur twice.
-std::vector<std::string> objections_to(const std::vector<RecordSource>& training,
-                                       const std::vector<RecordSource>& validation) {
-    std::vector<std::string> objections;
+std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& training,
+                                              const std::vector<RecordSource>& validation) {
+    std::vector<std::string> disqualifications;
     std::map<std::uint32_t, std::string> known;  // "training file 'a.h5'"
     const auto look_at = [&](const RecordSource& source, const char* which) {
         const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
         if (!source.generator.empty()) {
-            objections.push_back(
+            disqualifications.push_back(
                 fmt::format("{} is synthetic, made by {}", name, printable(source.generator)));
         }
         const auto [same, is_new] = known.emplace(source.fingerprint, name);
-        if (!is_new) objections.push_back(fmt::format("{} is {}", name, same->second));
+        if (!is_new) disqualifications.push_back(fmt::format("{} is {}", name, same->second));
     };
     for (const RecordSource& source : training) look_at(source, "training");
     for (const RecordSource& source : validation) look_at(source, "test");
-    return objections;
+    return disqualifications;
 }
 
 SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
@@ -231,7 +231,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
         sets = {training, validation, std::move(opening.notes),
-                objections_to(training->sources(), validation->sources())};
+                disqualifications_of(training->sources(), validation->sources())};
     });
     return sets;
 }

@@ -53,7 +53,7 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
               request_of(validation.root, validation.samples));
     const int image_size = config.workload.image_size;
     SampleSets sets;
-    sets.objections = objections_to_names(training, validation);
+    sets.disqualifications = disqualifications_of_names(training, validation);
     sets.training = make_folder_samples(std::move(training), config.data, image_size, staged);
     sets.validation =
         make_folder_samples(std::move(validation), config.data, image_size, staged_validation);

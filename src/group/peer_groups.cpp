@@ -28,7 +28,7 @@ bool is_active(const ProgressRecord& progress) {
 }  // namespace
 
 double seconds_for_others(const config::RunConfig& run, double training_seconds) {
-    return std::max(run.group_patience_seconds, kShareOfTraining * training_seconds);
+    return std::max(run.group_timeout_seconds, kShareOfTraining * training_seconds);
 }
 
 bool PeerGroups::is_any_at_work() const {

@@ -20,7 +20,7 @@ constexpr std::size_t kAlignments = 9;
 /// The numbers of a rank, which travel as one message.
 constexpr double RankRecord::*kRankNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
-    &RankRecord::longest_step_seconds, &RankRecord::hidden_communication,
+    &RankRecord::longest_step_seconds, &RankRecord::overlapped_communication,
     &RankRecord::peak_memory_bytes};
 using Message = std::array<double, std::size(kRankNumbers) + std::size(metrics::kPhaseSpreads) + 1>;
 
@@ -62,9 +62,9 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
                                    const training::StepLog& steps,
                                    const Quantity& overlapped_seconds) {
     metrics::UnknownReasons reasons;
-    reasons.hidden_communication = overlapped_seconds.value
-                                       ? "another rank of the group has no number"
-                                       : overlapped_seconds.reason;
+    reasons.overlapped_communication = overlapped_seconds.value
+                                           ? "another rank of the group has no number"
+                                           : overlapped_seconds.reason;
     if (!context.config.run.measure_phases) {
         reasons.phases = reasons.host_phases = "run.measure_phases is false";
     } else if (steps.is_asynchronous()) {
@@ -129,7 +129,7 @@ StepTimes gather_step_times(const context::RunContext& context, comm::Communicat
                             const training::StepLog& steps, const Quantity& overlapped_seconds) {
     StepTimes times;
     RankRecord mine = metrics::summarize(steps.steps(), steps.step_seconds());
-    mine.hidden_communication = overlapped_seconds.value.value_or(PhaseSeconds::kUnknown);
+    mine.overlapped_communication = overlapped_seconds.value.value_or(PhaseSeconds::kUnknown);
     mine.peak_memory_bytes = peak_resident_bytes().value_or(PhaseSeconds::kUnknown);
     times.ranks = gather_ranks(context, group, mine);
     std::vector<int> stages;

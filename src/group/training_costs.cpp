@@ -76,7 +76,7 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
     sent += statistics.sent;
     const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
-    if (reducer.size() > 1) result.sum_backend = reducer.backend();
+    if (reducer.size() > 1) result.all_reduce_backend = reducer.backend();
     const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*of) -> Quantity {
         if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
         return {static_cast<double>(bytes.*of / result.record.iterations), ""};
@@ -97,8 +97,8 @@ void record_messages(comm::Communicator& group, const training::MessageAccountin
     if (messages.steps == 0) return;
     result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
     result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
-    result.part_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
-    result.part_bytes_per_step =
+    result.shard_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
+    result.shard_bytes_per_step =
         largest_of_ranks(group, messages.parts.bytes_sent / messages.steps);
 }
 

@@ -31,11 +31,13 @@ std::string binary_digest() {
     }
 }
 
-void add_faults_objection(const std::map<std::string, std::string>& environment,
-                          data::SampleSets& samples) {
+void add_faults_disqualification(const std::map<std::string, std::string>& environment,
+                                 data::SampleSets& samples) {
     if (!environment.contains(kFaultsFact)) return;
-    if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) return;
-    samples.objections.emplace_back(kFaultsObjection);
+    if (std::ranges::find(samples.disqualifications, kFaultsDisqualification) !=
+        samples.disqualifications.end())
+        return;
+    samples.disqualifications.emplace_back(kFaultsDisqualification);
 }
 
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
@@ -51,7 +53,8 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
         {"mpi", comm::MpiWorld::library_version()},
         {"device_of_rank_0", context.ranks.front().device},
     };
-    if (std::ranges::find(samples.objections, kFaultsObjection) != samples.objections.end()) {
+    if (std::ranges::find(samples.disqualifications, kFaultsDisqualification) !=
+        samples.disqualifications.end()) {
         facts[kFaultsFact] = "can be injected";
     }
     utsname system{};

@@ -68,8 +68,8 @@ struct Resumption {
     void check(const std::filesystem::path& folder, const config::Config& config,
                const plan::Layout& layout) const;
 
-    /// Throws Error(data), on all ranks, unless the run began with these samples. Adds to them the
-    /// objection that a run with injected faults has. Collective.
+    /// Throws Error(data), on all ranks, unless the run began with these samples. Disqualifies them
+    /// if the run had injected faults. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const;
 };
@@ -118,7 +118,7 @@ void Resumption::check_samples(const fs::path& output, data::SampleSets& samples
     comm::collective_try(everyone, [&] {
         if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
     });
-    add_faults_objection(begun.environment, samples);
+    add_faults_disqualification(begun.environment, samples);
 }
 
 std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
@@ -243,7 +243,7 @@ void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
     comm::collective_try(everyone, [&] {
         training::check_faults(training::faults_of_environment(), layout.groups, layout.degree);
     });
-    if (training::faults_are_built_in()) add_faults_objection({{kFaultsFact, ""}}, samples);
+    if (training::faults_are_built_in()) add_faults_disqualification({{kFaultsFact, ""}}, samples);
 }
 
 }  // namespace

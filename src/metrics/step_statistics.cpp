@@ -136,9 +136,9 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
         record.*row.spread = spread([&](const RankRecord& rank) { return rank.mean.*row.phase; },
                                     is_host ? reasons.host_phases : reasons.phases);
     }
-    record.hidden_communication =
-        spread([](const RankRecord& rank) { return rank.hidden_communication; },
-               reasons.hidden_communication);
+    record.overlapped_communication =
+        spread([](const RankRecord& rank) { return rank.overlapped_communication; },
+               reasons.overlapped_communication);
     std::vector<std::vector<RankRecord>> stages;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         const std::size_t of = stage[rank];
@@ -155,13 +155,13 @@ TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const s
     TimeBreakdownRecord record;
     const Quantity nothing{std::nullopt, none};
     record.step_seconds = nothing;
-    record.hidden_communication = {nothing, nothing, nothing, nothing};
+    record.overlapped_communication = {nothing, nothing, nothing, nothing};
     for (const NamedSpread& row : kPhaseSpreads) {
         record.*row.spread = {nothing, nothing, nothing, nothing};
     }
     for (const TimeBreakdownRecord& group : groups) {
         take_larger(record.step_seconds, group.step_seconds);
-        take_larger(record.hidden_communication, group.hidden_communication);
+        take_larger(record.overlapped_communication, group.overlapped_communication);
         for (const NamedSpread& row : kPhaseSpreads) {
             take_larger(record.*row.spread, group.*row.spread);
         }

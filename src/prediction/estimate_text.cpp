@@ -150,7 +150,7 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
                parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "part"));
     if (parallel.model_degree > 1) {
         page.print("parts", "{} of each layer, {} a step, by the rank that sends most",
-                   parallel.model_degree, bytes_text(parallel.part_bytes_per_step));
+                   parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.pipeline_degree == 1) return;
     page.print("bubble", "{:.3f} of a step, where stages take as long",

@@ -297,8 +297,8 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
         parallel.message_bytes_per_step =
             std::max(parallel.message_bytes_per_step, layout.micro_batches * (before + after));
         const double handed = index == 0 ? handed_bytes(layout, parts, samples) : 0;
-        parallel.part_bytes_per_step =
-            std::max(parallel.part_bytes_per_step,
+        parallel.shard_bytes_per_step =
+            std::max(parallel.shard_bytes_per_step,
                      handed + layout.micro_batches * samples *
                                   static_cast<double>(parts.exchanged[index].sent));
         before = after;

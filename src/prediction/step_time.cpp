@@ -207,7 +207,7 @@ private:
     /// Sets the times of all-reduces and messages.
     void communicate() {
         const double messages =
-            plan_.parallel.message_bytes_per_step + plan_.parallel.part_bytes_per_step;
+            plan_.parallel.message_bytes_per_step + plan_.parallel.shard_bytes_per_step;
         if (layout_.degree == 1) {
             time_.communication_seconds = time_.exposed_seconds = {0.0, ""};
             return;
@@ -256,8 +256,8 @@ private:
         if (sums == 0) return 0;
         if (!config_.communication.overlap) return sums;
         const double most_hidden = kBackwardShare * *time_.compute_seconds.value;
-        if (request_.interconnect && request_.interconnect->hidden_share) {
-            return sums - std::min(*request_.interconnect->hidden_share * sums, most_hidden);
+        if (request_.interconnect && request_.interconnect->overlapped_share) {
+            return sums - std::min(*request_.interconnect->overlapped_share * sums, most_hidden);
         }
         if (const auto ratio = measured_exposure()) return *ratio * sums;
         if (!roofline_.is_gpu) {

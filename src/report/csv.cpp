@@ -47,7 +47,7 @@ void describe(auto& columns, Any<RankRecord> auto& rank) {
     columns("p99_step_seconds", rank.p99_step_seconds);
     columns("longest_step_seconds", rank.longest_step_seconds);
     describe(columns, rank.mean);
-    columns("hidden_communication_seconds", rank.hidden_communication);
+    columns("overlapped_communication_seconds", rank.overlapped_communication);
     columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 

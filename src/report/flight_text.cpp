@@ -16,7 +16,7 @@ constexpr std::size_t kNamed = 4;
 
 /// Progress of a rank, for comparisons.
 auto progress_of(const FlightRecord& record) {
-    return std::tuple(record.steps_done, record.sums_begun);
+    return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
 /// The last event that has not ended.

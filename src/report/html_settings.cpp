@@ -83,8 +83,8 @@ Markup stages(const ParallelRecord& record) {
                   {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "of a step, computed"},
                   {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
                   {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
-                  {"between shards, per step", text(bytes_text(record.part_bytes_per_step))},
-                  {"wait for shards", quantity(record.part_wait_seconds, "{:.2f}", "s")}});
+                  {"between shards, per step", text(bytes_text(record.shard_bytes_per_step))},
+                  {"wait for shards", quantity(record.shard_wait_seconds, "{:.2f}", "s")}});
 }
 
 Markup ledgers(const FlopsRecord& flops) {

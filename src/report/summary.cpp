@@ -273,7 +273,7 @@ void print_models(Page& page, const RunRecord& record) {
     }
     if (parallel.model_degree > 1) {
         page.line("shards of layers    : {} of each stage and replica, {} per step between them",
-                  parallel.model_degree, bytes_text(parallel.part_bytes_per_step));
+                  parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.data_degree > 1) {
         const CommunicationRecord& sums = record.communication;

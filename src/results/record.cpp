@@ -25,7 +25,7 @@ WorkloadRecord workload(const LaunchedRun& run) {
     record.precision = run.launch.precision;
     record.training_samples = run.samples.training->samples();
     record.validation_samples = run.samples.validation->samples();
-    record.data_objections = run.samples.objections;
+    record.data_disqualifications = run.samples.disqualifications;
     return record;
 }
 

@@ -21,13 +21,13 @@ void FlightRecorder::begin_sum(std::size_t bucket, std::size_t bytes) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     add({.bucket = bucket, .bytes = bytes, .begin_seconds = now});
-    ++sums_begun_;
+    ++all_reduces_started_;
 }
 
 void FlightRecorder::end_sum(std::size_t bucket) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
-    ++sums_ended_;
+    ++all_reduces_finished_;
     Event* const sum = newest([&](const Event& event) {
         return event.phase == nullptr && event.bucket == bucket && event.end_seconds < 0;
     });
@@ -42,8 +42,8 @@ void FlightRecorder::step_done(std::int64_t steps_done) {
 void FlightRecorder::put_into(FlightRecord& record) const {
     const std::lock_guard lock(mutex_);
     record.steps_done = steps_done_;
-    record.sums_begun = sums_begun_;
-    record.sums_ended = sums_ended_;
+    record.all_reduces_started = all_reduces_started_;
+    record.all_reduces_finished = all_reduces_finished_;
     record.events.clear();
     const std::uint64_t kept = std::min<std::uint64_t>(added_, kEvents);
     for (std::uint64_t number = added_ - kept; number < added_; ++number) {

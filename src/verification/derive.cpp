@@ -264,7 +264,7 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
     VerdictFacts facts;
     facts.training_samples = record.workload.training_samples;
     facts.validation_samples = record.workload.validation_samples;
-    facts.objections = record.workload.data_objections;
+    facts.disqualifications = record.workload.data_disqualifications;
     facts.has_score = record.scores.vflops.value.has_value();
     facts.groups = static_cast<int>(groups.size());
     for (std::size_t index = 0; index < groups.size(); ++index) {

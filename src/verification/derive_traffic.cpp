@@ -83,7 +83,7 @@ void derive_communication(const config::Config& config,
     derive_places(config.communication, controller, communication);
     std::set<std::string> backends;
     for (const GroupResult& group : groups) {
-        if (!group.sum_backend.empty()) backends.insert(group.sum_backend);
+        if (!group.all_reduce_backend.empty()) backends.insert(group.all_reduce_backend);
     }
     communication.backend =
         backends.empty() ? "none" : fmt::format("{}", fmt::join(backends, " and "));
@@ -112,9 +112,9 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.model_degree = layout.parts;
     parallel.micro_batches = layout.micro_batches;
     parallel.schedule = config::value_text(config, "parallel.schedule");
-    parallel.part_bytes_per_step = largest(groups, &Result::part_bytes_per_step);
-    parallel.part_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::part_wait_seconds)
-                                                  : nothing("the layers are in one shard");
+    parallel.shard_bytes_per_step = largest(groups, &Result::shard_bytes_per_step);
+    parallel.shard_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::shard_wait_seconds)
+                                                   : nothing("the layers are in one shard");
     if (layout.stages == 1) {
         parallel.bubble_fraction = parallel.message_wait_seconds =
             nothing("the model is in one stage");

@@ -204,7 +204,7 @@ private:
         TimeBreakdownRecord& times = record.time_breakdown;
         times = metrics::break_down(group_, *ranks, stages,
                                     {times.forward.minimum.reason, times.input_wait.minimum.reason,
-                                     times.hidden_communication.minimum.reason});
+                                     times.overlapped_communication.minimum.reason});
     }
 
     /// Checks the places of the ranks against topology.map.

@@ -31,7 +31,7 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     if (record.workload.precision == "auto") record.workload.precision = stored.precision;
     record.workload.training_samples = stored.training_samples;
     record.workload.validation_samples = stored.validation_samples;
-    record.workload.data_objections = stored.data_objections;
+    record.workload.data_disqualifications = stored.data_disqualifications;
     const config::DataConfig& data = claim.config.data;
     if (data.kind == config::DataKind::synthetic ||
         data.kind == config::DataKind::climate_synthetic) {

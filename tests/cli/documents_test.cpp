@@ -78,7 +78,7 @@ TEST(Rules, AreNumberedAsTheVerdictNamesThem) {
     std::sort(documented.begin(), documented.end());
     documented.erase(std::unique(documented.begin(), documented.end()), documented.end());
     const std::string code = text_of(source("src/verification/verdict.cpp"));
-    Lines judged = found_in(code, "(?:equal|at_least|of_key|none_of)\\(([0-9]+),");
+    Lines judged = found_in(code, "(?:equal|at_least|rule_of_key|rule_against)\\(([0-9]+),");
     for (const std::string& number : found_in(code, "\"rule ([0-9]+):")) judged.push_back(number);
     std::sort(judged.begin(), judged.end());
     judged.erase(std::unique(judged.begin(), judged.end()), judged.end());

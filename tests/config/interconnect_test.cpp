@@ -18,9 +18,9 @@ TEST(Interconnect, HasSecondsAndBytes) {
     EXPECT_DOUBLE_EQ(machine.within_node.bytes_per_second, 2e10);
     EXPECT_DOUBLE_EQ(machine.between_nodes.latency_seconds, 2.5e-6);
     EXPECT_DOUBLE_EQ(machine.between_nodes.bytes_per_second, 1.25e10);
-    EXPECT_FALSE(machine.hidden_share);
-    const std::string more = std::string(kMachine) + "overlap: {hidden_share: 0.75}\n";
-    EXPECT_EQ(read_interconnect(more, "m.yaml").hidden_share, 0.75);
+    EXPECT_FALSE(machine.overlapped_share);
+    const std::string more = std::string(kMachine) + "overlap: {overlapped_share: 0.75}\n";
+    EXPECT_EQ(read_interconnect(more, "m.yaml").overlapped_share, 0.75);
 }
 
 std::string refusal(const std::string& yaml) {
@@ -38,7 +38,7 @@ TEST(Interconnect, SaysWhereSomethingIsWrong) {
     EXPECT_NE(refusal("within_node: {gb_per_second: 0}\n").find("got '0'"), std::string::npos);
     EXPECT_NE(refusal("within_node: {gbps: 1}\n").find("got 'within_node.gbps'"),
               std::string::npos);
-    EXPECT_NE(refusal(std::string(kMachine) + "overlap: {hidden_share: 1.5}\n").find("0 to 1"),
+    EXPECT_NE(refusal(std::string(kMachine) + "overlap: {overlapped_share: 1.5}\n").find("0 to 1"),
               std::string::npos);
     refusal("");
     refusal("- 1\n");

@@ -20,13 +20,13 @@ const SampleIndex kTest = index_of(
     {"n01440764", "n01443537"},
     {{"n01440764/ILSVRC2012_val_00000293.JPEG", 0}, {"n01443537/ILSVRC2012_val_00050000.JPEG", 1}});
 
-TEST(ImageNetNames, MeetNoObjection) {
-    EXPECT_EQ(objections_to_names(kTraining, kTest), Texts{});
+TEST(ImageNetNames, AreNoReasonToDisqualify) {
+    EXPECT_EQ(disqualifications_of_names(kTraining, kTest), Texts{});
 }
 
 TEST(ImageNetNames, AreNotThoseOfOtherPictures) {
     const SampleIndex made = index_of({"class_000"}, {{"class_000/000.jpg", 0}});
-    EXPECT_EQ(objections_to_names(made, made),
+    EXPECT_EQ(disqualifications_of_names(made, made),
               (Texts{"1 classes are not named as in ImageNet-1k (n01440764), the first 'class_000'",
                      "1 training files are not named as in ImageNet-1k (n01440764_10026.JPEG), "
                      "the first 'class_000/000.jpg'",
@@ -39,7 +39,7 @@ TEST(ImageNetNames, OfTrainingHaveTheirClass) {
          {"n01440764/n01443537_2.JPEG", "n01440764/n01440764_.JPEG", "n01440764/n01440764.JPEG",
           "n01440764/n01440764_2a.JPEG", "n01440764/.JPEG"}) {
         const SampleIndex strange = index_of(kTraining.classes, {{name, 0}});
-        EXPECT_EQ(objections_to_names(strange, kTest).size(), 1U) << name;
+        EXPECT_EQ(disqualifications_of_names(strange, kTest).size(), 1U) << name;
     }
 }
 
@@ -50,9 +50,9 @@ TEST(ImageNetNames, OfTestHaveEachNumberOnce) {
           "n01443537/ILSVRC2012_val_00000293.jpg"}) {
         SampleIndex strange = kTest;
         strange.samples.push_back({name, 0});
-        const Texts objections = objections_to_names(kTraining, strange);
-        ASSERT_EQ(objections.size(), 1U) << name;
-        EXPECT_NE(objections.front().find("1 test files"), std::string::npos) << name;
+        const Texts disqualifications = disqualifications_of_names(kTraining, strange);
+        ASSERT_EQ(disqualifications.size(), 1U) << name;
+        EXPECT_NE(disqualifications.front().find("1 test files"), std::string::npos) << name;
     }
 }
 

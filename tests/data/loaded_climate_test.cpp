@@ -226,7 +226,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
         fs::remove(folder_.path() / "test/d.h5");
         fs::remove(folder_.path() / "train/e.h5");
         if (as_records) use_records();
-        EXPECT_THAT(load().objections, ElementsAre());
+        EXPECT_THAT(load().disqualifications, ElementsAre());
 
         fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "test/d.h5");
         fs::copy_file(folder_.path() / "train/b.h5", folder_.path() / "train/e.h5");
@@ -238,7 +238,7 @@ TEST_F(LoadedClimate, FilesThatAreMadeUpOrThereTwiceAreObjectedTo) {
             fs::remove_all(folder_.path() / name);
         }
         if (as_records) use_records();
-        EXPECT_THAT(load().objections,
+        EXPECT_THAT(load().disqualifications,
                     ElementsAre("training file 'e.h5' is training file 'b.h5'",
                                 "test file 'c.h5' is synthetic, made by hpcai500-climate-2",
                                 "test file 'd.h5' is training file 'b.h5'"));

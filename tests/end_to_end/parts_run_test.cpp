@@ -78,8 +78,8 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     EXPECT_EQ(parallel["data_degree"], 1);
     EXPECT_EQ(parallel["pipeline_degree"], 2);
     EXPECT_EQ(parallel["model_degree"], 2);
-    EXPECT_GT(parallel["part_bytes_per_step"], 0);
-    EXPECT_GT(parallel["part_wait_seconds"], 0);
+    EXPECT_GT(parallel["shard_bytes_per_step"], 0);
+    EXPECT_GT(parallel["shard_wait_seconds"], 0);
     EXPECT_GT(parallel["message_bytes_per_step"], 0);
     EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 stages x 2 ranks"));
     EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 of each stage and replica"));
@@ -87,8 +87,8 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     EXPECT_EQ(parts["mode"], "model");
     EXPECT_EQ(parts["message_bytes_per_step"], 0);
     // The two stages together are the whole model.
-    EXPECT_GT(parts["part_bytes_per_step"], parallel["part_bytes_per_step"]);
-    EXPECT_TRUE(json_of(result("alone/result.json"))["parallel"]["part_wait_seconds"].is_null());
+    EXPECT_GT(parts["shard_bytes_per_step"], parallel["shard_bytes_per_step"]);
+    EXPECT_TRUE(json_of(result("alone/result.json"))["parallel"]["shard_wait_seconds"].is_null());
 }
 
 TEST_F(PartsRun, CountsEachLossOnce) {

@@ -111,7 +111,7 @@ TEST_F(StepTimes, OfTheRanksAreInTheTableAndTheRecord) {
             EXPECT_FALSE(rank.host.empty());
             EXPECT_LE(rank.median_step_seconds, rank.p99_step_seconds);
             EXPECT_LE(rank.p99_step_seconds, rank.longest_step_seconds);
-            EXPECT_GE(rank.hidden_communication, 0);
+            EXPECT_GE(rank.overlapped_communication, 0);
             largest = std::max(largest, rank.mean.backward);
         }
         const nlohmann::json time = run["work"]["groups"][group]["time_breakdown"];
@@ -133,17 +133,17 @@ TEST_F(StepTimes, AreDrawnByTheTrace) {
     for (const int group : {0, 1}) {
         const nlohmann::json trace = json_of(file(group, "trace.json"));
         std::map<std::pair<int, int>, std::vector<Span>> lanes;  // by process and thread
-        int sums_begun = 0, sums_ended = 0;
+        int all_reduces_started = 0, all_reduces_finished = 0;
         for (const auto& event : trace["traceEvents"]) {
-            sums_begun += event["ph"] == "b";
-            sums_ended += event["ph"] == "e";
+            all_reduces_started += event["ph"] == "b";
+            all_reduces_finished += event["ph"] == "e";
             if (event["ph"] != "X") continue;
             const double begin = event["ts"];
             lanes[{event["pid"], event["tid"]}].push_back(
                 {event["name"], begin, begin + event["dur"].get<double>()});
         }
-        EXPECT_EQ(sums_begun, sums_ended);
-        EXPECT_GE(sums_begun, 2 * 2) << "of two steps on two ranks";
+        EXPECT_EQ(all_reduces_started, all_reduces_finished);
+        EXPECT_GE(all_reduces_started, 2 * 2) << "of two steps on two ranks";
         ASSERT_EQ(lanes.size(), 4U) << "steps and kernels of two ranks";
         for (const auto& [lane, spans] : lanes) {
             constexpr double kMicroseconds = 1e-2;  // of rounding
@@ -202,7 +202,7 @@ TEST_F(StepTimes, OfAPipelineAddUpToo) {
     for (const RankRecord& rank :
          report::ranks_from_csv(text_of(*folder_ / "pipeline/groups/0/ranks.csv"))) {
         EXPECT_GT(rank.mean.forward, 0);
-        EXPECT_TRUE(std::isnan(rank.hidden_communication)) << "no replicas, no sums";
+        EXPECT_TRUE(std::isnan(rank.overlapped_communication)) << "no replicas, no sums";
     }
 }
 

@@ -50,7 +50,7 @@ TEST(TimeBreakdown, IsTheSpreadOverTheRanks) {
     EXPECT_EQ(time.forward.p99.value, 3);
     EXPECT_EQ(time.forward.maximum.value, 3);
     EXPECT_EQ(time.step_seconds.value, 2);
-    EXPECT_EQ(time.hidden_communication.median, (Quantity{std::nullopt, "no sums"}));
+    EXPECT_EQ(time.overlapped_communication.median, (Quantity{std::nullopt, "no sums"}));
 }
 
 TEST(TimeBreakdown, SaysWhyANumberOfOneRankIsMissing) {
@@ -103,7 +103,7 @@ TEST(TimeBreakdown, OfARunIsTheLargestOfItsGroups) {
     EXPECT_EQ(run.forward.maximum.value, 4);
     EXPECT_EQ(run.forward.median.value, 2.5);
     EXPECT_EQ(run.forward.minimum.value, 1);
-    EXPECT_EQ(run.hidden_communication.p99, (Quantity{std::nullopt, "no sums"}));
+    EXPECT_EQ(run.overlapped_communication.p99, (Quantity{std::nullopt, "no sums"}));
     ASSERT_EQ(run.stragglers.size(), 2U);
     EXPECT_EQ(run.stragglers[0].group, 0);
     EXPECT_EQ(run.stragglers[1].group, 1);

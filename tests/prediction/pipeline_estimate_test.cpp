@@ -45,12 +45,12 @@ TEST(PipelineEstimate, ShowsThePartsOfLayers) {
                      kTrainingFlops * 256 * parts.parallel.largest_stage_share / 1e12);
     EXPECT_EQ(parts.parallel.message_bytes_per_step, 0);
     EXPECT_EQ(parts.traffic_per_rank.sent_bytes_per_step, 0);
-    EXPECT_GT(parts.parallel.part_bytes_per_step, 0);
+    EXPECT_GT(parts.parallel.shard_bytes_per_step, 0);
     // A quarter of the batch at a time, of which each micro-batch sends as much.
     config.parallel.micro_batches = 1;
-    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).parallel.part_bytes_per_step,
-                     parts.parallel.part_bytes_per_step);
-    EXPECT_EQ(whole.parallel.part_bytes_per_step, 0);
+    EXPECT_DOUBLE_EQ(estimate(config, {.ranks = 4}).parallel.shard_bytes_per_step,
+                     parts.parallel.shard_bytes_per_step);
+    EXPECT_EQ(whole.parallel.shard_bytes_per_step, 0);
     EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
     EXPECT_NE(to_text(parts).find("parts of one model, 4 micro-batches of 64"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("bubble"), std::string::npos);
@@ -68,7 +68,7 @@ TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
     const double gathered = 64 * 256.0 * 56 * 56 * sizeof(float);
     const double samples = 256 * (224.0 * 224 * 3 + sizeof(std::int32_t));
     EXPECT_DOUBLE_EQ(parts.memory_per_rank.exchange_bytes, 1.5 * gathered + samples);
-    EXPECT_GT(parts.parallel.part_bytes_per_step, 4 * 2 * 0.75 * gathered + 3 * samples);
+    EXPECT_GT(parts.parallel.shard_bytes_per_step, 4 * 2 * 0.75 * gathered + 3 * samples);
 }
 
 TEST(PipelineEstimate, CountsWhatAllPartsOnANodeSendToOthers) {

@@ -117,7 +117,7 @@ TEST(StepTime, TakesADescribedMachineForSums) {
     const double sums = 2 * 1e-3 + within / 1e10 + 2 * 1e-2 + out / 1e9;
     EXPECT_NEAR(*plan.time.communication_seconds.value, sums, 1e-9);
     EXPECT_NEAR(*plan.time.exposed_seconds.value, sums, 1e-9);
-    request.interconnect->hidden_share = 0.75;
+    request.interconnect->overlapped_share = 0.75;
     EXPECT_NEAR(*estimate(config, request).time.exposed_seconds.value, sums / 4, 1e-9);
 }
 

@@ -20,7 +20,7 @@ inline TimeBreakdownRecord example_breakdown() {
     time.optimizer = example_spread(0.125);
     time.other = example_spread(0.0625);
     const Quantity unknown{std::nullopt, "made up"};
-    time.hidden_communication = {unknown, unknown, unknown, unknown};
+    time.overlapped_communication = {unknown, unknown, unknown, unknown};
     time.stragglers = {{1, 1, 3, "node1", "backward", 1.5}};
     return time;
 }

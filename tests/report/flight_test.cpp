@@ -10,7 +10,7 @@
 namespace hpcai::report {
 namespace {
 
-FlightRecord rank_at(int group_rank, std::int64_t steps_done, std::int64_t sums_begun,
+FlightRecord rank_at(int group_rank, std::int64_t steps_done, std::int64_t all_reduces_started,
                      const std::string& what) {
     FlightRecord record;
     record.group = 1;
@@ -21,7 +21,7 @@ FlightRecord rank_at(int group_rank, std::int64_t steps_done, std::int64_t sums_
     record.reason = "no step was done for 60 s";
     record.answers = true;
     record.steps_done = steps_done;
-    record.sums_begun = sums_begun;
+    record.all_reduces_started = all_reduces_started;
     record.silent_seconds = 63;
     record.events = {{steps_done, "input_wait", 0, 1.5, {1.75, ""}},
                      {steps_done, what, 0, 1.75, {std::nullopt, "has not ended"}}};

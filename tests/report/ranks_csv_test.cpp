@@ -12,7 +12,7 @@ namespace {
 const char* const kHeader =
     "group_rank,world_rank,host,steps,median_step_seconds,p99_step_seconds,longest_step_seconds,"
     "input_wait_seconds,forward_seconds,backward_seconds,communication_seconds,optimizer_seconds,"
-    "other_seconds,hidden_communication_seconds,"
+    "other_seconds,overlapped_communication_seconds,"
     "peak_memory_bytes\n";
 
 std::vector<RankRecord> two_ranks() {
@@ -45,7 +45,7 @@ TEST(RanksCsv, BringsTheSameNumbersBack) {
     ASSERT_EQ(ranks.size(), 2U);
     EXPECT_EQ(ranks[0].longest_step_seconds, 1.0 / 3);
     EXPECT_EQ(ranks[0].host, "node1");
-    EXPECT_TRUE(std::isnan(ranks[1].hidden_communication));
+    EXPECT_TRUE(std::isnan(ranks[1].overlapped_communication));
     EXPECT_EQ(ranks_to_csv(ranks), ranks_to_csv(two_ranks()));
 }
 

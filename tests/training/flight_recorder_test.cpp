@@ -27,8 +27,8 @@ TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
     flight.recorder.end_sum(1);              // 5
     flight.recorder.enter("communication");  // 6
     const FlightRecord record = flight.record();
-    EXPECT_EQ(record.sums_begun, 2);
-    EXPECT_EQ(record.sums_ended, 1);
+    EXPECT_EQ(record.all_reduces_started, 2);
+    EXPECT_EQ(record.all_reduces_finished, 1);
     const Quantity open{std::nullopt, "has not ended"};
     const std::vector<FlightEvent> expected{{0, "forward", 0, 1, {2, ""}},
                                             {0, "backward", 0, 2, {6, ""}},
@@ -58,7 +58,7 @@ TEST(FlightRecorder, ForgetsAllButTheLast256) {
     ASSERT_EQ(record.events.size(), FlightRecorder::kEvents);
     EXPECT_EQ(record.events.front().begin_seconds, 46);
     EXPECT_EQ(record.events.back().begin_seconds, 301);
-    EXPECT_EQ(record.sums_ended, 1);
+    EXPECT_EQ(record.all_reduces_finished, 1);
 }
 
 }  // namespace

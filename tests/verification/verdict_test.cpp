@@ -129,7 +129,7 @@ std::vector<Breach> breaches_of_weather() {
          [](C, F facts) { facts.validation_samples = 8; }},
         {"rule 1: test file 'b.h5' is training file 'a.h5' (and 1 more)",
          [](C, F facts) {
-             facts.objections = {"test file 'b.h5' is training file 'a.h5'", "another"};
+             facts.disqualifications = {"test file 'b.h5' is training file 'a.h5'", "another"};
          }},
         {"rule 1: workload.classes must be 4, is 2",
          [](C config, F) { config.workload.classes = 2; }},
@@ -239,8 +239,8 @@ TEST(Verdict, ListsEveryRuleWithWhatIsRequiredAndFound) {
     EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
     EXPECT_THAT(verdict.rules, testing::Contains(RuleRecord{1, "the number of validation samples",
                                                             "1460 or more", "1460", true}));
-    EXPECT_THAT(verdict.rules,
-                testing::Contains(RuleRecord{1, "objections to the data", "none", "none", true}));
+    EXPECT_THAT(verdict.rules, testing::Contains(RuleRecord{1, "disqualifications of the data",
+                                                            "none", "none", true}));
 }
 
 TEST(Verdict, LeavesTheSpanOfStatisticsToLevelFree) {
@@ -257,7 +257,7 @@ TEST(Verdict, LeavesTheSpanOfStatisticsToLevelFree) {
 
 TEST(Verdict, KnowsPhotographsByTheirNames) {
     VerdictFacts facts = official_facts();
-    facts.objections = {"3 classes are strange"};
+    facts.disqualifications = {"3 classes are strange"};
     expect_verdict(make_verdict(official_config(), facts), Status::invalid, 9);
     EXPECT_EQ(broken_rules(official_config(), facts),
               std::vector<std::string>{"rule 1: 3 classes are strange"});

@@ -50,7 +50,7 @@ struct RunConfig {
     double time_limit_seconds = 0;  // of the program, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // of a rank's watchdog, for the first step
     double step_timeout_seconds = 0;          // between steps; 0: derived from the run
-    double group_patience_seconds = 600;      // minimum wait of finished groups for silent ones
+    double group_timeout_seconds = 600;       // minimum wait of finished groups for silent ones
 };
 
 /// The submitter and descriptions of the nine layers of the system.

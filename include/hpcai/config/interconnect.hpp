@@ -17,14 +17,14 @@ struct Interconnect {
     Link within_node;    // of one rank
     Link between_nodes;  // of all ranks of a node together
     std::optional<double>
-        hidden_share;  // of the all-reduce time, overlapped with the backward pass
+        overlapped_share;  // of the all-reduce time, overlapped with the backward pass
 };
 
 /// Reads the YAML text of a description; `file_name` is for messages:
 ///
 ///   within_node:   {latency_us: 5, gb_per_second: 20}
 ///   between_nodes: {latency_us: 2, gb_per_second: 12.5}
-///   overlap:       {hidden_share: 0.8}                     # optional
+///   overlap:       {overlapped_share: 0.8}                     # optional
 ///
 /// A GB is 10^9 bytes. Throws Error(usage) with file, line and column for everything that
 /// config::parse rejects, missing keys and numbers out of range.

@@ -60,7 +60,7 @@ void require_same_classes(const SampleIndex& training, const SampleIndex& valida
 /// kind: class folders by WordNet number, "n01440764"; training files by class and number,
 /// "n01440764_10026.JPEG"; test files "ILSVRC2012_val_00000001.JPEG" to 00050000, each once. The
 /// file name extension is ignored.
-std::vector<std::string> objections_to_names(const SampleIndex& training,
-                                             const SampleIndex& validation);
+std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
+                                                    const SampleIndex& validation);
 
 }  // namespace hpcai::data

@@ -108,7 +108,7 @@ struct SampleSets {
     std::vector<std::string> notes;  // for the log: annotations that were left out
     /// Why photographs or ExtremeWeather files are not those of the benchmark: "test file 'b.h5' is
     /// training file 'a.h5'".
-    std::vector<std::string> objections = {};
+    std::vector<std::string> disqualifications = {};
     std::shared_ptr<LocalStage> stage = nullptr;  // that they read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;

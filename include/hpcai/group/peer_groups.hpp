@@ -8,7 +8,7 @@ namespace hpcai::group {
 
 /// Returns how long the leader of a group that trained for `training_seconds` waits for the others.
 /// Groups differ in the size of their bootstrap and the speed of their nodes. The wait is half of
-/// the training time, but at least run.group_patience_seconds.
+/// the training time, but at least run.group_timeout_seconds.
 double seconds_for_others(const config::RunConfig& run, double training_seconds);
 
 /// The other groups of a run, as their files show them. A rank of a failed group uses it to keep

@@ -8,15 +8,15 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment of a run with a program that can inject faults, and the objection to
-/// its data.
+/// The key in the environment of a run with a program that can inject faults, and the text that
+/// disqualifies its data.
 inline constexpr const char* kFaultsFact = "faults";
-inline constexpr const char* kFaultsObjection =
+inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds the objection if `environment`, of the program that began the run, has that key.
-void add_faults_objection(const std::map<std::string, std::string>& environment,
-                          data::SampleSets& samples);
+/// Adds the disqualification if `environment`, of the program that began the run, has that key.
+void add_faults_disqualification(const std::map<std::string, std::string>& environment,
+                                 data::SampleSets& samples);
 
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();

@@ -22,7 +22,7 @@ RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> 
 struct UnknownReasons {
     std::string phases;
     std::string host_phases;  // input wait and the rest of a step
-    std::string hidden_communication;
+    std::string overlapped_communication;
 };
 
 /// Summarizes the ranks of `group`: each phase's minimum, median, p99 (nearest rank) and maximum

@@ -32,12 +32,13 @@ struct FlightRecord {
     std::string reason;
     bool answers = false;  // the rank noticed; false: only its watchdog wrote this
     std::int64_t steps_done = 0;
-    std::int64_t sums_begun = 0;
-    std::int64_t sums_ended = 0;
+    std::int64_t all_reduces_started = 0;
+    std::int64_t all_reduces_finished = 0;
     double silent_seconds = 0;        // since the last complete step
     std::vector<FlightEvent> events;  // the last 256, oldest first
     HPCAI_RECORD(FlightRecord, schema, group, group_rank, world_rank, host, process, reason,
-                 answers, steps_done, sums_begun, sums_ended, silent_seconds, events);
+                 answers, steps_done, all_reduces_started, all_reduces_finished, silent_seconds,
+                 events);
 };
 
 }  // namespace hpcai

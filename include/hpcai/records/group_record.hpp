@@ -106,10 +106,10 @@ struct TimeBreakdownRecord {
     SpreadRecord communication;  // exposed: not overlapped with computation
     SpreadRecord optimizer;
     SpreadRecord other;
-    SpreadRecord hidden_communication;  // gradient sums overlapped with computation
+    SpreadRecord overlapped_communication;  // gradient sums overlapped with computation
     std::vector<StragglerRecord> stragglers;
     HPCAI_RECORD(TimeBreakdownRecord, step_seconds, input_wait, forward, backward, communication,
-                 optimizer, other, hidden_communication, stragglers);
+                 optimizer, other, overlapped_communication, stragglers);
 };
 
 /// The quality of a base model after an epoch.
@@ -183,24 +183,24 @@ struct GroupResult {
     std::int64_t communicated_bytes = 0;  // gradient bytes all-reduced, of one rank
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
-    std::string sum_backend;              // "mpi", "nccl"; empty if there is no all-reduce
+    std::string all_reduce_backend;       // "mpi", "nccl"; empty if there is no all-reduce
     Quantity bandwidth_bytes_per_second;  // as in CommunicationRecord, as the next three
     Quantity sent_bytes_per_step;
     Quantity between_nodes_bytes_per_step;
     Quantity out_of_node_bytes_per_step;
     std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord, as the next three
     Quantity message_wait_seconds;
-    std::int64_t part_bytes_per_step = 0;
-    Quantity part_wait_seconds;
+    std::int64_t shard_bytes_per_step = 0;
+    Quantity shard_wait_seconds;
     std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
     std::vector<CounterRecord> counters;  // of its nodes and its steps
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
-                 sum_backend, sent_bytes_per_step, between_nodes_bytes_per_step,
+                 all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,
                  out_of_node_bytes_per_step, message_bytes_per_step, message_wait_seconds,
-                 part_bytes_per_step, part_wait_seconds, statistics_sums_per_step,
+                 shard_bytes_per_step, shard_wait_seconds, statistics_sums_per_step,
                  statistics_bytes_per_step, statistics_seconds, counters);
 };
 

@@ -74,11 +74,11 @@ struct PlanParallelRecord {
     Fraction bubble_fraction;           // of a step, by formula
     Fraction largest_stage_share{1};    // of one rank in the FLOPs of the model
     double message_bytes_per_step = 0;  // between stages, by the rank that sends most
-    double part_bytes_per_step = 0;     // between shards, by the rank that sends most
+    double shard_bytes_per_step = 0;    // between shards, by the rank that sends most
     std::vector<PlanStageRecord> stages;
     HPCAI_RECORD(PlanParallelRecord, data_degree, pipeline_degree, model_degree, micro_batches,
                  micro_batch_samples, schedule, bubble_fraction, largest_stage_share,
-                 message_bytes_per_step, part_bytes_per_step, stages);
+                 message_bytes_per_step, shard_bytes_per_step, stages);
 };
 
 /// Bytes of one rank while it trains and evaluates; of a pipeline, the rank of the largest stage.

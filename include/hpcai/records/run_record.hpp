@@ -64,10 +64,10 @@ struct WorkloadRecord {
     std::string data_kind;
     std::int64_t training_samples = 0;  // in the data set, before the bootstrap
     std::int64_t validation_samples = 0;
-    std::vector<std::string> data_objections;  // why the rules do not accept the data
+    std::vector<std::string> data_disqualifications;  // why the rules do not accept the data
     HPCAI_RECORD(WorkloadRecord, kind, model, level, classes, image_size, image_width, channels,
                  epochs, batch_size, precision, sampler, aggregation, seed, data_kind,
-                 training_samples, validation_samples, data_objections);
+                 training_samples, validation_samples, data_disqualifications);
 };
 
 /// FLOPs of one sample under one convention.
@@ -200,11 +200,11 @@ struct ParallelRecord {
     Quantity bubble_fraction;                 // share of a step in which stages wait, by formula
     std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
     Quantity message_wait_seconds;  // for other stages; mean over ranks, largest of all groups
-    std::int64_t part_bytes_per_step = 0;  // between shards, by the rank that sends most
-    Quantity part_wait_seconds;  // for other shards; mean over ranks, largest of all groups
+    std::int64_t shard_bytes_per_step = 0;  // between shards, by the rank that sends most
+    Quantity shard_wait_seconds;  // for other shards; mean over ranks, largest of all groups
     HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
                  schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,
-                 part_bytes_per_step, part_wait_seconds);
+                 shard_bytes_per_step, shard_wait_seconds);
 };
 
 /// The guarantee of the devices for equal bits in repeated runs.

@@ -43,7 +43,7 @@ struct RankRecord {
     double longest_step_seconds = PhaseSeconds::kUnknown;
     PhaseSeconds mean;  // per step, over the measured steps
     // Gradient sums that overlapped with computation, mean per step
-    double hidden_communication = PhaseSeconds::kUnknown;
+    double overlapped_communication = PhaseSeconds::kUnknown;
     double peak_memory_bytes = PhaseSeconds::kUnknown;  // host memory, until the end of training
 };
 

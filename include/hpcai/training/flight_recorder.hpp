@@ -49,7 +49,7 @@ private:
     mutable std::mutex mutex_;
     std::array<Event, kEvents> events_{};
     std::uint64_t added_ = 0;
-    std::int64_t steps_done_ = 0, sums_begun_ = 0, sums_ended_ = 0;
+    std::int64_t steps_done_ = 0, all_reduces_started_ = 0, all_reduces_finished_ = 0;
 };
 
 }  // namespace hpcai::training

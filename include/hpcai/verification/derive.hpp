@@ -20,8 +20,8 @@ namespace hpcai::verification {
 plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank);
 
-/// Returns the workload as the configuration has it: without the samples, the objections to the
-/// data and the precision in force.
+/// Returns the workload as the configuration has it: without the samples, the disqualifications to
+/// the data and the precision in force.
 WorkloadRecord describe_workload(const config::Config& config);
 
 /// Places all ranks as `controller` does. Their threads, hosts and devices stay.

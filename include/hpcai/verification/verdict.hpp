@@ -14,9 +14,9 @@ struct VerdictFacts {
     std::int64_t training_samples = 0;
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
-    std::vector<std::string> objections;  // to the data: data::SampleSets::objections
-    bool has_score = false;               // FLOPS, quality and VFLOPS are numbers
-    std::vector<std::string> failures;    // "group 1: why", for each group that did not finish
+    std::vector<std::string> disqualifications;  // to the data: data::SampleSets::disqualifications
+    bool has_score = false;                      // FLOPS, quality and VFLOPS are numbers
+    std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
     int groups = 0;
     bool was_resumed = false;             // several programs trained a group
     std::vector<ExitCode> failure_codes;  // of the failures; invalid if replicas diverged
