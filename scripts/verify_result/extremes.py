@@ -80,7 +80,7 @@ class ExtremesCheck:
         self.compare("parallel", "data_degree", degree // (stages * shards), "topology.degree")
         bubble = (stages - 1) / (batches + stages - 1) if stages > 1 else None
         self.compare("parallel", "bubble_fraction", bubble)
-        for kind, ranks in (("message", stages), ("part", shards)):
+        for kind, ranks in (("message", stages), ("shard", shards)):
             wait = self.largest(kind + "_wait_seconds")
             self.compare("parallel", kind + "_wait_seconds", wait if ranks > 1 else None)
         message_bytes = self.largest_count("message_bytes_per_step")
