@@ -105,7 +105,7 @@ TEST_F(Repetitions, AreToldWhereOneOrTheirSummaryWasChanged) {
              fs::copy(copy.path() / "repetition_1", copy.path() / "repetition_2",
                       fs::copy_options::recursive);
          }},
-        {"added file", "notes.txt", "is there",
+        {"added file", "notes.txt", "exists",
          [](const ResultCopy& copy) { copy.put("notes.txt", "all was well"); }},
     };
     for (const Edit& edit : edits) {

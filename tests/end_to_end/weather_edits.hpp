@@ -272,11 +272,11 @@ inline std::vector<Edit> edits_of_files() {
              fs::rename(copy.path() / "groups/1", copy.path().parent_path() / "elsewhere");
              fs::create_symlink("../../elsewhere", copy.path() / "groups/1");
          }},
-        {"name that a terminal obeys", R"(groups/0/\x1b[2J)", "is there",
+        {"name that a terminal obeys", R"(groups/0/\x1b[2J)", "exists",
          [](const ResultCopy& copy) {
              fs::create_symlink("/etc/hostname", copy.path() / "groups/0/\x1b[2J");
          }},
-        {"link", "groups/0/link", "is there",
+        {"link", "groups/0/link", "exists",
          [](const ResultCopy& copy) {
              fs::create_symlink("/etc/hostname", copy.path() / "groups/0/link");
          }},
