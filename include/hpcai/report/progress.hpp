@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <hpcai/base/error.hpp>
 #include <hpcai/records/progress_record.hpp>
 
 namespace hpcai::report {
