@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/bundle.sh "$@"
 
-limit_mib=60 # of the one file, which is what travels
+limit_mib=50 # of the one file, which is what travels
 build=build/release
 output=build/bundle
 programs=(hpcai500 device_test graph_test parity_test)

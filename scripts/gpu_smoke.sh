@@ -1,78 +1,166 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage: scripts/gpu_smoke.sh [BUNDLE] [OUT]
-# Tests and measures the CUDA engine on a machine with one GPU and nothing to download, in less
-# than 9 minutes. BUNDLE is a folder of scripts/bundle.sh (default: the one with this script, else
-# build/bundle), OUT a new folder (gpu_smoke-<UTC time>). Ends with OUT/gpu_smoke.json,
-# OUT/gpu_smoke.txt and OUT/logs.tar.gz. Parts that need PyTorch, compute-sanitizer, nsys or ncu are
-# skipped if these are missing. PYTHON is a python3 with PyTorch. Exit code: 0 all parts
-# passed, 1 some did not, 2 usage, 3 no GPU.
+# Usage: scripts/gpu_smoke.sh [--parts NAME,...] [--seconds N] [BUNDLE] [OUT]
+# Tests and measures the CUDA engine on a machine with one GPU and nothing to download. It starts no
+# part after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
+# this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
+# each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
+# the run continues there: parts that passed are not repeated. --parts selects parts by name or
+# pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer,
+# nsys or ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
+# Exit code: 0 all parts passed, 1 some did not, 2 usage, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 source "$here/scripts/usage.sh"
 usage_on_request "${BASH_SOURCE[0]}" "$@"
+parts='*'
+total_seconds=510
+while [[ ${1-} == --* ]]; do
+    case $1 in
+        --parts) parts=${2:?--parts needs names} && shift 2 ;;
+        --seconds) total_seconds=${2:?--seconds needs a number} && shift 2 ;;
+        *)
+            echo "gpu_smoke.sh: unknown option '$1'; there are --parts and --seconds" >&2
+            exit 2
+            ;;
+    esac
+done
 bundle=${1:-$([[ -f $here/bin/env.sh ]] && echo "$here" || echo "$here/build/bundle")}
 out=${2:-gpu_smoke-$(date -u +%Y%m%dT%H%M%SZ)}
-total_seconds=510
 export PYTHON=${PYTHON:-python3}
 python=$PYTHON
 
+[[ $total_seconds =~ ^[1-9][0-9]*$ ]] || {
+    echo "gpu_smoke.sh: --seconds needs a positive integer, not '$total_seconds'" >&2
+    exit 2
+}
 [[ -f $bundle/bin/env.sh ]] || {
     echo "gpu_smoke.sh: $bundle is not a bundle; make one with scripts/bundle.sh" >&2
     exit 2
 }
-[[ ! -e $out ]] || { echo "gpu_smoke.sh: $out already exists" >&2 && exit 2; }
 bundle=$(realpath "$bundle")
-mkdir -p "$out/logs" "$out/scratch"
-out=$(realpath "$out")
-export PYTHONUNBUFFERED=1 OMP_WAIT_POLICY=passive
-cd "$out/scratch"
-
+report=$bundle/scripts/smoke_report.py
 # Only our programs use the bundle's environment, because PyTorch has its own libraries.
 in_bundle=(bash -c 'source "$0/bin/env.sh" && exec "$@"' "$bundle")
+export PYTHONUNBUFFERED=1 OMP_WAIT_POLICY=passive
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [[ -f $out/logs.tar.gz ]]; then
+    tar -C "$work" -xzf "$out/logs.tar.gz"
+    [[ ! -f $out/plans.json ]] || cp "$out/plans.json" "$work"
+elif [[ -e $out ]]; then
+    echo "gpu_smoke.sh: $out exists and is not of an earlier run: it has no logs.tar.gz" >&2
+    exit 2
+fi
+mkdir -p "$work/logs"
+touch "$work/parts.tsv"
+timeout 60 "${in_bundle[@]}" "$python" "$report" facts "$work" || exit
+mkdir -p "$out"
+out=$(realpath "$out")
+cd "$work"
+
+# Each file of OUT is complete at all times, so that a run that is killed leaves what it has measured.
+refresh() {
+    tar -czf "$out/logs.tar.gz.part" --exclude=./data --exclude=./training . &&
+        mv "$out"/logs.tar.gz{.part,}
+    [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
+    "$python" "$report" report "$work" "$out" >"$work/report.log" 2>&1 || true
+}
+meter=
+finish() {
+    [[ -z $meter ]] || kill "$meter" 2>/dev/null || true
+    refresh
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT
+if command -v nvidia-smi >/dev/null; then
+    nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active \
+        --format=csv -lms 500 >>logs/clocks.csv 2>&1 &
+    meter=$!
+fi
+
+is_wanted() { # name: selected and not passed before
+    local pattern
+    local patterns
+    IFS=, read -ra patterns <<<"$parts"
+    ! grep -q "^$1"$'\t0\t' parts.tsv || return 1
+    for pattern in "${patterns[@]}"; do
+        # shellcheck disable=SC2053  # a pattern
+        [[ $1 != $pattern ]] || return 0
+    done
+    return 1
+}
 
 record() { # name, exit code or why it was skipped, seconds
-    printf '%s\t%s\t%s\n' "$@" >>"$out/parts.tsv"
-    printf '%-18s %-40s %5s s\n' "$1" "$([[ $2 == 0 ]] && echo passed || echo "$2")" "$3"
+    sed -i "/^$1\t/d" parts.tsv
+    printf '%s\t%s\t%s\n' "$@" >>parts.tsv
+    printf '%-22s %-40s %5s s\n' "$1" "$([[ $2 == 0 ]] && echo passed || echo "$2")" "$3"
+    refresh
+}
+
+# How a command ended, by its exit code.
+result_of() { # exit code, its limit in seconds
+    case $1 in
+        0) echo 0 ;;
+        124 | 137) echo "stopped after $2 s" ;;
+        *) echo "exit code $1" ;;
+    esac
 }
 
 part() { # name, seconds it may take, command...
     local name=$1 limit=$2 left=$((total_seconds - SECONDS)) begin=$SECONDS code=0
+    is_wanted "$name" || return 0
     if ((left < 10)); then
         record "$name" "skipped: no time left" 0
         return
     fi
     ((limit <= left)) || limit=$left
-    timeout --kill-after=5 "$limit" "${@:3}" >"$out/logs/$name.log" 2>&1 </dev/null || code=$?
-    ((code != 124 && code != 137)) || code="stopped after $limit s"
-    [[ $code == [0-9]* && $code != 0 ]] && code="exit code $code"
-    record "$name" "$code" $((SECONDS - begin))
+    timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null || code=$?
+    record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 
-# Runs the tests of a program that use the GPU; fails if there are none.
-tests() { # name, limit, program
-    local program=("${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda "$bundle/bin/$3")
-    # Reads to the end, because a grep that stops early would fail the pipe.
-    if ! timeout 20 "${program[@]}" --gtest_list_tests --gtest_filter='*cuda*' \
-        2>"$out/logs/$1.log" | grep '^  ' >>"$out/logs/$1.log"; then
-        record "$1" "lists no test for this GPU" 0
-        return
-    fi
-    part "$1" "$2" "${program[@]}" --gtest_filter='*cuda*' --gtest_brief=1 \
-        --gtest_output="json:$out/scratch/$1.tests.json"
+# All test programs at the same time, because most of their time is the CPU's. Each runs as several
+# processes, which share its tests.
+test_programs=(engine:cuda_test:1:* operators:device_test:10:*cuda* networks:graph_test:2:*cuda*
+    parity:parity_test:4:*cuda*)
+tests() { # seconds they may take
+    local limit=$1 begin=$SECONDS entry name program shards filter shard codes
+    local wanted=()
+    for entry in "${test_programs[@]}"; do
+        IFS=: read -r name program shards filter <<<"$entry"
+        is_wanted "$name" || continue
+        wanted+=("$entry")
+        for ((shard = 0; shard < shards; ++shard)); do
+            { timeout --kill-after=5 "$limit" "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda \
+                GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX="$shard" "$bundle/bin/$program" \
+                --gtest_color=no --gtest_filter="$filter" >"logs/$name.$shard.log" 2>&1 </dev/null &&
+                echo 0 || echo $?; } >"$name.$shard.code" &
+        done
+    done
+    while jobs -rp | grep -vqx "${meter:-none}"; do sleep 0.2; done
+    for entry in "${wanted[@]}"; do
+        IFS=: read -r name program shards filter <<<"$entry"
+        codes=$(sort -nu "$name".*.code | tail -n 1)
+        grep -q '^\[ RUN' "logs/$name".*.log || codes=${codes/#0/no test for this GPU}
+        [[ $codes == [0-9]* ]] && codes=$(result_of "$codes" "$limit")
+        record "$name" "$codes" $((SECONDS - begin))
+    done
 }
 
 settings=(--config "$bundle/configs/imagenet_nvidia.yaml" --set device.kind=cuda
-    --set device.plan_cache=plans.json)
+    --set device.plan_cache=plans.json --set run.loss_steps=50)
 # A bench stopped by its time limit is repeated once with the plans found so far.
-bench() { # precision, batch, limit
-    local again
+bench() { # precision, batch, limit, [suffix of the name, settings...]
+    local again name=bench_$1_$2${4-}
     for again in "" _again; do
-        part "bench_$1_$2$again" "$3" "${in_bundle[@]}" bash -c '"${@:2}" >"$1.part" && mv "$1.part" "$1"' - \
-            "$out/scratch/bench_$1_$2.json" hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
-            --set "training.batch_size=$2" --set run.loss_steps=10 --steps 5 --json
-        tail -n 1 "$out/parts.tsv" | grep -q 'stopped after' || return 0
+        is_wanted "$name" || return 0
+        part "$name$again" "$3" "${in_bundle[@]}" bash -c '"${@:2}" >"$1.part" && mv "$1.part" "$1"' - \
+            "$name.json" hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
+            --set "training.batch_size=$2" --steps 3 --json "${@:5}"
+        tail -n 1 parts.tsv | grep -q 'stopped after' || return 0
     done
 }
 
@@ -83,6 +171,7 @@ training() {
     # shellcheck source=scripts/mpi_environment.sh
     source "$bundle/scripts/mpi_environment.sh"
     mpi_environment 2
+    rm -rf data training
     hpcai500 data generate photographs --output data --classes 8 --training-per-class 128 \
         --validation-per-class 25 --size 96
     "$bundle/bin/mpirun" --bind-to none -np 2 hpcai500 run \
@@ -102,70 +191,67 @@ profiler() { # name: its path, on PATH or in an installation of CUDA or of Nsigh
     [[ -n $found ]] && echo "$found"
 }
 
-memcheck() {
-    local sanitizer
-    sanitizer=$(profiler compute-sanitizer) || {
-        record memcheck "skipped: no compute-sanitizer" 0
+# The tools of compute-sanitizer on the tests of small kernels.
+sanitizer() { # tool, limit, filter
+    local path
+    is_wanted "$1" || return 0
+    path=$(profiler compute-sanitizer) || {
+        record "$1" "skipped: no compute-sanitizer" 0
         return
     }
-    part memcheck 60 "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda "$sanitizer" --tool memcheck \
-        --report-api-errors no --error-exitcode 9 "$bundle/bin/device_test" --gtest_brief=1 \
-        --gtest_filter='*cuda*:-*Convolution*:*PyTorch*'
+    part "$1" "$2" "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda "$path" --tool "$1" \
+        --report-api-errors no --error-exitcode 9 "$bundle/bin/device_test" --gtest_color=no \
+        --gtest_filter="$3"
 }
 
-kernel_times() {
-    local nsys ncu
-    local step=(hpcai500 bench "${settings[@]}" --set training.precision=mixed
-        --set training.batch_size=256)
-    if nsys=$(profiler nsys); then
-        part kernel_times 60 "${in_bundle[@]}" bash -c \
-            '"$1" profile --trace=cuda --cuda-graph-trace=node --output step "${@:2}" &&
-             "$1" stats --report cuda_gpu_kern_sum --format table step.nsys-rep' - \
-            "$nsys" "${step[@]}" --steps 1
-    elif ncu=$(profiler ncu); then
-        # One row per launch; does not change the clocks of the GPU.
-        part kernel_times 60 "${in_bundle[@]}" "$ncu" --clock-control none --csv \
-            --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count 600 \
-            "${step[@]}" --steps 1
-    else
-        record kernel_times "skipped: neither nsys nor ncu" 0
-    fi
+# The launches of two steps, one row for each; does not change the clocks of the GPU.
+kernel_times() { # precision, batch
+    local ncu name=kernel_times_$1_$2
+    is_wanted "$name" || return 0
+    ncu=$(profiler ncu) || {
+        record "$name" "skipped: no ncu" 0
+        return
+    }
+    part "$name" 90 "${in_bundle[@]}" "$ncu" --clock-control none --csv \
+        --metrics gpu__time_duration.sum,dram__bytes.sum --launch-count 1400 \
+        hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
+        --set "training.batch_size=$2" --set device.recording=false --set run.loss_steps=1 --steps 1
 }
 
-pytorch() {
-    local left
-    timeout 60 "$python" -c 'import torch' 2>/dev/null || {
-        record pytorch "skipped: $python has no torch, or does not import it in 60 s" 0
+pytorch() { # limit, suffix of the name, options...
+    local left name=pytorch$2
+    is_wanted "$name" || return 0
+    "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' || {
+        record "$name" "skipped: $python has no torch" 0
         return
     }
     left=$((total_seconds - SECONDS))
-    part pytorch 170 "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda \
-        --batches 256,400,128,64 --steps 30 --warmup 8 --output "$out/scratch/pytorch.json" \
-        --seconds $((left < 100 ? left / 2 : 100))
+    part "$name" "$1" "$python" "$bundle/scripts/compare/pytorch_step.py" --device cuda --steps 30 \
+        --warmup 8 --output "$name.json" --seconds $((left < $1 ? left * 2 / 3 : $1 * 2 / 3)) "${@:3}"
 }
 
-"${in_bundle[@]}" "$python" "$bundle/scripts/smoke_report.py" facts "$out" || {
-    code=$?
-    rm -r "$out"
-    exit $code
-}
-part engine 40 "${in_bundle[@]}" cuda_test --gtest_brief=1 \
-    --gtest_output="json:$out/scratch/engine.tests.json"
-tests operators 80 device_test
+tests 120
 bench mixed 256 75
-tests networks 30 graph_test
-tests parity 60 parity_test
+kernel_times mixed 256
+bench mixed 256 45 _apart --set training.fusion=false
 part training 60 bash -euc training
 bench mixed 400 60
-pytorch
+pytorch 150 _fp16 --batches 400,256 --precisions fp16
 bench bf16 256 45
 bench bf16 400 45
-for batch in 128 64; do
-    bench mixed $batch 30
-    bench bf16 $batch 30
+pytorch 120 _bf16 --batches 400,256 --precisions bf16 --variants eager,graphs
+for batch in 128 64 512; do
+    bench mixed $batch 40
+    bench bf16 $batch 40
 done
-memcheck
-kernel_times
-
-tar -C "$out" -czf "$out/logs.tar.gz" logs
-"$python" "$bundle/scripts/smoke_report.py" report "$out"
+for precision in tf32 fp32; do
+    bench $precision 256 40
+    bench $precision 64 40
+done
+small='*BatchNorm*cuda_f16*:*Pool*cuda_f16*:*Detection*cuda_f16*:*Softmax*cuda_f16*:*Update*cuda_f16*'
+sanitizer racecheck 40 "$small"
+sanitizer synccheck 40 "$small"
+sanitizer memcheck 60 '*cuda*:-*Convolution*:*PyTorch*'
+refresh
+cat "$work/report.log"
+[[ ! -s $out/gpu_smoke.txt ]] || ! grep -q '^did not pass' "$out/gpu_smoke.txt"

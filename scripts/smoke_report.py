@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Summarize the outputs of scripts/gpu_smoke.sh as JSON and as a table.
 
-    smoke_report.py facts OUT     writes OUT/facts.json; exit code 3 where there is no GPU
-    smoke_report.py report OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt, prints the table
+    smoke_report.py facts WORK         writes WORK/facts.json; exit code 3 where there is no GPU
+    smoke_report.py report WORK OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt of the files in
+                                       WORK, prints the table; exit code 1 if a part did not pass
 """
 import csv
 import ctypes
@@ -11,6 +12,7 @@ import datetime
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -54,7 +56,7 @@ def no_gpu():
     return None if count.value else "the driver sees no device"
 
 
-def collect_facts(out):
+def collect_facts(work):
     reason = no_gpu()
     if reason:
         print(f"gpu_smoke: no GPU to test: {reason}", file=sys.stderr)
@@ -72,14 +74,16 @@ def collect_facts(out):
         "program": output_of("hpcai500", "--version"),
         "cuda_library_path": os.environ.get("LD_LIBRARY_PATH", ""),
     }
-    write(out, "facts.json", facts)
+    write(work, "facts.json", facts)
     print(json.dumps(facts, indent=2))
     return 0
 
 
-def write(out, name, value):
-    with open(os.path.join(out, name), "w", encoding="utf-8") as file:
+def write(folder, name, value):
+    path = os.path.join(folder, name)
+    with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2)
+    os.replace(path + ".part", path)
 
 
 def read(path):
@@ -90,9 +94,9 @@ def read(path):
         return None
 
 
-def read_parts(out):
+def read_parts(work):
     parts = []
-    with open(os.path.join(out, "parts.tsv"), encoding="utf-8") as file:
+    with open(os.path.join(work, "parts.tsv"), encoding="utf-8") as file:
         for line in file:
             name, result, seconds = line.rstrip("\n").split("\t")
             parts.append({"name": name, "result": "passed" if result == "0" else result,
@@ -100,23 +104,35 @@ def read_parts(out):
     return parts
 
 
-def summarize_tests(report):
-    """Counts and the first failures from the output of googletest."""
-    failed, skipped = [], 0
-    for suite in report["testsuites"]:
-        for test in suite["testsuite"]:
-            skipped += test.get("result") == "SKIPPED"
-            if test.get("failures"):
-                failed.append({"test": f"{suite['name']}.{test['name']}",
-                               "message": test["failures"][0]["failure"][:300]})
-    return {"tests": report["tests"], "failed": len(failed), "skipped": skipped,
-            "failures": failed[:20]}
+def summarize_tests(logs):
+    """Counts and failures from logs of googletest, also of programs that were stopped."""
+    results = {"OK": 0, "FAILED": 0, "SKIPPED": 0}
+    failures, unfinished = [], []
+    for path in logs:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+        running, message = None, []
+        for line in lines:
+            mark = re.match(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?),?(?: .*)?$", line)
+            if mark is None:
+                message.append(line)
+            elif mark[1] == "RUN":
+                running, message = mark[2], []
+            elif mark[2] == running:
+                results[mark[1]] += 1
+                if mark[1] == "FAILED":
+                    failures.append({"test": running, "message": "\n".join(message)[:600]})
+                running = None
+        if running is not None:
+            unfinished.append({"test": running, "message": "\n".join(message)[-600:]})
+    return {"tests": sum(results.values()) + len(unfinished), "failed": results["FAILED"],
+            "skipped": results["SKIPPED"], "unfinished": unfinished, "failures": failures}
 
 
-def result_line(out):
+def result_line(work):
     """The last line of the training run."""
     try:
-        with open(os.path.join(out, "logs", "training.log"), encoding="utf-8") as file:
+        with open(os.path.join(work, "logs", "training.log"), encoding="utf-8") as file:
             lines = [line.strip() for line in file if line.startswith("RESULT ")]
     except OSError:
         return None
@@ -128,13 +144,12 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond":
          "msecond": 1e-3, "second": 1, "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
 
 
-def kernel_sums(out):
+def kernel_sums(work):
     """Kernels of ncu's CSV by name, by decreasing time: launches, seconds, bytes of device memory."""
-    try:
-        with open(os.path.join(out, "logs", "kernel_times.log"), encoding="utf-8") as file:
+    lines = []
+    for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
+        with open(path, encoding="utf-8", errors="replace") as file:
             lines = [line for line in file if line.startswith('"')]
-    except OSError:
-        return []
     sums = {}
     for row in csv.DictReader(lines):
         metric, unit = row.get("Metric Name"), UNITS.get(row.get("Metric Unit"))
@@ -147,23 +162,39 @@ def kernel_sums(out):
     return sorted(kernels, key=lambda one: -one["seconds"])
 
 
-def gather(out):
-    scratch = os.path.join(out, "scratch")
+def read_benches(work):
+    """The outputs bench_<precision>_<batch>[_apart].json; "apart" is of operations not fused."""
     benches = []
-    for path in sorted(glob.glob(os.path.join(scratch, "bench_*.json"))):
-        asked = os.path.basename(path)[:-len(".json")].split("_")[1]
-        benches.append({**(read(path) or {}), "precision": asked})
-    tests = {os.path.basename(path).split(".")[0]: read(path)
-             for path in sorted(glob.glob(os.path.join(scratch, "*.tests.json")))}
+    for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
+        precision, _, *suffix = os.path.basename(path)[len("bench_"):-len(".json")].split("_")
+        bench = read(path) or {}
+        if "images_per_second" in bench:
+            benches.append({**bench, "precision": "_".join([precision, *suffix])})
+    return benches
+
+
+def read_rivals(work):
+    """The outputs of pytorch_step.py as one."""
+    reports = [read(path) for path in sorted(glob.glob(os.path.join(work, "pytorch*.json")))]
+    reports = [one for one in reports if one]
+    if not reports:
+        return None
+    return {**reports[0], "rows": [row for one in reports for row in one["rows"]]}
+
+
+def gather(work):
+    logs = {}
+    for path in sorted(glob.glob(os.path.join(work, "logs", "*.[0-9]*.log"))):
+        logs.setdefault(os.path.basename(path).split(".")[0], []).append(path)
     return {
-        "schema": "hpcai500-gpu-smoke/1",
-        "facts": read(os.path.join(out, "facts.json")),
-        "parts": read_parts(out),
-        "tests": {name: summarize_tests(report) for name, report in tests.items() if report},
-        "training": result_line(out),
-        "bench": [bench for bench in benches if "images_per_second" in bench],
-        "pytorch": read(os.path.join(scratch, "pytorch.json")),
-        "kernels": kernel_sums(out),
+        "schema": "hpcai500-gpu-smoke/2",
+        "facts": read(os.path.join(work, "facts.json")),
+        "parts": read_parts(work),
+        "tests": {name: summarize_tests(paths) for name, paths in logs.items()},
+        "training": result_line(work),
+        "bench": read_benches(work),
+        "pytorch": read_rivals(work),
+        "kernels": kernel_sums(work),
     }
 
 
@@ -183,7 +214,7 @@ def speeds(report):
 
 def speed_lines(report):
     lines = ["", "ResNet-50 v1.5 training step, images/s; the last column: hpcai500 / best PyTorch",
-             "{:<10}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
+             "{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
                  "precision", "batch", "hpcai500", *VARIANTS, "ratio")]
     best = {"hpcai500": (0.0, ""), "PyTorch": (0.0, "")}
     for (precision, batch), row in speeds(report).items():
@@ -191,7 +222,7 @@ def speed_lines(report):
         mine = row.get("hpcai500")
         ratio = f"{mine / max(rivals):.3f}" if mine and rivals else "-"
         cells = [f"{row[name]:.1f}" if name in row else "-" for name in ("hpcai500", *VARIANTS)]
-        lines.append("{:<10}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
+        lines.append("{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
             precision, batch, *cells, ratio))
         where = f"{precision}, batch {batch}"
         best["hpcai500"] = max(best["hpcai500"], (mine or 0.0, where))
@@ -239,6 +270,7 @@ def as_text(report):
         lines.append(f"{one['name']:<18}{one['seconds']:>4} s  {one['result']}{seen}")
     for counts in report["tests"].values():
         lines += [f"FAILED {one['test']}" for one in counts["failures"]]
+        lines += [f"UNFINISHED {one['test']}" for one in counts["unfinished"]]
     if report["training"]:
         lines += ["", f"training, two base models on one GPU: {report['training']}"]
     ceilings = (report["pytorch"] or {}).get("ceilings")
@@ -251,21 +283,23 @@ def as_text(report):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("facts", "report"):
+    if len(sys.argv) == 3 and sys.argv[1] == "facts":
+        sys.exit(collect_facts(sys.argv[2]))
+    if len(sys.argv) != 4 or sys.argv[1] != "report":
         sys.exit(__doc__)
-    out = sys.argv[2]
-    if sys.argv[1] == "facts":
-        sys.exit(collect_facts(out))
-    report = gather(out)
+    out = sys.argv[3]
+    report = gather(sys.argv[2])
     write(out, "gpu_smoke.json", report)
     text = as_text(report)
-    with open(os.path.join(out, "gpu_smoke.txt"), "w", encoding="utf-8") as file:
-        file.write(text)
-    print(text)
     failed = [one["name"] for one in report["parts"]
               if one["result"] != "passed" and not one["result"].startswith("skipped")]
     if failed:
-        sys.exit(f"gpu_smoke: {', '.join(failed)} did not pass; logs in {out}/logs")
+        text += f"\ndid not pass: {', '.join(failed)}; their logs are in logs.tar.gz\n"
+    with open(os.path.join(out, "gpu_smoke.txt.part"), "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(os.path.join(out, "gpu_smoke.txt.part"), os.path.join(out, "gpu_smoke.txt"))
+    print(text, end="")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

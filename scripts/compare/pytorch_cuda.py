@@ -145,7 +145,7 @@ def rows_of(precision, batch, compiled, arguments):
 
 
 def run(arguments):
-    """All configurations, the fast ones first, until the time ends; a failed one is a row with its
+    """All configurations, in the order of the arguments, until the time ends; a failed one is a row with its
     error. The report is rewritten after each row."""
     begin = time.perf_counter()
     torch.backends.cudnn.benchmark = True
@@ -159,8 +159,8 @@ def run(arguments):
     except torch.cuda.OutOfMemoryError:
         report["ceilings"] = None
     torch.cuda.empty_cache()
-    plan = [(compiled, precision, batch) for compiled in (False, True)
-            for batch in arguments.batches for precision in arguments.precisions]
+    plan = [(compiled, precision, batch) for precision in arguments.precisions
+            for batch in arguments.batches for compiled in (False, True)]
     for compiled, precision, batch in plan:
         what = {"variant": "compile" if compiled else "eager", "precision": precision,
                 "batch": batch}
