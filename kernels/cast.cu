@@ -33,23 +33,26 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
 
 // This is only for filters of a first layer and small images: one element a thread is fast enough.
 template <typename T>
-__global__ void pad_kernel(PaddedRows shape, const float* from, T* to) {
-    const std::int64_t elements = shape.rows * shape.padded_channels;
+__global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const std::int64_t row = at / shape.padded_channels;
-        const auto channel = static_cast<int>(at - row * shape.padded_channels);
-        const bool real = channel < shape.channels;
-        to[at] = from_float<T>(real ? from[row * shape.channels + channel] : 0.0f);
+        const auto channel = static_cast<int>(at % shape.padded_channels);
+        const std::int64_t place = at / shape.padded_channels, row = place / shape.padded_columns;
+        const int column = static_cast<int>(place % shape.padded_columns) - shape.first_column;
+        const bool real = channel < shape.channels && column >= 0 && column < shape.columns;
+        const std::int64_t source = (row * shape.columns + column) * shape.channels + channel;
+        to[at] = from_float<T>(real ? from[source] : 0.0f);
     }
 }
 
 template <typename T>
 __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
-    const std::int64_t elements = shape.rows * shape.channels;
+    const std::int64_t elements = shape.rows * shape.columns * shape.channels;
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const std::int64_t row = at / shape.channels;
-        const auto channel = static_cast<int>(at - row * shape.channels);
-        to[at] = to_float(from[row * shape.padded_channels + channel]);
+        const auto channel = static_cast<int>(at % shape.channels);
+        const std::int64_t place = at / shape.channels, row = place / shape.columns;
+        const std::int64_t column = place % shape.columns + shape.first_column;
+        to[at] =
+            to_float(from[(row * shape.padded_columns + column) * shape.padded_channels + channel]);
     }
 }
 
@@ -67,15 +70,16 @@ void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t 
 
 void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(pad_kernel<T>, grid_over(shape.rows * shape.padded_channels, stream), shape, from,
+        const std::int64_t elements = shape.padded_elements();
+        launch(pad_kernel<T>, grid_over(elements, stream), shape, elements, from,
                static_cast<T*>(to));
     });
 }
 
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream) {
     with_type(shape.dtype, [&]<typename T>() {
-        launch(strip_kernel<T>, grid_over(shape.rows * shape.channels, stream), shape,
-               static_cast<const T*>(from), to);
+        launch(strip_kernel<T>, grid_over(shape.rows * shape.columns * shape.channels, stream),
+               shape, static_cast<const T*>(from), to);
     });
 }
 

@@ -18,17 +18,22 @@ void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_
 void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
                  Stream stream);
 
-/// Rows that are padded with zeros: (rows, channels) f32 and (rows, padded_channels) of `dtype`.
-/// For images a row is a pixel, for KRSC filters a tap.
+/// Rows that are padded with zeros: (rows, columns, channels) f32 and (rows, padded_columns,
+/// padded_channels) of `dtype`. For images a row is a pixel, for KRSC filters the taps of a row.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;
+    int columns = 1;
+    int padded_columns = 1;  // at least first_column + columns
+    int first_column = 0;    // of the padded ones, the place of the first column
     int channels = 0;
     int padded_channels = 0;  // at least `channels`
+
+    std::int64_t padded_elements() const { return rows * padded_columns * padded_channels; }
 };
-/// Overwrites the whole of `to` (rows, padded_channels).
+/// Overwrites the whole of `to`, the padded elements.
 void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
-/// Copies the rows without padding to `to` (rows, channels).
+/// Copies the elements without padding to `to`.
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);
 
 }  // namespace hpcai::kernels

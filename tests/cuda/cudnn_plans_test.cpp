@@ -69,7 +69,8 @@ TEST(CudnnPlans, ExistForEveryConvolutionOfEveryConfiguredModel) {
         for (const KernelOptions& precision : kPrecisions) {
             const ConvolutionShape shape = convolution_shape(layer.op, precision);
             EXPECT_EQ(refusal(shape, ConvolutionPass::forward, context), "");
-            EXPECT_EQ(refusal(shape, ConvolutionPass::weight_gradient, context), "");
+            const ConvolutionShape weight_shape = weight_gradient_shape(layer.op, precision);
+            EXPECT_EQ(refusal(weight_shape, ConvolutionPass::weight_gradient, context), "");
             if (layer.first) continue;
             EXPECT_EQ(refusal(shape, ConvolutionPass::input_gradient, context), "");
         }
@@ -147,12 +148,20 @@ TEST(CudnnPlans, RefuseATypeThatTheyCannotComputeIn) {
     EXPECT_NE(refusal(shape, ConvolutionPass::forward, described_h200()), "");
 }
 
-TEST(ConvolutionShape, StoresThreeChannelsAsFour) {
+TEST(ConvolutionShape, StoresThreeChannelsAsFourAndPairsPixelsForGradientsOfHalfTypes) {
     const ops::Convolution stem{{8, 224, 224, 3}, 64, 7, 2, 3};
-    const ConvolutionShape shape = convolution_shape(stem, {.compute = DType::bf16, .tf32 = true});
-    EXPECT_EQ(to_string(shape), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");
-    EXPECT_EQ(shape.output_height(), 112);
-    EXPECT_EQ(shape.output_width(), 112);
+    const KernelOptions bf16{.compute = DType::bf16, .tf32 = true};
+    const ConvolutionShape single = convolution_shape(stem, bf16);
+    EXPECT_EQ(to_string(single), "8x224x224x4 filters=64 kernel=7 stride=2 padding=3 bf16");
+    const ConvolutionShape pairs = weight_gradient_shape(stem, bf16);
+    EXPECT_EQ(to_string(pairs), "8x224x112x8 filters=64 kernel=7 stride=2 padding=3 bf16 pairs");
+    EXPECT_EQ(pairs.kernel_width(), 5);
+    const ConvolutionShape full = weight_gradient_shape(stem, {.compute = DType::f32});
+    EXPECT_EQ(full, convolution_shape(stem, {.compute = DType::f32}));
+    for (const ConvolutionShape& shape : {single, pairs, full}) {
+        EXPECT_EQ(shape.output_height(), 112);
+        EXPECT_EQ(shape.output_width(), 112);
+    }
 }
 
 }  // namespace

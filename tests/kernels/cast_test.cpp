@@ -23,22 +23,32 @@ inline void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::i
     for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(get(dtype, from, i));
 }
 
-inline void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream) {
+/// Calls body(padded index, index, or -1 in the padding) for every padded element.
+template <typename Body>
+void for_each_padded(const PaddedRows& shape, const Body& body) {
+    std::int64_t padded = 0;
     for (std::int64_t row = 0; row < shape.rows; ++row) {
-        for (int c = 0; c < shape.padded_channels; ++c) {
-            const double value = c < shape.channels ? from[row * shape.channels + c] : 0;
-            put(shape.dtype, to, row * shape.padded_channels + c, value);
+        for (int place = 0; place < shape.padded_columns; ++place) {
+            const int column = place - shape.first_column;
+            for (int c = 0; c < shape.padded_channels; ++c) {
+                const bool real = column >= 0 && column < shape.columns && c < shape.channels;
+                const std::int64_t at = (row * shape.columns + column) * shape.channels + c;
+                body(padded++, real ? at : -1);
+            }
         }
     }
 }
 
+inline void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream) {
+    for_each_padded(shape, [&](std::int64_t padded, std::int64_t at) {
+        put(shape.dtype, to, padded, at < 0 ? 0 : from[at]);
+    });
+}
+
 inline void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream) {
-    for (std::int64_t row = 0; row < shape.rows; ++row) {
-        for (int c = 0; c < shape.channels; ++c) {
-            to[row * shape.channels + c] =
-                static_cast<float>(get(shape.dtype, from, row * shape.padded_channels + c));
-        }
-    }
+    for_each_padded(shape, [&](std::int64_t padded, std::int64_t at) {
+        if (at >= 0) to[at] = static_cast<float>(get(shape.dtype, from, padded));
+    });
 }
 
 }  // namespace reference
@@ -79,19 +89,27 @@ TEST_P(CastKernels, WriteEveryElementAndNoMore) {
     }
 }
 
-TEST_P(CastKernels, PadAndStripChannels) {
+TEST_P(CastKernels, PadAndStripColumnsAndChannels) {
     Contents contents(3);
-    for (const auto& [rows, channels, padded] :
-         std::vector<std::array<int, 3>>{{1, 1, 1}, {49 * 64, 3, 4}, {5, 3, 8}, {7, 16, 16}}) {
-        const PaddedRows shape{GetParam(), rows, channels, padded};
-        Buffer from = contents.whole(DType::f32, rows * channels, 200, -100);
-        Buffer got(GetParam(), rows * padded), expected(GetParam(), rows * padded);
+    const auto shape_of = [](std::int64_t rows, int channels, int padded) {
+        return PaddedRows{
+            .dtype = GetParam(), .rows = rows, .channels = channels, .padded_channels = padded};
+    };
+    PaddedRows taps = shape_of(7 * 64, 3, 4);
+    taps.columns = 7;
+    taps.padded_columns = 10;
+    taps.first_column = 1;
+    for (const PaddedRows& shape : {shape_of(1, 1, 1), shape_of(49 * 64, 3, 4), shape_of(5, 3, 8),
+                                    shape_of(7, 16, 16), taps}) {
+        const std::int64_t count = shape.rows * shape.columns * shape.channels;
+        Buffer from = contents.whole(DType::f32, count, 200, -100);
+        Buffer got(GetParam(), shape.padded_elements()),
+            expected(GetParam(), shape.padded_elements());
         pad_channels(shape, from.as<float>(), got.data(), nullptr);
         reference::pad_channels(shape, from.as<float>(), expected.data(), nullptr);
         EXPECT_TRUE(same(got, expected));
-        EXPECT_EQ(got[padded - 1], padded > channels ? 0 : from[channels - 1]);
 
-        Buffer back(DType::f32, rows * channels), twin(DType::f32, rows * channels);
+        Buffer back(DType::f32, count), twin(DType::f32, count);
         strip_channels(shape, got.data(), back.as<float>(), nullptr);
         reference::strip_channels(shape, got.data(), twin.as<float>(), nullptr);
         EXPECT_TRUE(same(back, from));

@@ -22,7 +22,9 @@ public:
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
             context);
         if (!trains()) return;
-        weight_gradient_ = ChosenPlan(shape, ConvolutionPass::weight_gradient, context);
+        const ConvolutionShape weight_shape = weight_gradient_shape(op, options);
+        gradient_layout_ = FilterLayout(op, weight_shape);
+        weight_gradient_ = ChosenPlan(weight_shape, ConvolutionPass::weight_gradient, context);
         if (!options.needs_input_gradient) return;
         input_gradient_ = ChosenPlan(shape, ConvolutionPass::input_gradient, context);
     }
@@ -69,15 +71,15 @@ private:
     void forward() override { forward_.run(forward_operands_, workspace_); }
     void weight_gradient() override {
         weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
-        layout_.return_gradient(workspace_, tensors_.parameter_gradients[0], context_);
+        gradient_layout_.return_gradient(workspace_, tensors_.parameter_gradients[0], context_);
     }
     void input_gradient() override { input_gradient_.run(input_operands_, workspace_); }
 
     /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
-    std::size_t gradient_bytes() const { return trains() ? layout_.copy_bytes() : 0; }
+    std::size_t gradient_bytes() const { return trains() ? gradient_layout_.copy_bytes() : 0; }
 
     std::size_t summed_bytes_ = 0;  // of an output that carries sums
-    FilterLayout layout_;
+    FilterLayout layout_, gradient_layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;
     void* filters_ = nullptr;

@@ -118,7 +118,8 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
             return bytes(shape.images * shape.height * shape.width * shape.channels, shape.dtype);
         case O::filters:
         case O::gradient:
-            return bytes(shape.filters * shape.kernel * shape.kernel * shape.channels, shape.dtype);
+            return bytes(shape.filters * shape.kernel * shape.kernel_width() * shape.channels,
+                         shape.dtype);
         case O::output:
             return bytes(
                 shape.images * shape.output_height() * shape.output_width() * shape.filters,

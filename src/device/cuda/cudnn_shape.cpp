@@ -18,10 +18,21 @@ ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptio
             .tf32 = options.tf32 && options.compute == DType::f32};
 }
 
+ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options) {
+    ConvolutionShape shape = convolution_shape(op, options);
+    shape.pairs =
+        op.input[3] == 3 && op.stride == 2 && shape.width % 2 == 0 && size_of(shape.dtype) == 2;
+    if (!shape.pairs) return shape;
+    shape.width /= 2;
+    shape.channels *= 2;
+    return shape;
+}
+
 std::string to_string(const ConvolutionShape& shape) {
-    return fmt::format("{}x{}x{}x{} filters={} kernel={} stride={} padding={} {}", shape.images,
+    return fmt::format("{}x{}x{}x{} filters={} kernel={} stride={} padding={} {}{}", shape.images,
                        shape.height, shape.width, shape.channels, shape.filters, shape.kernel,
-                       shape.stride, shape.padding, shape.tf32 ? "tf32" : name_of(shape.dtype));
+                       shape.stride, shape.padding, shape.tf32 ? "tf32" : name_of(shape.dtype),
+                       shape.pairs ? " pairs" : "");
 }
 
 std::string_view name_of(ConvolutionPass pass) {

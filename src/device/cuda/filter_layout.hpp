@@ -9,13 +9,12 @@
 namespace hpcai::device::cuda {
 
 /// Converts between the fp32 masters (K, R, R, C) and the filters that cuDNN takes, which have the
-/// compute type and the stored number of channels.
+/// compute type, the stored number of channels, and zeros around the taps if it reads pairs.
 class FilterLayout {
 public:
     FilterLayout() = default;
     FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
-        : rows_{shape.dtype, op.filters * op.kernel * op.kernel, static_cast<int>(op.input[3]),
-                static_cast<int>(shape.channels)},
+        : rows_(rows_of(op, shape)),
           bytes_(bytes_of(Operand::filters, shape)),
           equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
 
@@ -28,7 +27,7 @@ public:
     void refresh(const float* masters, void* copy, const Context& context) const {
         if (equal_) return;
         const std::size_t filled =
-            static_cast<std::size_t>(rows_.rows * rows_.padded_channels) * size_of(rows_.dtype);
+            static_cast<std::size_t>(rows_.padded_elements()) * size_of(rows_.dtype);
         if (padded()) {
             kernels::pad_channels(rows_, masters, copy, context.stream);
         } else {
@@ -50,8 +49,21 @@ public:
     }
 
 private:
-    bool padded() const { return rows_.channels != rows_.padded_channels; }
-    std::int64_t elements() const { return rows_.rows * rows_.channels; }
+    static kernels::PaddedRows rows_of(const ops::Convolution& op, const ConvolutionShape& shape) {
+        kernels::PaddedRows rows{.dtype = shape.dtype,
+                                 .rows = op.filters * op.kernel,
+                                 .columns = static_cast<int>(op.kernel),
+                                 .padded_columns = static_cast<int>(shape.kernel_width()),
+                                 .channels = static_cast<int>(op.input[3]),
+                                 .padded_channels = static_cast<int>(shape.channels)};
+        if (!shape.pairs) return rows;
+        rows.padded_columns *= 2;
+        rows.padded_channels /= 2;
+        rows.first_column = static_cast<int>(2 * shape.padding_width() - shape.padding);
+        return rows;
+    }
+    bool padded() const { return elements() != rows_.padded_elements(); }
+    std::int64_t elements() const { return rows_.rows * rows_.columns * rows_.channels; }
 
     kernels::PaddedRows rows_;
     std::size_t bytes_ = 0;

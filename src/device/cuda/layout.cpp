@@ -16,9 +16,13 @@ constexpr std::int64_t kAlignedRows = 16;  // of 16-bit numbers: whole 16-byte a
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];
     const std::int64_t stored = stored_shape(shape)[shape.rank() - 1];
-    if (channels == stored) return {dtype, shape.elements(), 1, 1};
-    return {dtype, shape.elements() / channels, static_cast<int>(channels),
-            static_cast<int>(stored)};
+    if (channels == stored) {
+        return {.dtype = dtype, .rows = shape.elements(), .channels = 1, .padded_channels = 1};
+    }
+    return {.dtype = dtype,
+            .rows = shape.elements() / channels,
+            .channels = static_cast<int>(channels),
+            .padded_channels = static_cast<int>(stored)};
 }
 
 void store_rows(const kernels::PaddedRows& rows, const float* from, void* to, cudaStream_t stream) {

@@ -95,8 +95,10 @@ private:
     const kernels::GlobalPoolShape shape_{options_.compute, op_.input[0],
                                           op_.input[1] * op_.input[2],
                                           static_cast<int>(stored_channels(op_.input[3]))};
-    const kernels::PaddedRows rows_{options_.compute, op_.input[0], static_cast<int>(op_.input[3]),
-                                    shape_.channels};
+    const kernels::PaddedRows rows_{.dtype = options_.compute,
+                                    .rows = op_.input[0],
+                                    .channels = static_cast<int>(op_.input[3]),
+                                    .padded_channels = shape_.channels};
     void* wide_ = nullptr;     // (N, stored C)
     float* narrow_ = nullptr;  // (N, C)
 };
