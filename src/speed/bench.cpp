@@ -51,6 +51,7 @@ public:
 
     /// Seconds of a whole step.
     double step() { return whole_.seconds(); }
+    const training::StepResults& results() const { return whole_.results(); }
 
     /// A step with a timeline mark after each operation, recorded if the device can.
     void timed_step() {
@@ -205,6 +206,8 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
         static_cast<double>(report.clock_readings_per_step) * bench.reading_seconds();
     report.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
     report.step_seconds = median(std::move(seconds));
+    report.loss = bench.results().loss_sum / static_cast<double>(bench.results().samples);
+    report.skipped_steps = bench.results().skipped_steps;
     report.operations = bench.operations();
     for (const BenchOperation& one : report.operations) {
         report.alone_sum_seconds += one.alone_seconds;

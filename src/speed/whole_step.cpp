@@ -107,7 +107,8 @@ WholeStep::WholeStep(const Setup& setup)
                setup.device, store_, options_of(setup.precision)),
       phases_({[this] { return clock_.seconds(); }}, setup.device),
       step_({setup.config, network_, setup.device, store_, setup.reducer, &phases_}),
-      batch_(graph_, setup.config.workload.classes, setup.config.run.seed) {
+      batch_(graph_, setup.config.workload.classes, setup.config.run.seed),
+      samples_(setup.samples) {
     training::initialize(graph_, setup.config.run.seed, 0, store_);
     phases_.count_communication([this] { return step_.communication_seconds(); });
 }
@@ -122,10 +123,12 @@ double WholeStep::seconds() {
         upload();
         step_.run(kRate);
         const bool is_last = i + 1 == steps;
-        if (is_last) step_.read();
+        if (is_last) results_ = step_.read();
         phases_.end_step({}, is_last);
     }
-    return watch.seconds() / static_cast<double>(steps);
+    const double seconds = watch.seconds();
+    results_.samples = steps * samples_;
+    return seconds / static_cast<double>(steps);
 }
 
 }  // namespace hpcai::speed

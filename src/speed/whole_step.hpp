@@ -50,6 +50,8 @@ public:
     /// Runs a step like the trainer and returns its seconds: the mean of several steps if the
     /// trainer does not wait for the device after each. Collective over the reducer's ranks.
     double seconds();
+    /// Read at the end of the last call of seconds(); its samples are those of all its steps.
+    const training::StepResults& results() const { return results_; }
 
     void upload() { batch_.feed(network_); }
     /// The log of the steps so far.
@@ -71,6 +73,8 @@ private:
     training::StepLog phases_;
     training::TrainingStep step_;
     RandomBatch batch_;
+    int samples_;
+    training::StepResults results_;
 };
 
 }  // namespace hpcai::speed

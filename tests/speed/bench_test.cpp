@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,6 +28,8 @@ BenchReport example() {
     report.step_seconds = 0.5;
     report.fastest_step_seconds = 0.4;
     report.alone_sum_seconds = 0.4;
+    report.loss = 6.9077553;
+    report.skipped_steps = 3;
     report.clock_readings_per_step = 8;
     report.measuring_seconds_per_step = 1e-6;
     report.images_per_second = 16;
@@ -48,20 +51,21 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     const std::vector<std::string> lines = lines_of(bench_text(example()));
-    ASSERT_EQ(lines.size(), 6U + 3U + 2U + 1U + 10U);
+    ASSERT_EQ(lines.size(), 7U + 3U + 2U + 1U + 10U);
     EXPECT_EQ(lines[0], "resnet50_v1.5 bf16 batch 8 at 64 x 96 on 2 threads of a machine");
     EXPECT_EQ(lines[1], "step      0.5000 s median of 5 (fastest 0.4000 s)");
     EXPECT_EQ(lines[2], "alone     0.4000 s sum of the operations, step / sum = 1.250");
     EXPECT_TRUE(lines[3].starts_with("speed     16.00 images/s, ")) << lines[3];
-    EXPECT_EQ(lines[4], "measuring 1.00e-06 s per step, 8 clock readings: 0.00020 % of the step");
-    EXPECT_TRUE(lines[6].starts_with("operation")) << lines[6];
+    EXPECT_EQ(lines[4], "loss      6.90776 mean, 3 steps skipped");
+    EXPECT_EQ(lines[5], "measuring 1.00e-06 s per step, 8 clock readings: 0.00020 % of the step");
+    EXPECT_TRUE(lines[7].starts_with("operation")) << lines[7];
     // 12 layers of 10 to 21 ms: 186 of the step's 500
-    EXPECT_EQ(lines[7].substr(0, 12), "convolution ");
-    EXPECT_NE(lines[7].find(" 186.000      120.000    37.2"), std::string::npos) << lines[7];
-    EXPECT_NE(lines[8].find(" 50.000       40.000    10.0"), std::string::npos) << lines[8];
-    EXPECT_EQ(lines[10], "the 10 slowest");
-    EXPECT_TRUE(lines[12].starts_with("parameters ")) << lines[12];
-    EXPECT_TRUE(lines[13].starts_with("conv11 ")) << lines[13];
+    EXPECT_EQ(lines[8].substr(0, 12), "convolution ");
+    EXPECT_NE(lines[8].find(" 186.000      120.000    37.2"), std::string::npos) << lines[8];
+    EXPECT_NE(lines[9].find(" 50.000       40.000    10.0"), std::string::npos) << lines[9];
+    EXPECT_EQ(lines[11], "the 10 slowest");
+    EXPECT_TRUE(lines[13].starts_with("parameters ")) << lines[13];
+    EXPECT_TRUE(lines[14].starts_with("conv11 ")) << lines[14];
     EXPECT_TRUE(lines.back().starts_with("conv3 ")) << lines.back();
 }
 
@@ -72,6 +76,8 @@ TEST(BenchJson, HasEveryNumberOfTheReport) {
     EXPECT_EQ(json["step_seconds"], 0.5);
     EXPECT_EQ(json["fastest_step_seconds"], 0.4);
     EXPECT_EQ(json["alone_sum_seconds"], 0.4);
+    EXPECT_EQ(json["loss"], 6.9077553);
+    EXPECT_EQ(json["skipped_steps"], 3);
     EXPECT_EQ(json["clock_readings_per_step"], 8);
     EXPECT_EQ(json["measuring_seconds_per_step"], 1e-6);
     EXPECT_EQ(json["images_per_second"], 16);
@@ -97,6 +103,13 @@ TEST(RunBench, RefusesNoSteps) {
     EXPECT_NE(message.find("--steps"), std::string::npos) << message;
 }
 
+TEST(RunBench, GivesTheMeanLossOfSeveralStepsAndSamples) {
+    config::Config config = smallest_config();
+    config.training.batch_size = 2;
+    config.run.loss_steps = 3;
+    EXPECT_NEAR(run_bench(config, 1).loss, std::log(4), 1) << "of four classes, untrained";
+}
+
 TEST(RunBench, TimesEveryOperationOfAStepOnce) {
     const BenchReport report = run_bench(smallest_config(), 1);
     EXPECT_EQ(report.model, "resnet50_v1.5");
@@ -104,6 +117,7 @@ TEST(RunBench, TimesEveryOperationOfAStepOnce) {
     EXPECT_EQ(report.steps, 1);
     EXPECT_EQ(report.step_seconds, report.fastest_step_seconds) << "of one step";
     EXPECT_DOUBLE_EQ(report.images_per_second, 1 / report.step_seconds);
+    EXPECT_EQ(report.skipped_steps, 0);
     // Six phases, the end of a step with the beginning of the next, and that of the first.
     EXPECT_EQ(report.clock_readings_per_step, 9);
     EXPECT_GT(report.measuring_seconds_per_step, 0);

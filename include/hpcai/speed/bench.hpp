@@ -31,7 +31,9 @@ struct BenchReport {
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double alone_sum_seconds = 0;              // of all operations
+    double loss = 0;                 // mean of the steps since the last but one reading; may be NaN
+    std::int64_t skipped_steps = 0;  // of all, as gradients were not finite
+    double alone_sum_seconds = 0;    // of all operations
     std::int64_t clock_readings_per_step = 0;  // to measure phases
     double measuring_seconds_per_step = 0;     // readings times the measured cost of one
     double images_per_second = 0;              // batch_size / step_seconds
