@@ -181,13 +181,15 @@ public:
     void synchronize() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
 
     bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
-        return acceptance_(operation, options);
+        const bool accepted = acceptance_(operation, options);
+        plans_.save();  // timing is slow, and a later failure must not lose it
+        return accepted;
     }
     KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
         ensure(is_floating(options.compute), "the CUDA engine does not compute in {}",
                name_of(options.compute));
         auto kernel = build_kernel(operation, options, context_);
-        plans_.save();  // timing is slow, and a later failure must not lose it
+        plans_.save();
         return kernel;
     }
 
