@@ -95,10 +95,13 @@ struct DetectorTolerance {
     double losses, values, gradients, pixels;
 };
 
-/// A larger image has larger boxes, and sums of more terms.
+/// A larger image has larger boxes, and sums of more terms. Where a fraction f of the ReLUs is on
+/// the other side of zero, gradients differ by about sqrt(f). In fp32 f is up to 1e-6, and it
+/// depends on the order of sums: the CPU's gives 1.3e-4, cuDNN's 5.6e-4.
 DetectorTolerance tolerance_of(const DetectorVariant& variant) {
     if (variant.row.compute != tensor::DType::f32) return {.losses = 0.1};  // other regions drawn
-    if (variant.reference == "full") return {5e-5, 1e-4, 4e-4, 3e-3};
+    const bool is_cpu = variant.row.name.starts_with("cpu_");
+    if (variant.reference == "full") return {5e-5, 1e-4, is_cpu ? 4e-4 : 1e-3, 3e-3};
     return {1e-5, 5e-5, 2e-4, 5e-4};
 }
 
