@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace hpcai::device::cuda {
 namespace {
@@ -48,6 +49,31 @@ TEST_F(PlanCacheFile, KeepsPlansFromRunToRun) {
     EXPECT_EQ(again.find("forward 1x2x3x4"), "eng1_k2=3");
     EXPECT_EQ(again.find("forward 1x2x3x5"), "");
     EXPECT_EQ(again.warning(), "");
+}
+
+TEST_F(PlanCacheFile, KeepsWhatIsKnownOfOtherPlans) {
+    PlanCache first(path(), kMachine), second(path(), kMachine);
+    first.insert_timings("a", {{"eng1", 1e-3, 256, true}, {"eng2", 2e-3, 0, {}}});
+    first.bar("a", "eng3");
+    second.insert_timings("b", {{"eng1", 3e-3, 0, false}});
+    second.bar("a", "eng4");
+    first.save();
+    second.save();
+    const PlanCache both(path(), kMachine);
+    EXPECT_EQ(both.barred("a"), (std::set<std::string>{"eng3", "eng4"}));
+    EXPECT_TRUE(both.barred("b").empty());
+    EXPECT_EQ(both.find("a"), "") << "none of these was chosen";
+    EXPECT_EQ(nlohmann::json::parse(text())["timings"], nlohmann::json::parse(R"({
+        "a": [{"name": "eng1", "seconds": 1e-3, "workspace_bytes": 256, "agrees": true},
+              {"name": "eng2", "seconds": 2e-3, "workspace_bytes": 0, "agrees": null}],
+        "b": [{"name": "eng1", "seconds": 3e-3, "workspace_bytes": 0, "agrees": false}]})"));
+}
+
+TEST_F(PlanCacheFile, MayHoldChosenPlansOnly) {
+    write(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": {"a": "eng1"}})");
+    const PlanCache cache(path(), kMachine);
+    EXPECT_EQ(cache.find("a"), "eng1");
+    EXPECT_EQ(cache.warning(), "");
 }
 
 TEST_F(PlanCacheFile, LeavesNoPartOfAFileBehind) {
@@ -96,7 +122,9 @@ TEST_F(PlanCacheFile, ThatIsDamagedCountsAsEmptyAndIsReplaced) {
           std::string(R"({"format": 1, "device": 7, "cudnn": "9.19.0", "plans": {}})"),
           std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": [1]})"),
           std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0",
-                          "plans": {"forward 1x2x3x4": 5}})")}) {
+                          "plans": {"forward 1x2x3x4": 5}})"),
+          std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0",
+                          "plans": {}, "timings": {"forward 1x2x3x4": [{"name": 1}]}})")}) {
         write(damaged);
         PlanCache cache(path(), kMachine);
         EXPECT_EQ(cache.find("forward 1x2x3x4"), "") << damaged;

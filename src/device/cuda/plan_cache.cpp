@@ -16,30 +16,60 @@ constexpr int kFormat = 1;
 
 }  // namespace
 
+void to_json(nlohmann::json& json, const PlanCache::Timing& timing) {
+    json = {{"name", timing.name},
+            {"seconds", timing.seconds},
+            {"workspace_bytes", timing.workspace_bytes},
+            {"agrees", timing.agrees ? nlohmann::json(*timing.agrees) : nlohmann::json()}};
+}
+
+void from_json(const nlohmann::json& json, PlanCache::Timing& timing) {
+    timing = {json.at("name"), json.at("seconds"), json.at("workspace_bytes"), {}};
+    if (!json.at("agrees").is_null()) timing.agrees = json.at("agrees").get<bool>();
+}
+
 PlanCache::PlanCache(std::filesystem::path file, Machine machine)
     : file_(std::move(file)), machine_(std::move(machine)) {
-    plans_ = read();
+    known_ = read();
 }
 
 std::string PlanCache::find(const std::string& problem) const {
-    const auto at = plans_.find(problem);
-    return at == plans_.end() ? "" : at->second;
+    const auto at = known_.plans.find(problem);
+    return at == known_.plans.end() ? "" : at->second;
 }
 
 void PlanCache::insert(const std::string& problem, const std::string& plan) {
-    std::string& known = plans_[problem];
+    std::string& known = known_.plans[problem];
     changed_ = changed_ || known != plan;
     known = plan;
 }
 
-PlanCache::Plans PlanCache::read() {
+void PlanCache::insert_timings(const std::string& problem, std::vector<Timing> timings) {
+    known_.timings[problem] = std::move(timings);
+    changed_ = true;
+}
+
+const std::set<std::string>& PlanCache::barred(const std::string& problem) const {
+    static const std::set<std::string> kNone;
+    const auto at = known_.barred.find(problem);
+    return at == known_.barred.end() ? kNone : at->second;
+}
+
+void PlanCache::bar(const std::string& problem, const std::string& plan) {
+    changed_ = known_.barred[problem].insert(plan).second || changed_;
+}
+
+PlanCache::Contents PlanCache::read() {
     std::error_code ignored;
     if (file_.empty() || !std::filesystem::exists(file_, ignored)) return {};
     try {
         std::ifstream stream(file_);
         const auto json = nlohmann::json::parse(stream);
         const Machine machine{json.at("device"), json.at("cudnn")};
-        if (json.at("format") == kFormat && machine == machine_) return json.at("plans");
+        if (json.at("format") == kFormat && machine == machine_) {
+            return {json.at("plans"), json.value("barred", decltype(Contents::barred)()),
+                    json.value("timings", decltype(Contents::timings)())};
+        }
         warning_ = fmt::format("{}: plans of {} with cuDNN {}, not used", file_.string(),
                                machine.device, machine.cudnn);
     } catch (const nlohmann::json::exception& error) {
@@ -50,12 +80,13 @@ PlanCache::Plans PlanCache::read() {
 
 void PlanCache::save() {
     if (file_.empty() || !changed_) return;
-    Plans plans = plans_;
-    plans.merge(read());
-    const nlohmann::json json{{"format", kFormat},
-                              {"device", machine_.device},
-                              {"cudnn", machine_.cudnn},
-                              {"plans", plans}};
+    Contents all = known_, others = read();
+    all.plans.merge(others.plans);
+    all.timings.merge(others.timings);
+    for (auto& [problem, plans] : others.barred) all.barred[problem].merge(plans);
+    const nlohmann::json json{{"format", kFormat},       {"device", machine_.device},
+                              {"cudnn", machine_.cudnn}, {"plans", all.plans},
+                              {"barred", all.barred},    {"timings", all.timings}};
     // Ranks of many nodes write at the same time, so each writes its own file and renames it.
     const std::filesystem::path part =
         file_.string() + fmt::format(".{:08x}{:08x}", std::random_device()(), getpid());

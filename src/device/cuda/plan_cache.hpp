@@ -3,12 +3,16 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace hpcai::device::cuda {
 
-/// The fastest known plan of each problem, for one device and version of cuDNN, kept in a JSON file
-/// between runs. Throws nothing: a failure to read or write the file is a warning.
+/// The fastest known plan of each problem and what was learnt of the others, for one device and
+/// version of cuDNN, kept in a JSON file between runs. Throws nothing: a failure to read or write
+/// the file is a warning.
 class PlanCache {
 public:
     /// Plans are valid on one kind of machine only, so a file of another machine is not used.
@@ -18,6 +22,15 @@ public:
         bool operator==(const Machine&) const = default;
     };
 
+    /// A plan that was tried; written for people only.
+    struct Timing {
+        std::string name;
+        double seconds = 0;
+        std::size_t workspace_bytes = 0;
+        std::optional<bool> agrees;  // with most plans; none: too slow to be compared
+        bool operator==(const Timing&) const = default;
+    };
+
     /// Reads `file` if it exists and is of this machine. With an empty path plans are kept in
     /// memory only.
     PlanCache(std::filesystem::path file, Machine machine);
@@ -25,19 +38,27 @@ public:
     /// The name of the plan, or "" for an unknown problem.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
-    /// Atomically rewrites the file if there are new plans, and merges those that other processes
-    /// have added.
+    void insert_timings(const std::string& problem, std::vector<Timing> timings);
+    /// Plans of a problem that must not run: the device was unusable after them.
+    const std::set<std::string>& barred(const std::string& problem) const;
+    void bar(const std::string& problem, const std::string& plan);
+    /// Atomically rewrites the file if anything is new, and merges what other
+    /// processes have added.
     void save();
     /// Why the file was not read or written, for people; "" if there was no problem.
     const std::string& warning() const { return warning_; }
 
 private:
-    using Plans = std::map<std::string, std::string>;
-    Plans read();
+    struct Contents {
+        std::map<std::string, std::string> plans;
+        std::map<std::string, std::set<std::string>> barred;
+        std::map<std::string, std::vector<Timing>> timings;
+    };
+    Contents read();
 
     std::filesystem::path file_;
     Machine machine_;
-    Plans plans_;
+    Contents known_;
     bool changed_ = false;
     std::string warning_;
 };
