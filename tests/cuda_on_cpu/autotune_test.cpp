@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -7,33 +8,37 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/base/error.hpp>
+
 #include "device/cuda/cuda_device.hpp"
+#include "simt/libraries.hpp"
 #include "storage/temporary_folder.hpp"
 
 /// The stand-in for cuDNN offers 17 plans: loops0 to loops12 refuse, loops13 wants too much memory,
-/// loops14 and loops16 are right, loops15 gives wrong results.
+/// loops14 and loops16 are right, loops15 gives wrong results unless a test wants others.
 namespace hpcai::device {
 namespace {
 
 class Autotune : public testing::Test {
 protected:
+    ~Autotune() override { simt::set_bad_plans({}); }
+
     /// The plans that stand in the file after a convolution was built for training.
     std::map<std::string, std::string> plans_after(const CudaDeviceOptions& options) const {
         const auto device = cuda::make_cuda_device(options);
         const ops::Convolution convolution{
             .input = {2, 6, 6, 8}, .filters = 8, .kernel = 3, .padding = 1};
         EXPECT_NE(device->build(convolution, {.compute = tensor::DType::f16}), nullptr);
-        std::ifstream file(file_);
-        if (!file) return {};
-        return nlohmann::json::parse(file)["plans"];
+        return std::filesystem::exists(file_) ? written()["plans"] : nlohmann::json::object();
     }
+    nlohmann::json written() const { return nlohmann::json::parse(std::ifstream(file_)); }
     void write(const nlohmann::json& json) const { std::ofstream(file_) << json.dump(); }
 
     storage::TemporaryFolder folder_;
     std::string file_ = (folder_ / "plans.json").string();
 };
 
-TEST_F(Autotune, TakesPlansThatAgreeWithTheFirstAndWritesThemDown) {
+TEST_F(Autotune, TakesPlansThatAgreeWithOthersAndWritesThemDown) {
     const auto plans = plans_after({.plan_cache = file_});
     EXPECT_EQ(plans.size(), 3U) << "output, gradients of the filters and of the image";
     for (const auto& [problem, plan] : plans) {
@@ -42,9 +47,60 @@ TEST_F(Autotune, TakesPlansThatAgreeWithTheFirstAndWritesThemDown) {
     }
 }
 
+TEST_F(Autotune, RefusesTheFirstPlanIfItIsWrong) {
+    simt::set_bad_plans({.wrong = 14});
+    for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
+        EXPECT_THAT(plan, testing::AnyOf("loops15", "loops16")) << problem;
+    }
+}
+
+TEST_F(Autotune, WritesDownTheTimeOfEveryPlan) {
+    const auto plans = plans_after({.plan_cache = file_});
+    const nlohmann::json timings = written()["timings"];
+    EXPECT_EQ(timings.size(), plans.size());
+    for (const auto& [problem, plan] : plans) {
+        const nlohmann::json& tried = timings[problem];
+        ASSERT_EQ(tried.size(), 3U) << problem;
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(tried[i]["name"], "loops" + std::to_string(14 + i));
+            EXPECT_EQ(tried[i]["agrees"], i != 1);
+            EXPECT_EQ(tried[i]["workspace_bytes"], i == 2 ? 0 : 768);
+        }
+        const bool last_is_faster = tried[2]["seconds"] < tried[0]["seconds"];
+        EXPECT_EQ(plan, last_is_faster ? "loops16" : "loops14");
+    }
+}
+
+TEST_F(Autotune, TimesASlowPlanOnceAndDoesNotCompareIt) {
+    simt::set_bad_plans({.wrong = -1, .slow = 16});
+    plans_after({.plan_cache = file_});
+    const nlohmann::json timings = written()["timings"];
+    EXPECT_EQ(timings.size(), 3U);
+    for (const auto& [problem, tried] : timings.items()) {
+        ASSERT_EQ(tried.size(), 3U) << problem;
+        EXPECT_EQ(tried[2]["name"], "loops16");
+        EXPECT_GE(tried[2]["seconds"], 1);
+        EXPECT_TRUE(tried[2]["agrees"].is_null());
+    }
+}
+
+TEST_F(Autotune, NamesAPlanThatBreaksTheDeviceAndNeverRunsItAgain) {
+    simt::set_bad_plans({.wrong = -1, .deadly = 14});
+    for (int pass = 0; pass < 3; ++pass) {
+        const std::string message =
+            storage::error_of(ExitCode::internal, [&] { plans_after({.plan_cache = file_}); });
+        EXPECT_THAT(message, testing::HasSubstr("loops14"));
+        EXPECT_THAT(message, testing::HasSubstr("2x6x6x8"));
+        EXPECT_EQ(written()["barred"].size(), pass + 1U) << "one more at every start";
+    }
+    for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
+        EXPECT_THAT(plan, testing::AnyOf("loops15", "loops16")) << problem;
+    }
+}
+
 TEST_F(Autotune, KeepsThePlansThatItKnows) {
     const auto timed = plans_after({.plan_cache = file_});
-    nlohmann::json other = nlohmann::json::parse(std::ifstream(file_));
+    nlohmann::json other = written();
     for (auto& [problem, plan] : other["plans"].items()) {
         plan = timed.at(problem) == "loops14" ? "loops16" : "loops14";
     }

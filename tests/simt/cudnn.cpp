@@ -47,21 +47,26 @@ using O = Operand;
 using P = ConvolutionPass;
 
 /// The quality of a plan, which the engine has to detect.
-enum class Quality { refuses, wants_too_much, right, wrong, right_without_workspace };
+enum class Quality { refuses, wants_too_much, runs, runs_without_workspace };
 /// As in cuDNN, the first plans may be excluded and the next may need gigabytes.
 constexpr int kRefusing = 13, kQuick = kRefusing + 2, kAll = kQuick + 2;
 constexpr std::size_t kWorkspaceBytes = 768, kTooManyBytes = (std::size_t{1} << 30) + 1;
 
 Quality quality_of(int plan) {
     if (plan < kRefusing) return Quality::refuses;
-    constexpr std::array kOthers{Quality::wants_too_much, Quality::right, Quality::wrong,
-                                 Quality::right_without_workspace};
+    constexpr std::array kOthers{Quality::wants_too_much, Quality::runs, Quality::runs,
+                                 Quality::runs_without_workspace};
     return kOthers.at(static_cast<std::size_t>(plan - kRefusing));
 }
 
 std::optional<ConvolutionPass>& failing_pass() {
     static std::optional<ConvolutionPass> pass;
     return pass;
+}
+
+simt::BadPlans& bad_plans() {
+    static simt::BadPlans plans;
+    return plans;
 }
 
 /// Calls body(index in x, index in w, index in y) for every product of a convolution.
@@ -256,13 +261,13 @@ std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
     const auto index = static_cast<std::size_t>(plan);
     ensure(graph_->finalized.at(index), "plan {} was not finalized", plan);
     if (quality_of(plan) == Quality::wants_too_much) return kTooManyBytes;
-    return quality_of(plan) == Quality::right_without_workspace ? 0 : kWorkspaceBytes;
+    return quality_of(plan) == Quality::runs_without_workspace ? 0 : kWorkspaceBytes;
 }
 
 void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspace) const {
     const std::size_t scratch = workspace_bytes(plan);
     const cudaStream_t stream = graph_->handle->stream;
-    const bool wrong = quality_of(plan) == Quality::wrong;
+    const simt::BadPlans bad = bad_plans();
     ensure(scratch < kTooManyBytes && graph_->pass != failing_pass(), "plan {} fails", plan);
     ensure(scratch == 0 || simt::is_aligned(workspace, 256), "a workspace is not aligned");
     for (int operand = 0; operand < kOperands; ++operand) {
@@ -275,7 +280,9 @@ void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspa
     graph_->has_run[static_cast<std::size_t>(plan)] = true;
     simt::enqueue(stream, [=, shape = graph_->shape, pass = graph_->pass] {
         if (scratch > 0) std::memset(workspace, 0xee, scratch);  // the old content is lost
-        Convolution(shape, pass, operands, wrong ? 1.01 : 1).run();
+        ensure(plan != bad.deadly, "plan {} reads what is not there", plan);
+        if (plan == bad.slow) simt::pretend(1);
+        Convolution(shape, pass, operands, plan == bad.wrong ? 1.01 : 1).run();
     });
 }
 
@@ -285,6 +292,10 @@ namespace hpcai::simt {
 
 void let_fail(std::optional<device::cuda::ConvolutionPass> pass) {
     device::cuda::failing_pass() = pass;
+}
+
+void set_bad_plans(const BadPlans& plans) {
+    device::cuda::bad_plans() = plans;
 }
 
 }  // namespace hpcai::simt

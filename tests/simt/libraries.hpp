@@ -12,4 +12,12 @@ namespace hpcai::simt {
 /// only; no pass: none fails.
 void let_fail(std::optional<device::cuda::ConvolutionPass> pass);
 
+/// The numbers of plans that behave badly; -1: none.
+struct BadPlans {
+    int wrong = 15;   // its results are 1 % too large
+    int slow = -1;    // takes a second more
+    int deadly = -1;  // leaves the device unusable
+};
+void set_bad_plans(const BadPlans& plans);
+
 }  // namespace hpcai::simt

@@ -21,6 +21,10 @@ void check(cublasStatus_t status, const char* what) {
            cublasLtGetStatusString(status));
 }
 
+void rethrow_fault() {
+    if (cudaDeviceSynchronize() != cudaSuccess) throw;
+}
+
 namespace {
 
 [[noreturn]] void refuse_parts() {

@@ -50,6 +50,9 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
+/// For a handler of exceptions: throws the handled one again if the device is unusable since.
+void rethrow_fault();
+
 /// Plans a BatchNorm that is `frozen`.
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudnn_choice.hpp"
 
-#include <chrono>
-#include <set>
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <fmt/core.h>
@@ -36,10 +36,11 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// Plans beyond these limits are not tried: heuristics list the good ones first, compiling a plan
-/// can take seconds, and a ResNet-50 has about 70 different convolutions and gradients.
-constexpr std::size_t kMaxTimed = 12;
-constexpr double kMaxSeconds = 0.5;
+/// Plans beyond this limit of a graph are not tried: heuristics list the good ones first, compiling
+/// a plan can take seconds, and a ResNet-50 has about 70 different convolutions and gradients.
+constexpr double kMaxSeconds = 2;
+/// A plan that is slower than the best by this factor is dropped.
+constexpr double kSlowest = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
 int find_plan(const ConvolutionPlans& plans, const std::string& name) {
@@ -49,35 +50,66 @@ int find_plan(const ConvolutionPlans& plans, const std::string& name) {
     return -1;
 }
 
-/// The fastest plan, or -1 when none could be timed.
-int fastest(ConvolutionPlans& plans, PlanTimer& timer) {
-    using Clock = std::chrono::steady_clock;
-    const auto deadline = Clock::now() + std::chrono::duration<double>(kMaxSeconds);
-    int best = -1;
-    double least = 0;
-    std::set<std::string> tried;  // several heuristics name the same plan
-    std::size_t timed = 0;        // many of the first may be excluded, such as those that drop bits
-    for (int plan = 0; plan < plans.count() && timed < kMaxTimed; ++plan) {
-        if (best >= 0 && Clock::now() > deadline) break;
-        if (!tried.insert(plans.name(plan)).second) continue;
-        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
-        ++timed;
-        const auto seconds = timer.seconds(plans, plan);
-        if (!seconds) continue;
-        if (best < 0 || *seconds < least) {
-            best = plan;
-            least = *seconds;
-        }
+/// A plan that ran.
+struct Tried {
+    int plan = -1;
+    PlanTimer::Trial trial;
+};
+
+/// The results that most plans agree on: of several the first, and of a single plan its own.
+struct Vote {
+    std::optional<int> result;
+    std::ptrdiff_t plans = 0;
+};
+
+Vote vote_of(const std::vector<Tried>& tried) {
+    Vote most;
+    for (const Tried& one : tried) {
+        if (!one.trial.result) continue;
+        const auto plans = std::ranges::count_if(
+            tried, [&](const Tried& other) { return other.trial.result == one.trial.result; });
+        if (plans > most.plans) most = {one.trial.result, plans};
+    }
+    return most;
+}
+
+/// The fastest plan with the results of most; plan -1 if none was compared.
+Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
+    Tried best{-1, {std::numeric_limits<double>::infinity(), {}}};
+    for (const Tried& one : tried) {
+        const bool agrees = one.trial.result && one.trial.result == vote.result;
+        if (agrees && one.trial.seconds < best.trial.seconds) best = one;
     }
     return best;
 }
 
+/// Tries all different plans, the `barred` excepted. `run` gives the trial of a plan by its number
+/// and the most seconds that it may take to be compared.
+template <typename Run>
+std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barred,
+                             const Run& run) {
+    const Stopwatch watch;
+    std::vector<Tried> tried;
+    for (int plan = 0; plan < plans.count(); ++plan) {
+        const Vote vote = vote_of(tried);
+        const Tried best = fastest(tried, vote);
+        if (best.plan >= 0 && watch.seconds() > kMaxSeconds) break;
+        if (!barred.insert(plans.name(plan)).second) continue;  // several heuristics name the same
+        if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
+        // The first plan may be wrong and fast.
+        const double most = vote.plans > 1 ? kSlowest * best.trial.seconds
+                                           : std::numeric_limits<double>::infinity();
+        if (const auto trial = run(plan, most)) tried.push_back({plan, *trial});
+    }
+    return tried;
+}
+
 }  // namespace
 
-int first_good(ConvolutionPlans& plans) {
+int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred) {
     int best = -1;
     for (int plan = 0; plan < plans.count(); ++plan) {
-        if (!plans.finalize(plan)) continue;
+        if (barred.contains(plans.name(plan)) || !plans.finalize(plan)) continue;
         if (plans.workspace_bytes(plan) <= kMaxPlanWorkspaceBytes) return plan;
         if (best < 0 || plans.workspace_bytes(plan) < plans.workspace_bytes(best)) best = plan;
     }
@@ -136,13 +168,20 @@ std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass) {
     return fmt::format("{} {}", name_of(pass), to_string(shape));
 }
 
+namespace {
+
+std::set<std::string> barred_plans(const std::string& key, const Context& context) {
+    return context.plans == nullptr ? std::set<std::string>() : context.plans->barred(key);
+}
+
+}  // namespace
+
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context) {
-    if (context.plans != nullptr && !context.plans->find(plan_key(shape, pass)).empty()) {
-        return true;
-    }
+    const std::string key = plan_key(shape, pass);
+    if (context.plans != nullptr && !context.plans->find(key).empty()) return true;
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        return first_good(plans) >= 0;
+        return first_good(plans, barred_plans(key, context)) >= 0;
     } catch (const Error&) {
         return false;  // cuDNN does not support this graph
     }
@@ -162,15 +201,43 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
     } else if (time_them) {
         const Stopwatch watch;
         PlanTimer timer(shape, pass, context);
-        if (timer.ready()) plan_ = fastest(*plans_, timer);
+        if (timer.ready()) plan_ = time_plans(key, timer, context);
         if (plan_ >= 0)
             keep_only(name(), std::make_unique<ConvolutionPlans>(shape, pass, context, search));
         if (plan_ >= 0 && context.plans != nullptr) context.plans->insert(key, name());
         ++context.tuning->convolutions;
         context.tuning->seconds += watch.seconds();
     }
-    if (plan_ < 0) plan_ = first_good(*plans_);
+    if (plan_ < 0) plan_ = first_good(*plans_, barred_plans(key, context));
     ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);
+}
+
+int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Context& context) {
+    const auto run = [&](int plan, double most) {
+        try {
+            return timer.run(*plans_, plan, most);
+        } catch (const std::exception& error) {
+            if (context.plans != nullptr) {
+                context.plans->bar(key, plans_->name(plan));
+                context.plans->save();
+            }
+            throw Error(ExitCode::internal,
+                        fmt::format("the GPU fails in cuDNN's plan {} for {}, which the next start "
+                                    "skips if it has this device.plan_cache: {}",
+                                    plans_->name(plan), key, error.what()));
+        }
+    };
+    const std::vector<Tried> tried = try_plans(*plans_, barred_plans(key, context), run);
+    const Vote vote = vote_of(tried);
+    std::vector<PlanCache::Timing> timings;
+    for (const auto& [plan, trial] : tried) {
+        const auto agrees =
+            trial.result ? std::optional(trial.result == vote.result) : std::nullopt;
+        timings.push_back(
+            {plans_->name(plan), trial.seconds, plans_->workspace_bytes(plan), agrees});
+    }
+    if (context.plans != nullptr) context.plans->insert_timings(key, std::move(timings));
+    return fastest(tried, vote).plan;
 }
 
 /// Timed plans keep code on the GPU until their graph is destroyed.

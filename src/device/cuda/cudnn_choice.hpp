@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -11,13 +12,16 @@
 
 namespace hpcai::device::cuda {
 
+class PlanTimer;
+
 /// One graph with its chosen plan: the plan in Context::plans; else, with a device, the fastest of
 /// the timed plans; else first_good().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
     /// Times plans on the context's stream in temporary memory and adds the fastest to
-    /// Context::plans. Throws Error(internal) when cuDNN has no plan.
+    /// Context::plans. Throws Error(internal) when cuDNN has no plan, or when the device is
+    /// unusable after a plan, which is then barred in Context::plans.
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
     std::size_t workspace_bytes() const;
@@ -26,15 +30,17 @@ public:
     void run(const Operands& operands, void* workspace) const;
 
 private:
+    /// The fastest plan, or -1 when none could be timed.
+    int time_plans(const std::string& key, PlanTimer& timer, const Context& context);
     void keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
 
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
 };
 
-/// The first plan that can be finalized and needs at most 1 GiB of workspace; else the finalizable
-/// plan that needs least; or -1.
-int first_good(ConvolutionPlans& plans);
+/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace; else
+/// the one that needs least; or -1.
+int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
@@ -49,14 +55,13 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Both round to `dtype` once; tf32 factors have an error of 2^-11.
+/// in the Euclidean norm. Both round to `dtype` once; tf32 factors have an error of up to 2^-10.
 double agreement_bound(const ConvolutionShape& shape);
 
 /// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// Times the finalizable plans of a graph on random operands. A plan counts only if its results
-/// agree with those of the first plan.
+/// Times the finalizable plans of a graph on random operands and compares their results.
 class PlanTimer {
 public:
     PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
@@ -64,10 +69,19 @@ public:
     PlanTimer(const PlanTimer&) = delete;
     PlanTimer& operator=(const PlanTimer&) = delete;
 
+    /// What a plan did.
+    struct Trial {
+        double seconds = 0;  // median
+        // The same number as that of the first plan with agreeing results; none: not compared.
+        std::optional<int> result;
+    };
+
     /// False when the device has too little free memory for the operands.
     bool ready() const;
-    /// Median seconds of a finalized plan; none when it fails or disagrees.
-    std::optional<double> seconds(const ConvolutionPlans& plans, int plan);
+    /// Runs a finalized plan; a plan that takes more than `most` seconds is timed once and not
+    /// compared. None when it fails or its results are not finite; throws if the device is unusable
+    /// afterwards.
+    std::optional<Trial> run(const ConvolutionPlans& plans, int plan, double most);
 
 private:
     struct State;

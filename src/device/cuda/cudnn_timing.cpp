@@ -86,13 +86,15 @@ double relative_difference(DType dtype, std::span<const std::byte> a,
 }
 
 struct PlanTimer::State {
+    using Samples = std::vector<std::vector<std::byte>>;  // of everything that the pass writes
+
     ConvolutionShape shape;
     ConvolutionPass pass;
     cudaStream_t stream;
     std::vector<DeviceBytes> buffers;
     Operands operands;
     bool ready = true;
-    std::vector<std::vector<std::byte>> reference;  // samples of the first plan's results
+    std::vector<Samples> different;  // the results that do not agree with one another
     TimedEvent start, stop;
 
     void add(Operand operand) {
@@ -127,9 +129,8 @@ struct PlanTimer::State {
         }
     }
 
-    /// Samples of everything that the pass writes.
-    std::vector<std::vector<std::byte>> results() const {
-        std::vector<std::vector<std::byte>> samples;
+    Samples results() const {
+        Samples samples;
         for (const Operand operand : written_by(pass)) {
             const Sample sample(bytes_of(operand, shape));
             auto& bytes = samples.emplace_back(sample.pieces * sample.piece_bytes);
@@ -142,21 +143,25 @@ struct PlanTimer::State {
         return samples;
     }
 
-    /// The first results are the reference.
-    bool agrees() {
-        auto samples = results();
-        const bool first = reference.empty();
-        if (first) reference = std::move(samples);
-        const auto& found = first ? reference : samples;
+    bool agree(const Samples& a, const Samples& b) const {
         const auto writes = written_by(pass);
         for (std::size_t i = 0; i < writes.size(); ++i) {
             const DType dtype = type_of(writes[i], pass, shape.dtype);
-            if (!(relative_difference(dtype, found[i], reference[i]) <= agreement_bound(shape))) {
-                if (first) reference.clear();
-                return false;
-            }
+            if (!(relative_difference(dtype, a[i], b[i]) <= agreement_bound(shape))) return false;
         }
         return true;
+    }
+
+    /// The number in `different` of the results in memory; none if they are not finite.
+    std::optional<int> number_of_results() {
+        Samples samples = results();
+        const auto found = std::ranges::find_if(
+            different, [&](const Samples& other) { return agree(samples, other); });
+        const auto number = static_cast<int>(found - different.begin());
+        if (found != different.end()) return number;
+        if (!agree(samples, samples)) return std::nullopt;
+        different.push_back(std::move(samples));
+        return number;
     }
 
     double timed(const ConvolutionPlans& plans, int plan, void* workspace) {
@@ -182,18 +187,24 @@ bool PlanTimer::ready() const {
     return state_->ready;
 }
 
-std::optional<double> PlanTimer::seconds(const ConvolutionPlans& plans, int plan) {
+std::optional<PlanTimer::Trial> PlanTimer::run(const ConvolutionPlans& plans, int plan,
+                                               double most) {
     constexpr int kRepeats = 5;
     try {
         const DeviceBytes workspace(plans.workspace_bytes(plan));
         state_->spoil_results();
-        state_->timed(plans, plan, workspace.data());
-        if (!state_->agrees()) return std::nullopt;
-        std::array<double, kRepeats> seconds{};
-        for (double& one : seconds) one = state_->timed(plans, plan, workspace.data());
+        plans.execute(plan, state_->operands, workspace.data());  // may load code
+        std::array<double, kRepeats> seconds{state_->timed(plans, plan, workspace.data())};
+        if (seconds[0] > most) return Trial{seconds[0], {}};
+        const auto result = state_->number_of_results();
+        if (!result) return std::nullopt;
+        for (double& one : std::span(seconds).subspan(1)) {
+            one = state_->timed(plans, plan, workspace.data());
+        }
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
-        return seconds[kRepeats / 2];
+        return Trial{seconds[kRepeats / 2], result};
     } catch (const std::exception&) {
+        rethrow_fault();
         return std::nullopt;  // the plan does not run or does not fit in memory
     }
 }

@@ -136,6 +136,7 @@ bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& op
         seconds_of(kernels, context.stream);
         return true;
     } catch (const Error&) {
+        rethrow_fault();
         return false;
     }
 }
@@ -150,6 +151,7 @@ std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
         return seconds[kRepeats / 2];
     } catch (const Error&) {
+        rethrow_fault();
         return std::nullopt;
     }
 }

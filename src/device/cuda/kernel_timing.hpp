@@ -10,7 +10,7 @@ namespace hpcai::device::cuda {
 
 /// Median seconds of the forward and backward passes of some of Convolution, BatchNorm,
 /// NormConvolution and DualNorm, one after the other, in temporary memory. Empty when there is too
-/// little memory.
+/// little memory. Both functions throw when the device is unusable afterwards.
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context);
 
