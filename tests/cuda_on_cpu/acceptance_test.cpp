@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/acceptance.hpp"
 
+#include <fstream>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/base/error.hpp>
 
 #include "device/cuda/cuda_device.hpp"
+#include "device/cuda/cudnn_choice.hpp"
 #include "device/cuda/kernel_timing.hpp"
 #include "device/cuda/plan_cache.hpp"
 #include "simt/libraries.hpp"
+#include "storage/temporary_folder.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
@@ -29,6 +37,30 @@ TEST(Acceptance, TimesWithAutotuneAndRemembersWhichIsFaster) {
     EXPECT_EQ(plans.find(key("norm")), accepted ? "joined" : "apart");
     EXPECT_NE(plans.find(key("sums")), "");
     EXPECT_EQ(device->accepts(kJoined, kHalf), accepted);
+}
+
+TEST(Acceptance, ComparesBothFormsWithTheirFastestPlansAndWritesAllDown) {
+    const storage::TemporaryFolder folder;
+    const std::string file = (folder / "plans.json").string();
+    const auto device = make_cuda_device({.autotune = true, .plan_cache = file});
+    device->accepts(kJoined, kHalf);
+    const auto written = nlohmann::json::parse(std::ifstream(file));
+    EXPECT_TRUE(written["plans"].contains(key("norm")));
+    const ConvolutionShape shape = convolution_shape(kConvolution, kHalf);
+    for (int pass = 0; pass < kConvolutionPasses; ++pass) {
+        const std::string problem = plan_key(shape, static_cast<P>(pass));
+        EXPECT_TRUE(written["plans"].contains(problem)) << problem;
+    }
+}
+
+TEST(Acceptance, EndsWhereAPlanBreaksTheDevice) {
+    simt::set_bad_plans({.deadly = 14});
+    const std::string message = storage::error_of(ExitCode::internal, [] {
+        make_cuda_device({.autotune = true})->accepts(kConvolution, kHalf);
+    });
+    simt::set_bad_plans({});
+    EXPECT_THAT(message, testing::HasSubstr("loops14"));
+    EXPECT_THAT(message, testing::HasSubstr("2x5x4x16"));
 }
 
 TEST(Acceptance, FollowsWhatIsRemembered) {

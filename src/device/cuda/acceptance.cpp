@@ -37,11 +37,13 @@ bool Acceptance::decide(const std::string& question, const std::function<Answer(
     const std::string key = "joined " + question;
     const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
     const std::string remembered = is_timed ? context_.plans->find(key) : "";
-    const Stopwatch watch;
     if (!remembered.empty()) return known->second = remembered == kJoined;
+    const double before = is_timed ? context_.tuning->seconds : 0;
+    const Stopwatch watch;
     const Answer found = answer();
     known->second = found.joined;
-    if (is_timed) context_.tuning->seconds += watch.seconds();
+    // The answer may itself have timed plans.
+    if (is_timed) context_.tuning->seconds = before + watch.seconds();
     if (is_timed && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
     return known->second;
 }
@@ -52,12 +54,8 @@ Acceptance::Answer Acceptance::is_faster(const std::vector<ops::Operation>& join
     if (!context_.has_device()) return {true};
     // The bits of a deterministic run must not depend on what memory is free for the trial.
     if (!context_.autotune) return {context_.deterministic || runs(joined, options, context_)};
-    // Both sides use the best guess of cuDNN: timing all plans of the side that is then not used
-    // takes minutes.
-    Context quick = context_;
-    quick.autotune = false;
-    const auto together = seconds_of(joined, options, quick);
-    const auto separate = seconds_of(apart, options, quick);
+    const auto together = seconds_of(joined, options, context_);
+    const auto separate = seconds_of(apart, options, context_);
     return {together && (!separate || *together < *separate), together && separate};
 }
 

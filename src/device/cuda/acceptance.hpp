@@ -12,8 +12,8 @@ namespace hpcai::device::cuda {
 
 /// Decides which joined operations a network is built of; see Device::accepts. cuDNN must have a
 /// plan, which it has in fp16 only. With a device and autotune, the forward and backward passes
-/// must also take less time than those of the separate operations; Context::plans keeps that
-/// result. An operation that was rejected once is never accepted later.
+/// must also take less time than those of the separate operations, both with their fastest plans;
+/// Context::plans keeps that result. An operation that was rejected once is never accepted later.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
