@@ -209,6 +209,8 @@ def speeds(report):
         if "images_per_second" in one and one["precision"] in ours:
             row = table.setdefault((ours[one["precision"]], one["batch"]), {})
             row[one["variant"]] = one["images_per_second"]
+            if one.get("loss", 0) is None:
+                row["not finite"] = [*row.get("not finite", []), one["variant"]]
     return dict(sorted(table.items(), key=lambda item: (item[0][0] != "mixed", -item[0][1])))
 
 
@@ -221,7 +223,8 @@ def speed_lines(report):
         rivals = [row[variant] for variant in VARIANTS if variant in row]
         mine = row.get("hpcai500")
         ratio = f"{mine / max(rivals):.3f}" if mine and rivals else "-"
-        cells = [f"{row[name]:.1f}" if name in row else "-" for name in ("hpcai500", *VARIANTS)]
+        cells = [f"{row[name]:.1f}{'*' * (name in row.get('not finite', []))}" if name in row else "-"
+                 for name in ("hpcai500", *VARIANTS)]
         lines.append("{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
             precision, batch, *cells, ratio))
         where = f"{precision}, batch {batch}"
@@ -229,6 +232,8 @@ def speed_lines(report):
         best["PyTorch"] = max(best["PyTorch"], (max(rivals, default=0.0), where))
     lines += [f"best {name}: {speed:.1f} images/s ({where})"
               for name, (speed, where) in best.items() if speed]
+    if any("not finite" in row for row in speeds(report).values()):
+        lines.append("* the loss was not finite: a step on such numbers takes no longer, often less")
     return lines
 
 
