@@ -21,6 +21,11 @@ NCU = '''==PROF== Connected to process 1
 '''
 
 
+def rival(variant, speed, precision="fp16", **more):
+    return {"variant": variant, "precision": precision, "batch": 256, "images_per_second": speed,
+            **more}
+
+
 def bench(speed):
     return {"precision": "float16", "batch_size": 256, "images_per_second": speed,
             "step_seconds": 0.1, "operations": [
@@ -28,53 +33,80 @@ def bench(speed):
                 {"operation": "convolution", "pass": "forward", "in_step_seconds": 0.05}]}
 
 
+TESTS = """[ RUN      ] Devices/Relu.Is/cuda_f16
+relu_test.cpp:3: Failure
+too far
+[  FAILED  ] Devices/Relu.Is/cuda_f16, where GetParam() = cuda_f16 (3 ms)
+[ RUN      ] Devices/Relu.Is/cuda_f32
+[       OK ] Devices/Relu.Is/cuda_f32 (1 ms)
+[ RUN      ] Devices/Relu.Is/cuda_tf32
+[  SKIPPED ] Devices/Relu.Is/cuda_tf32 (0 ms)
+[  FAILED  ] Devices/Relu.Is/cuda_f16, where GetParam() = cuda_f16
+"""
+
+
 class SmokeReport(unittest.TestCase):
     def report(self, parts, files=None):
         """Exit code, text and JSON of a run with these parts and files."""
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder)
-            for name in ("scratch", "logs"):
-                (out / name).mkdir()
-            (out / "facts.json").write_text(json.dumps(FACTS))
-            (out / "parts.tsv").write_text("".join("\t".join(part) + "\n" for part in parts))
+        with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as out:
+            texts = {"facts.json": json.dumps(FACTS),
+                     "parts.tsv": "".join("\t".join(part) + "\n" for part in parts)}
             for name, content in (files or {}).items():
-                text = content if isinstance(content, str) else json.dumps(content)
-                (out / name).write_text(text)
+                texts[name] = content if isinstance(content, str) else json.dumps(content)
+            pathlib.Path(work, "logs").mkdir()
+            for name, text in texts.items():
+                pathlib.Path(work, name).write_text(text)
             done = subprocess.run(
-                [sys.executable, ROOT / "scripts/smoke_report.py", "report", out],
+                [sys.executable, ROOT / "scripts/smoke_report.py", "report", work, out],
                 capture_output=True, text=True, check=False)
-            return (done.returncode, (out / "gpu_smoke.txt").read_text(),
-                    json.loads((out / "gpu_smoke.json").read_text()))
+            return (done.returncode, pathlib.Path(out, "gpu_smoke.txt").read_text(),
+                    json.loads(pathlib.Path(out, "gpu_smoke.json").read_text()))
+
+    def speeds(self, rivals):
+        """The row of `mixed` in the table of speeds, and the whole text."""
+        _, text, _ = self.report([("bench_mixed_256", "0", "7")],
+                                 {"bench_mixed_256.json": bench(5000.0),
+                                  "pytorch_fp16.json": {"rows": rivals[:1]},
+                                  "pytorch_rest.json": {"rows": rivals[1:]}})
+        return next(line for line in text.splitlines() if line.startswith("mixed")).split(), text
 
     def test_compares_with_the_best_rival_of_the_same_batch_and_type(self):
-        rivals = [{"variant": "eager", "precision": "fp16", "batch": 256,
-                   "images_per_second": 2000.0},
-                  {"variant": "compile", "precision": "fp16", "batch": 256,
-                   "images_per_second": 4000.0},
-                  {"variant": "graphs", "precision": "bf16", "batch": 256,
-                   "images_per_second": 9000.0},
-                  {"variant": "compile", "precision": "fp16", "batch": 400, "error": "no memory"}]
-        code, text, _ = self.report(
-            [("bench_mixed_256", "0", "7")],
-            {"scratch/bench_mixed_256.json": bench(5000.0), "scratch/pytorch.json": {"rows": rivals}})
-        self.assertEqual(code, 0)
-        row = next(line for line in text.splitlines() if line.startswith("mixed"))
-        self.assertEqual(row.split(), ["mixed", "256", "5000.0", "|", "2000.0", "-", "4000.0", "-",
-                                       "|", "1.250"])
+        row, text = self.speeds([rival("eager", 2000.0), rival("compile", 4000.0),
+                                 rival("graphs", 9000.0, precision="bf16"),
+                                 {"variant": "compile", "precision": "fp16", "batch": 400,
+                                  "error": "no memory"}])
+        self.assertEqual(row, ["mixed", "256", "5000.0", "|", "2000.0", "-", "4000.0", "-", "|",
+                               "1.250"])
         self.assertIn("best PyTorch: 9000.0 images/s (bf16, batch 256)", text)
         self.assertRegex(text, r"75\.000 ms  75\.0 % convolution forward")
+        self.assertNotIn("*", text)
+
+    def test_marks_a_rival_whose_loss_is_not_finite_and_compares_with_it(self):
+        row, text = self.speeds([rival("eager", 2000.0, loss=7.1),
+                                 rival("graphs", 4000.0, loss=None)])
+        self.assertEqual(row[4:], ["2000.0", "4000.0*", "-", "-", "|", "1.250"])
+        self.assertIn("* the loss was not finite", text)
 
     def test_fails_when_a_part_failed_and_names_the_test(self):
-        suites = [{"name": "Devices/Relu", "testsuite": [
-            {"name": "Is/cuda_f16", "failures": [{"failure": "too far"}]},
-            {"name": "Is/cuda_f32"}, {"name": "Is/cuda_tf32", "result": "SKIPPED"}]}]
         code, text, whole = self.report(
             [("operators", "exit code 1", "3"), ("memcheck", "skipped: no tool", "0")],
-            {"scratch/operators.tests.json": {"tests": 3, "testsuites": suites}})
+            {"logs/operators.0.log": TESTS, "logs/operators.1.log": "[ RUN      ] A.B\n[       OK ] A.B (0 ms)\n"})
         self.assertEqual(code, 1)
-        self.assertIn("3 tests, 1 failed, 1 skipped", text)
+        self.assertIn("4 tests, 1 failed, 1 skipped", text)
         self.assertIn("FAILED Devices/Relu.Is/cuda_f16", text)
-        self.assertEqual(whole["tests"]["operators"]["failures"][0]["message"], "too far")
+        self.assertIn("did not pass: operators;", text)
+        failures = whole["tests"]["operators"]["failures"]
+        self.assertEqual([one["message"] for one in failures],
+                         ["relu_test.cpp:3: Failure\ntoo far"])
+
+    def test_names_the_test_in_which_a_program_died(self):
+        log = "\n".join(TESTS.splitlines()[:2])
+        code, text, whole = self.report([("operators", "exit code 134", "3")],
+                                        {"logs/operators.0.log": log})
+        self.assertEqual(code, 1)
+        self.assertIn("UNFINISHED Devices/Relu.Is/cuda_f16", text)
+        self.assertEqual(whole["tests"]["operators"]["unfinished"][0]["message"],
+                         "relu_test.cpp:3: Failure")
 
     def test_a_part_that_was_skipped_fails_nothing(self):
         self.assertEqual(self.report([("memcheck", "skipped: no tool", "0")])[0], 0)
@@ -82,7 +114,7 @@ class SmokeReport(unittest.TestCase):
 
     def test_keeps_the_files_that_are_whole(self):
         _, _, whole = self.report([("bench_mixed_64", "exit code 5", "1")],
-                                  {"scratch/bench_mixed_64.json": "{", "scratch/pytorch.json": "{"})
+                                  {"bench_mixed_64.json": "{", "pytorch_fp16.json": "{"})
         self.assertEqual(whole["bench"], [])
         self.assertIsNone(whole["pytorch"])
 

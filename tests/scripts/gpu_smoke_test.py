@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/gpu_smoke.sh runs programs that only pretend, on a machine that need not have a GPU."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[2]
+FILES = {"gpu_smoke.txt", "gpu_smoke.json", "plans.json", "logs.tar.gz"}
+FACTS = '''{"date": "2000-01-01", "gpu": null, "cuda": 13000, "cudnn": 91900, "nccl": 22809,
+"program": "hpcai500 0"}'''
+PASS = 'echo "[ RUN      ] A.B"; echo "[       OK ] A.B (0 ms)"'
+DIE = 'echo "[ RUN      ] A.Dies"; kill -ABRT $$'
+HANG = 'echo "[ RUN      ] A.Hangs"; sleep 8'
+BENCH = """echo '{"chosen": 1}' >plans.json
+echo '{"batch_size": 256, "images_per_second": 9000, "step_seconds": 1, "operations": []}'"""
+# Python with the facts of a GPU that is not there.
+PYTHON = f"""if [ "$2" = facts ]; then echo '{FACTS}' >"$3/facts.json"; exit; fi
+exec {sys.executable} "$@\""""
+
+
+class GpuSmoke(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.out = self.root / "out"
+        (self.root / "bin").mkdir()
+        (self.root / "scripts").symlink_to(ROOT / "scripts")
+        (self.root / "bin/env.sh").write_text(f"PATH={self.root}/bin:$PATH\n")
+        self.program("python", PYTHON)
+
+    def program(self, name, body):
+        """Makes a program that notes each of its starts."""
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/bash\necho {name} >>{self.root}/starts\n{body}\n")
+        path.chmod(0o755)
+
+    def starts(self, name):
+        return (self.root / "starts").read_text().split().count(name)
+
+    def start(self, parts, seconds):
+        return subprocess.Popen(
+            [ROOT / "scripts/gpu_smoke.sh", "--parts", parts, "--seconds", str(seconds), self.root,
+             self.out], env={**os.environ, "PYTHON": str(self.root / "bin/python")}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def run_parts(self, parts, seconds=60):
+        """Exit code, report, and what the script said besides."""
+        script = self.start(parts, seconds)
+        errors = script.communicate(timeout=60)[1]
+        return script.returncode, (self.out / "gpu_smoke.txt").read_text(), errors
+
+    def result(self, name):
+        with tarfile.open(self.out / "logs.tar.gz") as archive:
+            lines = archive.extractfile("./parts.tsv").read().decode().splitlines()
+        results = [line.split("\t")[1] for line in lines if line.startswith(name + "\t")]
+        self.assertEqual(len(results), 1, lines)
+        return results[0]
+
+    def test_parts_that_die_or_hang_fail_alone_and_only_they_are_repeated(self):
+        self.program("cuda_test", PASS)
+        self.program("device_test", f'if [ "$GTEST_SHARD_INDEX" = 3 ]; then {DIE}; fi; {PASS}')
+        self.program("graph_test", HANG)
+        self.program("hpcai500", BENCH)
+        parts = "engine,operators,networks,bench_mixed_256"
+        code, text, errors = self.run_parts("bench_mixed_256," + parts, seconds=4)
+        self.assertEqual((code, errors), (1, ""))
+        self.assertIn("did not pass: operators, networks;", text)
+        self.assertIn("UNFINISHED A.Dies", text)
+        self.assertEqual(self.result("engine"), "0")
+        self.assertEqual(self.result("operators"), "exit code 134")
+        self.assertRegex(self.result("networks"), "stopped after [34] s")
+        self.assertEqual(self.result("bench_mixed_256"), "skipped: no time left")
+        self.program("device_test", PASS)
+        self.program("graph_test", PASS)
+        code, text, errors = self.run_parts(parts)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertNotIn("UNFINISHED", text)
+        self.assertRegex(text, r"mixed +256 +9000\.0")
+        self.assertEqual([self.starts(name) for name in ("cuda_test", "device_test", "hpcai500")],
+                         [1, 20, 1])
+        self.assertEqual({path.name for path in self.out.iterdir()}, FILES)
+
+    def test_a_run_that_is_killed_leaves_what_it_has(self):
+        self.program("hpcai500", BENCH)
+        self.program("cuda_test", HANG)
+        self.run_parts("bench_mixed_256")
+        script = self.start("nccl,bench_bf16_256,engine", 60)
+        try:
+            while self.starts("cuda_test") == 0:
+                self.assertIsNone(script.poll())
+                time.sleep(0.02)
+        finally:
+            os.killpg(script.pid, signal.SIGKILL)
+            script.communicate()
+        self.assertEqual({path.name for path in self.out.iterdir()}, FILES)
+        self.assertRegex((self.out / "gpu_smoke.txt").read_text(), r"mixed +256 +9000\.0")
+        self.assertEqual(self.result("bench_mixed_256"), "0")
+
+    def test_refuses_a_folder_of_something_else_and_parts_without_a_number(self):
+        self.out.mkdir()
+        script = self.start("engine", 60)
+        self.assertIn("is not of an earlier run", script.communicate()[1])
+        self.assertEqual(script.returncode, 2)
+        self.assertEqual(list(self.out.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
