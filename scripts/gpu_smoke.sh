@@ -123,7 +123,7 @@ part() { # name, seconds it may take, command...
         return
     fi
     { timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null || code=$?; } \
-        2>/dev/null # where bash says "Aborted"
+        2>/dev/null # where bash prints "Aborted"
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 

@@ -272,7 +272,7 @@ def as_text(report):
         counts = report["tests"].get(one["name"])
         seen = "" if not counts else (f"  {counts['tests']} tests, {counts['failed']} failed, "
                                       f"{counts['skipped']} skipped")
-        lines.append(f"{one['name']:<18}{one['seconds']:>4} s  {one['result']}{seen}")
+        lines.append(f"{one['name']:<24}{one['seconds']:>4} s  {one['result']}{seen}")
     for counts in report["tests"].values():
         lines += [f"FAILED {one['test']}" for one in counts["failures"]]
         lines += [f"UNFINISHED {one['test']}" for one in counts["unfinished"]]

@@ -52,7 +52,7 @@ class GpuSmoke(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
     def run_parts(self, parts, seconds=60):
-        """Exit code, report, and what the script said besides."""
+        """Exit code, report, and what the script printed as errors."""
         script = self.start(parts, seconds)
         errors = script.communicate(timeout=60)[1]
         return script.returncode, (self.out / "gpu_smoke.txt").read_text(), errors
