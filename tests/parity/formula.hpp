@@ -86,11 +86,12 @@ inline std::vector<float> parameter(std::string_view name, const std::vector<std
 }
 
 /// Batch `number`: squares of 8 pixels with grain.
-inline std::vector<std::uint8_t> pictures(int number, std::int64_t side) {
+inline std::vector<std::uint8_t> pictures(int number, std::int64_t side,
+                                          std::int64_t batch = kBatch) {
     const Hashes squares(fmt::format("squares {}", number));
     const Hashes grain(fmt::format("grain {}", number));
     const std::int64_t per_side = (side + 7) / 8;
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kBatch * side * side * 3));
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(batch * side * side * 3));
     for (std::size_t i = 0; i < pixels.size(); ++i) {
         const auto element = static_cast<std::int64_t>(i);
         const std::int64_t c = element % 3, x = element / 3 % side;
@@ -102,11 +103,11 @@ inline std::vector<std::uint8_t> pictures(int number, std::int64_t side) {
     return pixels;
 }
 
-inline std::vector<std::int32_t> labels(int number) {
+inline std::vector<std::int32_t> labels(int number, std::int64_t batch = kBatch) {
     const Hashes hashes(fmt::format("labels {}", number));
-    std::vector<std::int32_t> all;
-    for (std::size_t n = 0; n < kBatch; ++n) {
-        all.push_back(static_cast<std::int32_t>(hashes(n) % kClasses));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(batch));
+    for (std::size_t n = 0; n < all.size(); ++n) {
+        all[n] = static_cast<std::int32_t>(hashes(n) % kClasses);
     }
     return all;
 }

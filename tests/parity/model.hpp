@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <hpcai/device/cpu_device.hpp>
+#include <hpcai/graph/fuse_for_device.hpp>
 #include <hpcai/graph/network.hpp>
 
 #include "device/device_rows.hpp"
@@ -43,12 +44,15 @@ inline std::vector<device::DeviceRow> other_rows() {
             device::cpu_row(tensor::DType::f32, {.threads = 3, .deterministic = true})};
 }
 
+enum class Fusion { none, device_independent, for_device };
+
 /// A whole ResNet-50 with weights of the formula.
 struct Variant {
     std::string_view version;  // "v1", "v1_5"
     Kind kind = Kind::open;
     device::DeviceRow row;
-    bool fused = true;
+    Fusion fusion = Fusion::device_independent;
+    std::int64_t batch = kBatch;
 
     /// "v1.5": for people.
     std::string title() const { return version == "v1" ? "v1" : "v1.5"; }
@@ -59,7 +63,7 @@ struct Variant {
     /// The name of a test.
     std::string name() const {
         return std::string(version) + "_" + std::string(name_of(kind)) + "_" + row.name +
-               (fused ? "" : "_unfused");
+               (fusion == Fusion::none ? "_unfused" : "");
     }
 };
 
@@ -74,13 +78,15 @@ inline int loss_scale_of(const Variant& variant) {
     return variant.row.compute == tensor::DType::f16 ? 1024 : 1;
 }
 
-inline graph::Graph make_graph(const Variant& variant, std::int64_t side) {
-    const graph::Graph graph = models::make_resnet50({.batch = kBatch,
+inline graph::Graph make_graph(const Variant& variant, std::int64_t side, device::Device& device) {
+    const graph::Graph graph = models::make_resnet50({.batch = variant.batch,
                                                       .image_size = side,
                                                       .classes = kClasses,
                                                       .stride_on_3x3 = variant.version != "v1",
                                                       .label_smoothing = kSmoothing});
-    return variant.fused ? graph::fuse(graph) : graph;
+    if (variant.fusion == Fusion::none) return graph;
+    if (variant.fusion == Fusion::device_independent) return graph::fuse(graph);
+    return graph::fuse_for_device(graph, device, {device::Mode::training, variant.row.compute});
 }
 
 /// Where element i of torchvision's (K, C, R, S) lies in the engine's (K, R, S, C).
@@ -109,7 +115,7 @@ class Model {
 public:
     Model(const Variant& variant, std::int64_t side)
         : device(variant.row.make()),
-          graph(make_graph(variant, side)),
+          graph(make_graph(variant, side, *device)),
           store(graph, *device),
           network(graph, *device, store, {device::Mode::training, variant.row.compute}) {
         for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
@@ -139,8 +145,9 @@ public:
 };
 
 inline void set_batch(graph::Network& network, int number, std::int64_t side) {
-    const auto pixels = pictures(number, side);
-    const auto classes = labels(number);
+    const std::int64_t batch = network.graph().value(network.graph().find("images")).shape[0];
+    const auto pixels = pictures(number, side, batch);
+    const auto classes = labels(number, batch);
     network.set_input("images", std::as_bytes(std::span(pixels)));
     network.set_input("labels", std::as_bytes(std::span(classes)));
 }

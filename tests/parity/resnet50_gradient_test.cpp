@@ -77,7 +77,7 @@ std::vector<Variant> variants() {
                 all.push_back({version, kind, row});
             }
             if (row.compute == tensor::DType::f32) {
-                all.push_back({version, Kind::open, row, false});
+                all.push_back({version, Kind::open, row, Fusion::none});
             }
         }
     }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model.hpp"
+#include "support/losses.hpp"
+
+/// One step of the whole ResNet-50 with all that the device can join, in half types. Two networks
+/// that round differently differ from each other as much as each from the truth, so the same
+/// network apart shows how far rounding alone leads. The truth is the network apart in fp32.
+namespace hpcai::parity {
+namespace {
+
+using Numbers = std::map<std::string, std::vector<double>>;
+
+bool is_real_gpu(const Variant& variant) {
+    return !contains(variant.row.name, "cpu");
+}
+
+/// The benchmark's size on a GPU.
+std::int64_t side_of(const Variant& variant) {
+    return is_real_gpu(variant) ? 224 : contains(variant.row.name, "cuda") ? 32 : 64;
+}
+
+/// Losses, gradients and running statistics after one step.
+Numbers numbers_of_step(Model& model, const Variant& variant) {
+    graph::Observer nobody;
+    set_batch(model.network, 0, side_of(variant));
+    const auto factor =
+        static_cast<float>(loss_scale_of(variant)) / static_cast<float>(variant.batch);
+    model.network.set_loss_scale(factor);
+    model.network.prepare(nobody);
+    model.network.forward(nobody);
+    model.network.backward(nobody);
+
+    Numbers numbers;
+    const auto add = [&](const std::string& name, const std::vector<float>& values, double scale) {
+        std::vector<double>& to = numbers[name];
+        for (const float value : values) to.push_back(static_cast<double>(value) * scale);
+    };
+    add("losses", graph::read_losses(*model.device, model.network), 1);
+    for (std::size_t id = 0; id < model.graph.parameters().size(); ++id) {
+        const auto part = model.store.gradient(static_cast<graph::ParameterId>(id));
+        add("gradient of " + model.graph.parameters()[id].name, model.store.read(part),
+            1 / static_cast<double>(factor));
+    }
+    for (std::size_t id = 0; id < model.graph.statistics().size(); ++id) {
+        const std::string& name = model.graph.statistics()[id].name;
+        const auto index = static_cast<std::int32_t>(id);
+        add(name + ".running_mean", model.store.read(model.store.running_mean(index)), 1);
+        add(name + ".running_var", model.store.read(model.store.running_variance(index)), 1);
+    }
+    return numbers;
+}
+
+int joined_convolutions(const graph::Graph& graph) {
+    return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const graph::Node& node) {
+        return std::holds_alternative<ops::NormConvolution>(node.operation);
+    }));
+}
+
+class ResNet50Joined : public testing::TestWithParam<Variant> {
+protected:
+    /// One network at a time is in the device's memory.
+    Numbers run(Fusion fusion) {
+        Variant variant = GetParam();
+        variant.fusion = fusion;
+        Model model(variant, side_of(variant));
+        if (fusion == Fusion::for_device) joined_ = joined_convolutions(model.graph);
+        return numbers_of_step(model, variant);
+    }
+    /// For all precisions.
+    const Numbers& truth() const {
+        static std::map<Kind, Numbers> of_kind;
+        Numbers& numbers = of_kind[GetParam().kind];
+        if (numbers.empty()) {
+            Variant exact = GetParam();
+            const std::vector<device::DeviceRow> all = rows();
+            exact.row = *std::ranges::find(all, tensor::DType::f32, &device::DeviceRow::compute);
+            exact.fusion = Fusion::none;
+            Model model(exact, side_of(exact));
+            numbers = numbers_of_step(model, exact);
+        }
+        return numbers;
+    }
+
+    int joined_ = 0;
+};
+
+struct Errors {
+    double apart = 0, joined = 0;
+    std::string name;
+    /// Joined over what is allowed. An error above 1 is all rounding, which differs more: shifts
+    /// that a later normalization takes away have no gradient.
+    double ratio() const {
+        const double ratio = joined / ((apart > 1 ? 3 : 1.5) * apart + 1e-3);
+        return std::isnan(ratio) ? INFINITY : ratio;
+    }
+};
+
+void print_worst(std::vector<Errors> all, const std::string& what) {
+    constexpr std::size_t kPrinted = 8;
+    std::ranges::sort(all, std::greater(), &Errors::ratio);
+    fmt::print("{}: error joined, error apart, joined / allowed, worst of {}\n", what, all.size());
+    for (std::size_t i = 0; i < std::min(kPrinted, all.size()); ++i) {
+        const Errors& one = all[i];
+        fmt::print("{:10.3e} {:10.3e} {:6.3f} {}\n", one.joined, one.apart, one.ratio(), one.name);
+    }
+}
+
+TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
+    const Numbers apart = run(Fusion::none), together = run(Fusion::for_device);
+    if (contains(GetParam().row.name, "cuda") && GetParam().row.compute == tensor::DType::f16) {
+        EXPECT_EQ(joined_, 32) << "two convolutions of each block";
+    }
+    ASSERT_EQ(together.size(), truth().size());
+    std::vector<Errors> all;
+    for (const auto& [name, want] : truth()) {
+        all.push_back({relative_distance(apart.at(name), want),
+                       relative_distance(together.at(name), want), name});
+        EXPECT_LT(all.back().ratio(), 1)
+            << name << ", joined " << all.back().joined << ", apart " << all.back().apart;
+    }
+    print_worst(all, GetParam().name());
+}
+
+/// Both kinds in every half type.
+std::vector<Variant> half_variants() {
+    std::vector<Variant> all;
+    for (const device::DeviceRow& row : rows()) {
+        if (row.compute == tensor::DType::f32) continue;
+        for (const Kind kind : {Kind::open, Kind::ordinary}) {
+            Variant variant{"v1_5", kind, row};
+            variant.batch = is_real_gpu(variant) ? 256 : 4;
+            all.push_back(variant);
+        }
+    }
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ResNet50Joined, testing::ValuesIn(half_variants()),
+                         [](const auto& test) { return test.param.name(); });
+
+}  // namespace
+}  // namespace hpcai::parity
