@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,13 +22,13 @@ namespace {
 
 using Numbers = std::map<std::string, std::vector<double>>;
 
-bool is_real_gpu(const Variant& variant) {
-    return !contains(variant.row.name, "cpu");
+bool is_on_gpu(const Variant& variant) {
+    return contains(variant.row.name, "cuda");
 }
 
 /// The benchmark's size on a GPU.
 std::int64_t side_of(const Variant& variant) {
-    return is_real_gpu(variant) ? 224 : contains(variant.row.name, "cuda") ? 32 : 64;
+    return is_on_gpu(variant) ? 224 : 64;
 }
 
 /// Losses, gradients and running statistics after one step.
@@ -98,38 +99,53 @@ protected:
 struct Errors {
     double apart = 0, joined = 0;
     std::string name;
-    /// Joined over what is allowed. An error above 1 is all rounding, which differs more: shifts
-    /// that a later normalization takes away have no gradient.
+    double more = 1e-3;  // that is allowed
+    /// Joined over what is allowed, which is more than chance needs: convolutions that normalize
+    /// what they read round scales and shifts, too. An error above 1 is all rounding, which differs
+    /// most: shifts that a later normalization takes away have no gradient.
     double ratio() const {
-        const double ratio = joined / ((apart > 1 ? 3 : 1.5) * apart + 1e-3);
+        const double ratio = joined / ((apart > 1 ? 3 : 2) * apart + more);
         return std::isnan(ratio) ? INFINITY : ratio;
     }
 };
 
-void print_worst(std::vector<Errors> all, const std::string& what) {
+/// How far the part of `got` along `want` is from `want`, relative to it. Roundings mostly turn a
+/// gradient; a wrong factor shows here.
+double error_along(const std::vector<double>& got, const std::vector<double>& want) {
+    const double product = std::inner_product(got.begin(), got.end(), want.begin(), 0.0);
+    return std::abs(product / std::inner_product(want.begin(), want.end(), want.begin(), 0.0) - 1);
+}
+
+/// Prints the worst.
+void expect_allowed(std::vector<Errors> all, const std::string& what) {
     constexpr std::size_t kPrinted = 8;
     std::ranges::sort(all, std::greater(), &Errors::ratio);
     fmt::print("{}: error joined, error apart, joined / allowed, worst of {}\n", what, all.size());
-    for (std::size_t i = 0; i < std::min(kPrinted, all.size()); ++i) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
         const Errors& one = all[i];
+        EXPECT_LT(one.ratio(), 1) << one.name << ", joined " << one.joined << ", apart "
+                                  << one.apart;
+        if (i >= kPrinted) continue;
         fmt::print("{:10.3e} {:10.3e} {:6.3f} {}\n", one.joined, one.apart, one.ratio(), one.name);
     }
 }
 
 TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
     const Numbers apart = run(Fusion::none), together = run(Fusion::for_device);
-    if (contains(GetParam().row.name, "cuda") && GetParam().row.compute == tensor::DType::f16) {
+    if (is_on_gpu(GetParam()) && GetParam().row.compute == tensor::DType::f16) {
         EXPECT_EQ(joined_, 32) << "two convolutions of each block";
     }
     ASSERT_EQ(together.size(), truth().size());
-    std::vector<Errors> all;
+    std::vector<Errors> distances, along;
     for (const auto& [name, want] : truth()) {
-        all.push_back({relative_distance(apart.at(name), want),
-                       relative_distance(together.at(name), want), name});
-        EXPECT_LT(all.back().ratio(), 1)
-            << name << ", joined " << all.back().joined << ", apart " << all.back().apart;
+        const std::vector<double>&simple = apart.at(name), &got = together.at(name);
+        distances.push_back({relative_distance(simple, want), relative_distance(got, want), name});
+        if (distances.back().apart > 1) continue;
+        along.push_back(
+            {error_along(simple, want), error_along(got, want), name + ", along", 0.1});
     }
-    print_worst(all, GetParam().name());
+    expect_allowed(distances, GetParam().name());
+    expect_allowed(along, GetParam().name());
 }
 
 /// Both kinds in every half type.
@@ -139,7 +155,7 @@ std::vector<Variant> half_variants() {
         if (row.compute == tensor::DType::f32) continue;
         for (const Kind kind : {Kind::open, Kind::ordinary}) {
             Variant variant{"v1_5", kind, row};
-            variant.batch = is_real_gpu(variant) ? 256 : 4;
+            variant.batch = is_on_gpu(variant) ? 256 : 4;
             all.push_back(variant);
         }
     }
