@@ -141,8 +141,7 @@ TEST_P(ResNet50Joined, IsAsNearToTheTruthAsApart) {
         const std::vector<double>&simple = apart.at(name), &got = together.at(name);
         distances.push_back({relative_distance(simple, want), relative_distance(got, want), name});
         if (distances.back().apart > 1) continue;
-        along.push_back(
-            {error_along(simple, want), error_along(got, want), name + ", along", 0.1});
+        along.push_back({error_along(simple, want), error_along(got, want), name + ", along", 0.1});
     }
     expect_allowed(distances, GetParam().name());
     expect_allowed(along, GetParam().name());
