@@ -20,7 +20,7 @@ class Step:
     torch.amp does. With `compiled`, normalisation, forward and loss are compiled together.
     """
 
-    # With torch.amp's 65536 the first steps overflow and their updates are left out.
+    # With torch.amp's 65536 the first steps may overflow, which leaves out their updates.
     initial_scale = 1024.0
 
     def __init__(self, device, dtype, batch, arguments, compiled):
