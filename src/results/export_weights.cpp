@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/parameter_store.hpp>
@@ -24,8 +26,8 @@ void export_weights(const std::filesystem::path& result_directory, int group,
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);
     training::read_weights(weights, graph, store);
-    training::write_weights(output, graph, store,
-                            read_record(directory / "record.json").record.iterations);
+    const std::int64_t steps = read_record(directory / "record.json").record.iterations;
+    training::write_weights(output, graph, store, steps * config.parallel.micro_batches);
 }
 
 }  // namespace hpcai::results

@@ -62,6 +62,14 @@ TEST_F(PipelineRun, LeavesTheWeightsOfRanksWithWholeModelsUpToRounding) {
     }
 }
 
+TEST_F(PipelineRun, ExportsTheFileThatTheGroupStored) {
+    const Outcome exported = cli::run_in(
+        folder_->path(), {"export", "staged", "--group", "0", "--output", "exported.safetensors"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.error;
+    EXPECT_EQ(text_of(result("exported.safetensors")),
+              text_of(result("staged/groups/0/weights.safetensors")));
+}
+
 TEST_F(PipelineRun, PredictsWhatRanksWithWholeModelsPredict) {
     for (const StagedPair& pair : kStagedPairs) {
         const auto staged = storage::read_npy(result(pair.staged) / "evaluation/ensemble.npy");
