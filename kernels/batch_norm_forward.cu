@@ -17,12 +17,6 @@ __device__ inline Moments moments_of(const Sums& differences, double pivot, doub
     return {pivot + offset, variance < 0 ? 0 : variance};
 }
 
-/// The channel that a thread of a final_grid() writes, which may be beyond the end.
-__device__ inline int final_channel() {
-    return static_cast<int>(blockIdx.x) * kFinalChannels +
-           static_cast<int>(threadIdx.x) % kFinalChannels;
-}
-
 __device__ inline void write_affine(const BatchNormParameters& parameters,
                                     const BatchNormStatistics& statistics, int channel,
                                     std::int64_t index, const Moments& moments) {
@@ -67,7 +61,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const std::int64_t channels = tiling.channels;
     const std::int64_t span = blockIdx.y;
     const T* from = x + span * tiling.pixels * channels + place.channel;
-    float sum[kWidth] = {}, squares[kWidth] = {};
+    float sums[2][kWidth] = {};  // of differences and of their squares
     Pack<kWidth> pivot = {};
     if (place.works) pivot = load<kWidth>(from);
     place.template walk<2 * kInFlight<T>>(
@@ -77,11 +71,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
             const Pack<kWidth> values = raw.numbers();
             for (int i = 0; i < kWidth; ++i) {
                 const float difference = values.lane[i] - pivot.lane[i];
-                sum[i] += difference;
-                squares[i] = fmaf(difference, difference, squares[i]);
+                sums[0][i] += difference;
+                sums[1][i] = fmaf(difference, difference, sums[1][i]);
             }
         });
-    write_partial(tiling, place, sum, squares, workspace);
+    write_partial(tiling, place, sums, workspace);
     if (place.works && place.chunk == 0 && place.row == 0) {
         for (int i = 0; i < kWidth; ++i) {
             pivots[span * channels + place.channel + i] = pivot.lane[i];
@@ -98,7 +92,7 @@ __global__ void __launch_bounds__(kFinalThreads)
     const auto count = static_cast<double>(tiling.pixels);
     RunningStatistics running(parameters, spans, count);
     for (int span = 0; span < spans; ++span) {
-        const Sums sums = combine_partials(tiling, span, channel, workspace);
+        const Sums sums = combine_partials(tiling, span, workspace);
         if (!writes) continue;
         const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
         const Moments moments = moments_of(sums, pivots[index], count);
@@ -112,7 +106,7 @@ __global__ void __launch_bounds__(kFinalThreads)
     moments_kernel(const Tiling tiling, const float* workspace, const float* pivots,
                    double* moments) {
     const int channel = final_channel();
-    const Sums sums = combine_partials(tiling, 0, channel, workspace);
+    const Sums sums = combine_partials(tiling, 0, workspace);
     if (threadIdx.x >= kFinalChannels || channel >= tiling.channels) return;
     const Moments own = moments_of(sums, pivots[channel], static_cast<double>(tiling.pixels));
     moments[channel] = own.mean;

@@ -1,84 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch_norm.hpp"
-#include "batch_norm_tiles.cuh"
+#include "batch_norm_gradient.cuh"
 
 namespace hpcai::kernels {
 namespace batch_norm {
 namespace {
 
-/// The source of the gate of the ReLU.
-enum class Gate { none, affine, mask };
-
-template <typename T>
-struct GradientTensors {
-    const T *x, *dy0, *dy1;
-    const float *scale, *shift, *mean;
-    const std::uint8_t* mask;
-    T* masked;  // written by the sums, with a mask
-};
-
-template <typename T, int kWidth>
-struct Loaded {
-    Raw<T, kWidth> x, dy0, dy1;
-    unsigned bits;  // of the mask
-};
-
-/// Reads pixels of one span, which begins at element `base`, and computes the gradient of the input
-/// of the ReLU.
-template <typename T, int kWidth, Gate kGate, bool kTwo>
-class Source {
-public:
-    using Element = Loaded<T, kWidth>;
-
-    __device__ Source(const GradientTensors<T>& tensors, std::int64_t base, std::int64_t channels,
-                      std::int64_t of_span)
-        : tensors_(tensors), base_(base), channels_(channels) {
-        if constexpr (kGate == Gate::affine) {
-            scale_ = load<kWidth>(tensors.scale + of_span);
-            shift_ = load<kWidth>(tensors.shift + of_span);
-        }
-    }
-    __device__ std::int64_t at(std::int64_t pixel) const { return base_ + pixel * channels_; }
-
-    __device__ Element read(std::int64_t pixel) const {
-        const std::int64_t from = at(pixel);
-        Element element;
-        element.x = Raw<T, kWidth>::load(tensors_.x + from);
-        element.dy0 = Raw<T, kWidth>::load(tensors_.dy0 + from);
-        if constexpr (kTwo) element.dy1 = Raw<T, kWidth>::load(tensors_.dy1 + from);
-        if constexpr (kGate == Gate::mask) {
-            element.bits = static_cast<unsigned>(tensors_.mask[from / 8] >> from % 8);
-        }
-        return element;
-    }
-    __device__ Pack<kWidth> gradient(const Element& element, const Pack<kWidth>& x) const {
-        Pack<kWidth> result = element.dy0.numbers();
-        Pack<kWidth> second = {};
-        if constexpr (kTwo) second = element.dy1.numbers();
-        for (int i = 0; i < kWidth; ++i) {
-            float g = result.lane[i];
-            if constexpr (kTwo) g += second.lane[i];
-            if constexpr (kGate == Gate::affine) {
-                // The same operation as in the forward pass, so that the signs agree.
-                g = fmaf(x.lane[i], scale_.lane[i], shift_.lane[i]) > 0 ? g : 0;
-            }
-            if constexpr (kGate == Gate::mask) g = element.bits >> i & 1 ? g : 0;
-            result.lane[i] = g;
-        }
-        return result;
-    }
-
-private:
-    const GradientTensors<T>& tensors_;
-    std::int64_t base_, channels_;
-    Pack<kWidth> scale_, shift_;
-};
-
 template <typename T, int kWidth, Gate kGate, bool kTwo>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_sum_kernel(const Tiling tiling, const GradientTensors<T> tensors, float* workspace) {
     const Place<kWidth> place(tiling);
-    float sum[kWidth] = {}, products[kWidth] = {};
+    float sums[2][kWidth] = {};  // of g and of g (x - mean)
     if (place.works) {
         const std::int64_t span = blockIdx.y, channels = tiling.channels;
         const std::int64_t of_span = span * channels + place.channel;
@@ -89,66 +21,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
             tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
             [&](std::int64_t pixel, const auto& element) {
                 const Pack<kWidth> x = element.x.numbers();
-                Pack<kWidth> g = source.gradient(element, x);
-                if constexpr (kGate == Gate::mask) {
-                    // The sums use the rounded value that will be read again.
-                    for (float& lane : g.lane) lane = to_float(from_float<T>(lane));
-                    store(tensors.masked + source.at(pixel), g);
-                }
+                const Pack<kWidth> g = source.kept_gradient(pixel, element, x);
                 for (int i = 0; i < kWidth; ++i) {
-                    sum[i] += g.lane[i];
-                    products[i] = fmaf(g.lane[i], x.lane[i] - mean.lane[i], products[i]);
+                    sums[0][i] += g.lane[i];
+                    sums[1][i] = fmaf(g.lane[i], x.lane[i] - mean.lane[i], sums[1][i]);
                 }
             });
     }
-    write_partial(tiling, place, sum, products, workspace);
+    write_partial(tiling, place, sums, workspace);
 }
 
-/// dx = a g + b x + c.
-struct Coefficients {
-    double a, b, c;
-};
-
-/// `sums` are the sums of g and of g xhat over `count` pixels.
-__device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
-                                               float mean, double count) {
-    const double a = gamma * inverse;
-    const double b = -a * inverse * sums.second / count;
-    return {a, b, -a * sums.first / count - b * mean};
-}
-
-struct ChannelGradients {
-    const float *gamma, *mean, *inverse_deviation;
-    float *gamma_gradient, *beta_gradient;
-};
-
-/// Coefficients are (3, spans, C).
 __global__ void __launch_bounds__(kFinalThreads)
     combine_gradients_kernel(const Tiling tiling, int spans, const ChannelGradients of,
                              const float* workspace, float* coefficients) {
-    const int channel = static_cast<int>(blockIdx.x) * kFinalChannels +
-                        static_cast<int>(threadIdx.x) % kFinalChannels;
-    const bool writes = threadIdx.x < kFinalChannels && channel < tiling.channels;
-    const auto count = static_cast<double>(tiling.pixels);
-    const std::int64_t all = static_cast<std::int64_t>(spans) * tiling.channels;
-    double gamma_gradient = 0, beta_gradient = 0;
-    for (int span = 0; span < spans; ++span) {
-        const Sums sums = combine_partials(tiling, span, channel, workspace);
-        if (!writes) continue;
-        const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
-        const double inverse = of.inverse_deviation[index];
-        const double products = sums.second * inverse;
-        const auto [a, b, c] = coefficients_of({sums.first, products}, of.gamma[channel], inverse,
-                                               of.mean[index], count);
-        coefficients[index] = static_cast<float>(a);
-        coefficients[all + index] = static_cast<float>(b);
-        coefficients[2 * all + index] = static_cast<float>(c);
-        gamma_gradient += products;
-        beta_gradient += sums.first;
-    }
-    if (!writes) return;
-    of.gamma_gradient[channel] = static_cast<float>(gamma_gradient);
-    of.beta_gradient[channel] = static_cast<float>(beta_gradient);
+    combine_gradients(tiling, spans, of, workspace, coefficients);
 }
 
 __global__ void coefficients_kernel(const BatchNormShape shape,
@@ -176,19 +62,13 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const std::int64_t of_span = span * channels + place.channel;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
     const Source<T, kWidth, kGate, kTwo> source(tensors, last, -channels, of_span);
-    const auto a = load<kWidth>(coefficients + of_span);
-    const auto b = load<kWidth>(coefficients + all + of_span);
-    const auto c = load<kWidth>(coefficients + 2 * all + of_span);
+    const InputGradient<kWidth> input_gradient(coefficients + of_span, all);
     constexpr bool kMany = kTwo && kGate == Gate::affine;  // too few registers for two pixels
     place.template walk<kMany ? 1 : kInFlight<T>>(
         tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
         [&](std::int64_t pixel, const auto& element) {
             const Pack<kWidth> x = element.x.numbers();
-            Pack<kWidth> g = source.gradient(element, x);
-            for (int i = 0; i < kWidth; ++i) {
-                g.lane[i] = fmaf(a.lane[i], g.lane[i], fmaf(b.lane[i], x.lane[i], c.lane[i]));
-            }
-            store(dx + source.at(pixel), g);
+            store(dx + source.at(pixel), input_gradient(source.gradient(element, x), x));
         });
 }
 

@@ -56,10 +56,10 @@ inline Grid grid_of(const BatchNormShape& shape, const Tiling& tiling, Stream st
             .stream = stream};
 }
 
-/// The layout of the workspace: partial sums (spans, chunks, 2, C), then pivots (spans, C) or
-/// coefficients (3, spans, C).
-inline std::int64_t partial_floats(const BatchNormShape& shape) {
-    return shape.spans * tiling_of(shape).chunks * 2 * shape.channels;
+/// The layout of the workspace: partial sums (spans, chunks, sums, C), then pivots (spans, C) or
+/// coefficients (3, spans, C) of each norm.
+inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
+    return shape.spans * tiling_of(shape).chunks * sums * shape.channels;
 }
 
 /// Enqueue the partial sums of every channel and span: those of the differences of x from the first
@@ -132,29 +132,27 @@ struct Place {
     }
 };
 
-/// Sums two numbers for every channel over the rows of a block and writes them as the part of this
-/// block in the workspace. All threads must call it.
-template <int kWidth>
+/// Sums `sums` of every channel over the rows of a block and writes them as the part of this block
+/// in the workspace. All threads must call it.
+template <int kSums, int kWidth>
 __device__ void write_partial(const Tiling& tiling, const Place<kWidth>& place,
-                              const float (&first)[kWidth], const float (&second)[kWidth],
-                              float* workspace) {
-    __shared__ float kept[2][kThreads * kWidth];
+                              const float (&sums)[kSums][kWidth], float* workspace) {
+    __shared__ float kept[kSums][kThreads * kWidth];
     const int wide = tiling.columns * kWidth;
     if (place.row < tiling.rows) {
         const int at = static_cast<int>(threadIdx.x) * kWidth;
         for (int i = 0; i < kWidth; ++i) {
-            kept[0][at + i] = first[i];
-            kept[1][at + i] = second[i];
+            for (int which = 0; which < kSums; ++which) kept[which][at + i] = sums[which][i];
         }
     }
     __syncthreads();
     const std::int64_t block = static_cast<std::int64_t>(blockIdx.y) * tiling.chunks + place.chunk;
-    for (int k = static_cast<int>(threadIdx.x); k < 2 * wide; k += static_cast<int>(kThreads)) {
+    for (int k = static_cast<int>(threadIdx.x); k < kSums * wide; k += static_cast<int>(kThreads)) {
         const int which = k / wide, lane = k % wide, channel = place.tile * wide + lane;
         if (channel >= tiling.channels) continue;
         float sum = 0;
         for (int row = 0; row < tiling.rows; ++row) sum += kept[which][row * wide + lane];
-        workspace[(block * 2 + which) * tiling.channels + channel] = sum;
+        workspace[(block * kSums + which) * tiling.channels + channel] = sum;
     }
 }
 
@@ -173,21 +171,30 @@ struct Sums {
     double first = 0, second = 0;
 };
 
-/// Both sums of a span for channel `threadIdx.x % kFinalChannels` of the block, valid in the first
-/// kFinalChannels threads. All threads must call it; `channel` may be beyond the end.
-__device__ inline Sums combine_partials(const Tiling& tiling, int span, int channel,
-                                        const float* workspace) {
+/// The channel of a thread in a final_grid(); may be beyond the end.
+__device__ inline int final_channel() {
+    return static_cast<int>(blockIdx.x) * kFinalChannels +
+           static_cast<int>(threadIdx.x) % kFinalChannels;
+}
+
+/// Sum 0 and sum `second` of the kSums of a span for final_channel(), valid in the first
+/// kFinalChannels threads. All threads must call it.
+template <int kSums = 2>
+__device__ Sums combine_partials(const Tiling& tiling, int span, const float* workspace,
+                                 int second = 1) {
     __shared__ Sums of_warp[kFinalWarps][kFinalChannels];
     Sums sums;
     const std::int64_t channels = tiling.channels;
+    const int channel = final_channel();
     if (channel < tiling.channels) {
-        const float* from =
-            workspace + static_cast<std::int64_t>(span) * tiling.chunks * 2 * channels + channel;
+        const float* from = workspace +
+                            static_cast<std::int64_t>(span) * tiling.chunks * kSums * channels +
+                            channel;
 #pragma unroll 4
         for (int chunk = static_cast<int>(threadIdx.x) / kFinalChannels; chunk < tiling.chunks;
              chunk += static_cast<int>(kFinalThreads) / kFinalChannels) {
-            sums.first += from[2 * chunk * channels];
-            sums.second += from[(2 * chunk + 1) * channels];
+            sums.first += from[kSums * chunk * channels];
+            sums.second += from[(kSums * chunk + second) * channels];
         }
     }
     for (int distance = kFinalChannels; distance < static_cast<int>(kWarp); distance *= 2) {

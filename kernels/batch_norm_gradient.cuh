@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "batch_norm_tiles.cuh"
+
+/// What the gradients of one norm and of two joined ones share.
+namespace hpcai::kernels::batch_norm {
+
+/// The source of the gate of the ReLU.
+enum class Gate { none, affine, mask };
+
+template <typename T>
+struct GradientTensors {
+    const T *x, *dy0, *dy1;
+    const float *scale, *shift, *mean;
+    const std::uint8_t* mask;
+    T* masked;  // written by the sums, with a mask
+};
+
+template <typename T, int kWidth>
+struct Loaded {
+    Raw<T, kWidth> x, dy0, dy1;
+    unsigned bits;  // of the mask
+};
+
+/// Reads pixels of one span, which begins at element `base`, and computes the gradient of the input
+/// of the ReLU.
+template <typename T, int kWidth, Gate kGate, bool kTwo>
+class Source {
+public:
+    using Element = Loaded<T, kWidth>;
+
+    __device__ Source(const GradientTensors<T>& tensors, std::int64_t base, std::int64_t channels,
+                      std::int64_t of_span)
+        : tensors_(tensors), base_(base), channels_(channels) {
+        if constexpr (kGate == Gate::affine) {
+            scale_ = load<kWidth>(tensors.scale + of_span);
+            shift_ = load<kWidth>(tensors.shift + of_span);
+        }
+    }
+    __device__ std::int64_t at(std::int64_t pixel) const { return base_ + pixel * channels_; }
+
+    __device__ Element read(std::int64_t pixel) const {
+        const std::int64_t from = at(pixel);
+        Element element;
+        element.x = Raw<T, kWidth>::load(tensors_.x + from);
+        element.dy0 = Raw<T, kWidth>::load(tensors_.dy0 + from);
+        if constexpr (kTwo) element.dy1 = Raw<T, kWidth>::load(tensors_.dy1 + from);
+        if constexpr (kGate == Gate::mask) {
+            element.bits = static_cast<unsigned>(tensors_.mask[from / 8] >> from % 8);
+        }
+        return element;
+    }
+    __device__ Pack<kWidth> gradient(const Element& element, const Pack<kWidth>& x) const {
+        Pack<kWidth> result = element.dy0.numbers();
+        Pack<kWidth> second = {};
+        if constexpr (kTwo) second = element.dy1.numbers();
+        for (int i = 0; i < kWidth; ++i) {
+            float g = result.lane[i];
+            if constexpr (kTwo) g += second.lane[i];
+            if constexpr (kGate == Gate::affine) {
+                // The same operation as in the forward pass, so that the signs agree.
+                g = fmaf(x.lane[i], scale_.lane[i], shift_.lane[i]) > 0 ? g : 0;
+            }
+            if constexpr (kGate == Gate::mask) g = element.bits >> i & 1 ? g : 0;
+            result.lane[i] = g;
+        }
+        return result;
+    }
+    /// The same for the sums; with a mask rounded and written, as it will be read again.
+    __device__ Pack<kWidth> kept_gradient(std::int64_t pixel, const Element& element,
+                                          const Pack<kWidth>& x) const {
+        Pack<kWidth> g = gradient(element, x);
+        if constexpr (kGate == Gate::mask) {
+            for (float& lane : g.lane) lane = to_float(from_float<T>(lane));
+            store(tensors_.masked + at(pixel), g);
+        }
+        return g;
+    }
+
+private:
+    const GradientTensors<T>& tensors_;
+    std::int64_t base_, channels_;
+    Pack<kWidth> scale_, shift_;
+};
+
+/// dx = a g + b x + c.
+struct Coefficients {
+    double a, b, c;
+};
+
+/// `sums` are the sums of g and of g xhat over `count` pixels.
+__device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, double inverse,
+                                               float mean, double count) {
+    const double a = gamma * inverse;
+    const double b = -a * inverse * sums.second / count;
+    return {a, b, -a * sums.first / count - b * mean};
+}
+
+/// The same for channels of a thread, from coefficients (3, `all`) of the first.
+template <int kWidth>
+class InputGradient {
+public:
+    __device__ InputGradient(const float* coefficients, std::int64_t all)
+        : a_(load<kWidth>(coefficients)),
+          b_(load<kWidth>(coefficients + all)),
+          c_(load<kWidth>(coefficients + 2 * all)) {}
+
+    __device__ Pack<kWidth> operator()(const Pack<kWidth>& g, const Pack<kWidth>& x) const {
+        Pack<kWidth> dx;
+        for (int i = 0; i < kWidth; ++i) {
+            dx.lane[i] = fmaf(a_.lane[i], g.lane[i], fmaf(b_.lane[i], x.lane[i], c_.lane[i]));
+        }
+        return dx;
+    }
+
+private:
+    Pack<kWidth> a_, b_, c_;
+};
+
+struct ChannelGradients {
+    const float *gamma, *mean, *inverse_deviation;
+    float *gamma_gradient, *beta_gradient;
+    int products = 1;  // which one of the partial sums is that of g (x - mean); 0 is that of g
+};
+
+/// Combines partial sums in a final_grid(). Coefficients are (3, spans, C), written.
+template <int kSums = 2>
+__device__ void combine_gradients(const Tiling& tiling, int spans, const ChannelGradients& of,
+                                  const float* workspace, float* coefficients) {
+    const int channel = final_channel();
+    const bool writes = threadIdx.x < kFinalChannels && channel < tiling.channels;
+    const auto count = static_cast<double>(tiling.pixels);
+    const std::int64_t all = static_cast<std::int64_t>(spans) * tiling.channels;
+    double gamma_gradient = 0, beta_gradient = 0;
+    for (int span = 0; span < spans; ++span) {
+        const Sums sums = combine_partials<kSums>(tiling, span, workspace, of.products);
+        if (!writes) continue;
+        const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
+        const double inverse = of.inverse_deviation[index];
+        const double products = sums.second * inverse;
+        const auto [a, b, c] = coefficients_of({sums.first, products}, of.gamma[channel], inverse,
+                                               of.mean[index], count);
+        coefficients[index] = static_cast<float>(a);
+        coefficients[all + index] = static_cast<float>(b);
+        coefficients[2 * all + index] = static_cast<float>(c);
+        gamma_gradient += products;
+        beta_gradient += sums.first;
+    }
+    if (!writes) return;
+    of.gamma_gradient[channel] = static_cast<float>(gamma_gradient);
+    of.beta_gradient[channel] = static_cast<float>(beta_gradient);
+}
+
+}  // namespace hpcai::kernels::batch_norm
