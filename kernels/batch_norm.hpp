@@ -158,4 +158,29 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
+/// y = ReLU(outer(x) + inner(x')), of which both norms are of one span and a multiple of 8
+/// channels.
+struct BatchNormDualGradientArguments {
+    struct Norm {
+        const void* x = nullptr;
+        const float* gamma = nullptr;
+        BatchNormStatistics statistics;   // of the forward pass
+        void* dx = nullptr;               // written
+        float* gamma_gradient = nullptr;  // (C), written
+        float* beta_gradient = nullptr;   // (C), written
+    };
+    Norm outer, inner;                    // each dx may be dy0 or dy1
+    const void* dy0 = nullptr;            // the output's gradient is dy0 + dy1
+    const void* dy1 = nullptr;            // null: none
+    const std::uint32_t* mask = nullptr;  // of the forward pass
+    void* workspace = nullptr;            // batch_norm_dual_workspace_bytes()
+};
+/// Bytes of a workspace that is enough for the statistics, too.
+std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
+/// Has the bits of batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer norm,
+/// then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads 6,
+/// with dy1 7, and one more bit; writes 3. Throws Error(internal) for another shape.
+void batch_norm_dual_gradient(const BatchNormShape& shape,
+                              const BatchNormDualGradientArguments& arguments, Stream stream);
+
 }  // namespace hpcai::kernels
