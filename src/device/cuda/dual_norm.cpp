@@ -19,7 +19,7 @@ public:
 
     KernelMemory memory() const override {
         return {.saved_bytes = 2 * outer_.saved_bytes() + batch_norm_mask_bytes(outer_.shape()),
-                .workspace_bytes = outer_.workspace_bytes()};
+                .workspace_bytes = batch_norm_dual_workspace_bytes(outer_.shape())};
     }
 
     void bind(const KernelTensors& tensors) override {
@@ -45,8 +45,14 @@ private:
         apply();
     }
     void input_gradient() override {
-        apply_outer_gradients();
-        apply_inner_gradients();
+        kernels::batch_norm_dual_gradient(outer_.shape(),
+                                          {.outer = gradient_arguments(outer_, 0),
+                                           .inner = gradient_arguments(inner_, 1),
+                                           .dy0 = output_gradient(),
+                                           .dy1 = second_gradient(),
+                                           .mask = mask_,
+                                           .workspace = tensors_.workspace},
+                                          context_.stream);
     }
 
     void apply() const {
@@ -63,38 +69,15 @@ private:
                                   context_.stream);
     }
 
-    /// Writes the gradient of the ReLU's input to where the gradient of the inner norm's input will
-    /// be.
-    void apply_outer_gradients() const {
-        run_gradients(outer_, {.x = outer_.x(),
-                               .dy0 = output_gradient(),
-                               .dy1 = second_gradient(),
-                               .gamma = outer_.gamma(),
-                               .statistics = outer_.statistics(),
-                               .relu = true,
-                               .mask = mask_,
-                               .residual_gradient = tensors_.input_gradients[1],
-                               .dx = tensors_.input_gradients[0],
-                               .gamma_gradient = tensors_.parameter_gradients[0],
-                               .beta_gradient = tensors_.parameter_gradients[1],
-                               .workspace = tensors_.workspace});
-    }
-
-    void apply_inner_gradients() const {
-        run_gradients(inner_, {.x = inner_.x(),
-                               .dy0 = tensors_.input_gradients[1],
-                               .gamma = inner_.gamma(),
-                               .statistics = inner_.statistics(),
-                               .dx = tensors_.input_gradients[1],
-                               .gamma_gradient = tensors_.parameter_gradients[2],
-                               .beta_gradient = tensors_.parameter_gradients[3],
-                               .workspace = tensors_.workspace});
-    }
-
-    void run_gradients(const WholeBatchNorm& norm,
-                       const kernels::BatchNormGradientArguments& arguments) const {
-        kernels::batch_norm_gradient_sums(norm.shape(), arguments, context_.stream);
-        kernels::batch_norm_gradient_apply(norm.shape(), arguments, context_.stream);
+    /// Norm 0 is the outer one.
+    kernels::BatchNormDualGradientArguments::Norm gradient_arguments(const WholeBatchNorm& norm,
+                                                                     std::size_t index) const {
+        return {.x = norm.x(),
+                .gamma = norm.gamma(),
+                .statistics = norm.statistics(),
+                .dx = tensors_.input_gradients[index],
+                .gamma_gradient = tensors_.parameter_gradients[2 * index],
+                .beta_gradient = tensors_.parameter_gradients[2 * index + 1]};
     }
 
     WholeBatchNorm outer_, inner_;
