@@ -140,6 +140,8 @@ def run_on_gpu(arguments):
     import pytorch_cuda
 
     report = pytorch_cuda.run(arguments)
+    if not any("images_per_second" in row for row in report["rows"]):
+        sys.exit(f"pytorch_step.py: no configuration ran: {report['rows'] or report['skipped']}")
     if arguments.json:
         print(json.dumps(report, indent=2))
 
