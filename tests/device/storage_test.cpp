@@ -119,6 +119,24 @@ TEST_P(Storage, LoadsWhatWasStored) {
     }
 }
 
+// load_channels_last() takes the layout from store_channels_last(), so a wrong order of elements
+// would cancel out.
+TEST_P(Storage, KeepsRowsAndVectorsInTheirOrder) {
+    const auto device = GetParam().make();
+    naive::Random random(GetParam().compute, 9);
+    for (const tensor::Shape& shape : {tensor::Shape{3, 7}, {9}}) {
+        const auto tensor = random.normal(shape);
+        const std::vector<float> values(tensor.values.begin(), tensor.values.end());
+        std::vector<std::byte> stored(device->storage_bytes(shape, GetParam().compute));
+        const auto memory = device->allocate(stored.size());
+        device->store_channels_last(memory->data(), shape, GetParam().compute, values);
+        device->download(stored, memory->data());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            EXPECT_EQ(stored_number(stored, GetParam().compute, i), values[i]) << i;
+        }
+    }
+}
+
 TEST_P(Storage, RoundsToNearestEven) {
     const auto device = GetParam().make();
     const std::vector<float> values{1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1.8p-8f, -1 - 0x1p-9f};
