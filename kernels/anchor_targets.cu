@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
     }
 }
 
-/// Blocks_y are images.
+/// blockIdx.y is the image.
 __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_constant__ Plan plan) {
     const int image = static_cast<int>(blockIdx.y), stride = static_cast<int>(item_stride());
     const float* boxes = plan.boxes(image);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_const
     }
 }
 
-/// Blocks_x are the chunks for positive, then those for negative anchors; blocks_y images.
+/// blockIdx.x is the chunk for positive, then that for negative anchors; blockIdx.y is the image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     draw_of_chunk_kernel(const __grid_constant__ Plan plan) {
     const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);

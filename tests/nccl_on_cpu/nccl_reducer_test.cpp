@@ -65,7 +65,7 @@ protected:
         return std::unique_ptr<GradientReducer>(
             hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .sums = options()}));
     }
-    /// What this rank gets from the programs of all, which all_reduce_schedule_test holds against
+    /// What this rank gets from the schedules of all, which all_reduce_schedule_test compares with
     /// fp64.
     std::vector<float> wanted(LockstepSum& all, std::uint32_t step) const {
         std::vector<std::vector<float>> of_all;
