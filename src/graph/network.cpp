@@ -38,7 +38,7 @@ void Network::set_loss_scale(float scale) {
     device_.upload(step_scalars(), std::as_bytes(std::span(&numbers, 1)));
 }
 
-device::StepScalars Network::read_step_numbers() const {
+device::StepScalars Network::read_step_scalars() const {
     device::StepScalars numbers;
     device_.synchronize();
     device_.download(std::as_writable_bytes(std::span(&numbers, 1)), step_scalars());

@@ -249,7 +249,7 @@ void PipelineStep::agree() {
     device_.check_finite(checked_, network_.step_scalars());
     reducer_.check();
     double worst = good;
-    if (network_.read_step_numbers().finite == 0) worst = not_finite;
+    if (network_.read_step_scalars().finite == 0) worst = not_finite;
     if (std::isinf(store_.status())) worst = failed;
     const Stopwatch watch;
     share_.group.all_reduce_max(std::span(&worst, 1));

@@ -130,7 +130,7 @@ void StepRunner::notify_buckets(const graph::Step& step) {
 StepResults StepRunner::read() {
     reducer_.check();
     buckets_.read_times();
-    const device::StepScalars numbers = network_.read_step_numbers();
+    const device::StepScalars numbers = network_.read_step_scalars();
     set_number(&device::StepScalars::loss_sum, 0.0);
     StepResults results;
     results.loss_sum = numbers.loss_sum;
@@ -149,7 +149,7 @@ double StepRunner::communication_seconds() const {
 }
 
 void StepRunner::save(Snapshot& to) {
-    const device::StepScalars numbers = network_.read_step_numbers();
+    const device::StepScalars numbers = network_.read_step_scalars();
     to.put_numbers(kNumbersName, {numbers.learning_rate, numbers.loss_scale,
                                   numbers.gradient_factor, static_cast<double>(numbers.good_steps),
                                   static_cast<double>(numbers.skipped_steps),

@@ -90,7 +90,7 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
         recording != nullptr ? recording->run() : enqueue();
     }
     std::vector<float> result = store.read(store.parameters());
-    const device::StepScalars last = runner.network.read_step_numbers();
+    const device::StepScalars last = runner.network.read_step_scalars();
     result.push_back(static_cast<float>(last.loss_sum));
     result.push_back(last.loss_scale);
     return result;

@@ -75,7 +75,7 @@ TEST(Pipeline, NumbersTheMicroBatchesOfItsBackwardPassesInAllSchedules) {
             PipelinedModel model(group,
                                  {.stages = stages, .micro_batches = 4, .schedule = schedule});
             model.train();
-            EXPECT_EQ(model.networks.front()->read_step_numbers().micro_batch, 3u) << stages;
+            EXPECT_EQ(model.networks.front()->read_step_scalars().micro_batch, 3u) << stages;
         }
     }
 }

@@ -66,7 +66,7 @@ public:
     const NetworkMemory& memory() const { return memory_; }
     /// The type of activations and their gradients.
     tensor::DType compute() const { return options_.compute; }
-    /// The exchange with the other parts; null if the network is not a part.
+    /// The exchange with the other shards; null if the network is not a shard.
     device::ShardExchange* exchange() const { return options_.exchange; }
 
     /// Sets the input value `name` to a copy of `bytes`, its elements in canonical layout. Every
@@ -84,7 +84,7 @@ public:
         return static_cast<device::StepScalars*>(numbers_->data());
     }
     /// A copy of the step scalars. Waits for the work enqueued on the device.
-    device::StepScalars read_step_numbers() const;
+    device::StepScalars read_step_scalars() const;
 
     /// Refreshes working copies after the parameters have changed: prepare_copies() and
     /// prepare_rest().
