@@ -25,13 +25,13 @@ struct PaddedRows {
     std::int64_t rows = 0;
     int columns = 1;
     int padded_columns = 1;  // at least first_column + columns
-    int first_column = 0;    // of the padded ones, the place of the first column
+    int first_column = 0;    // index of the first column among the padded ones
     int channels = 0;
     int padded_channels = 0;  // at least `channels`
 
     std::int64_t padded_elements() const { return rows * padded_columns * padded_channels; }
 };
-/// Overwrites the whole of `to`, the padded elements.
+/// Writes all padded elements of `to`.
 void pad_channels(const PaddedRows& shape, const float* from, void* to, Stream stream);
 /// Copies the elements without padding to `to`.
 void strip_channels(const PaddedRows& shape, const void* from, float* to, Stream stream);

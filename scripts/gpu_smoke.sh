@@ -6,8 +6,8 @@
 # this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
 # the run continues there: parts that passed are not repeated. --parts selects parts by name or
-# pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer,
-# nsys or ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
+# pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer or
+# ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
 # Exit code: 0 all parts passed, 1 some did not, 2 usage, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail

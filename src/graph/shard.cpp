@@ -14,7 +14,7 @@ std::int64_t channels_of(const tensor::Shape& shape) {
     return shape[shape.rank() - 1];
 }
 
-/// Checks that each layer has at least one channel for each part.
+/// Checks that each layer has at least one channel for each shard.
 void check_parts(const Graph& graph, int parts) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::string name;
@@ -32,7 +32,7 @@ void check_parts(const Graph& graph, int parts) {
             name, parts);
 }
 
-/// Builds the graph of one part, node by node.
+/// Builds the graph of one shard, node by node.
 class ShardBuilder {
 public:
     ShardBuilder(const Graph& model, int parts, int part)
@@ -135,7 +135,7 @@ private:
         channels = count;
     }
 
-    /// The value of the part for a value of the model: its own channels where the value is split.
+    /// The shard's value for a value of the model: its own channels if the value is split.
     ValueId own(ValueId value) {
         ValueId& mine = own_[value];
         if (mine < 0) {
@@ -226,19 +226,19 @@ private:
     int parts_, part_;
     std::vector<Kind> kinds_;        // per node of the model
     std::vector<bool> is_split_;     // per value of the model
-    std::vector<ValueId> own_;       // per value of the model, in the part's graph; -1: not yet
+    std::vector<ValueId> own_;       // per value of the model, in the shard's graph; -1: not yet
     std::vector<ValueId> gathered_;  // likewise, with all channels
     Part made_;
 };
 
-/// The traffic of one operation: a part sends its own channels to every other part, and other
+/// The traffic of one operation: a shard sends its own channels to every other shard, and other
 /// channels to their owners.
 struct PartTraffic {
     std::int64_t element_bytes;
     bool goes_back;
 
-    /// Bytes that this part sends when channels are gathered, and when sums of channels are
-    /// scattered. One is received where the other is sent.
+    /// Bytes that this shard sends when channels are gathered, and when sums of channels are
+    /// scattered. A gather sends what a scatter receives, and the reverse.
     struct Bytes {
         std::int64_t gathered = 0;
         std::int64_t scattered = 0;

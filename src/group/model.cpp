@@ -11,7 +11,7 @@
 
 namespace hpcai::group {
 
-/// The stages and shards of a model of which each rank trains one.
+/// The stages and shards of a model. Each rank trains one of them.
 class Partition {
 public:
     /// Divides `graph`, which the partition does not keep, for rank `group_rank` of a group.

@@ -16,7 +16,7 @@
 
 namespace hpcai::data {
 
-/// Decoded training pictures in device memory, of which the device makes the rows of batches.
+/// Decoded training pictures in device memory, from which the device makes the rows of batches.
 /// Pictures are added when first used, until one does not fit. The pixels do not depend on which
 /// pictures are held: others are prepared on the host with the same bits.
 class ResidentPictures {

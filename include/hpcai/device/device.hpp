@@ -157,7 +157,7 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Whether a network runs faster with a joined operation: one that carries or reads sums, a
+    /// Whether a network runs faster with a fused operation: one that forms or reads sums, a
     /// NormConvolution or a DualNorm. May plan and time it.
     virtual bool accepts(const ops::Operation& operation, const KernelOptions& options);
     /// Plans an operation. Throws Error(internal) when this device cannot compute it.

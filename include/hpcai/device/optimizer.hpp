@@ -43,8 +43,8 @@ struct Optimizer {
     // Whether w is rounded to `compute` after each step, to nearest even: then there is no fp32
     // master (Micikevicius et al. 2018, section 3.1, describes the cost).
     bool rounds_parameters = false;
-    // For a part of a network, whose ranges are shares of parameters: trust ratios use the norms
-    // over all parts. Outlives the Update. Null: the ranges are whole.
+    // For a shard of a network, whose ranges are shares of parameters: trust ratios use the norms
+    // over all shards. Outlives the Update. Null: the ranges are whole.
     ShardExchange* exchange = nullptr;
 };
 

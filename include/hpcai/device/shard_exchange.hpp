@@ -6,34 +6,34 @@
 
 namespace hpcai::device {
 
-/// The messages of one exchange between this part of a network and the others, in host memory.
-/// bytes_to() of the sender equals bytes_from() of the receiver.
+/// The messages of one exchange between this shard of a network and the others, in host memory.
+/// `part` is the number of a shard. bytes_to() of the sender equals bytes_from() of the receiver.
 class PartMessages {
 public:
     virtual ~PartMessages() = default;
-    /// Is not called for this part itself.
+    /// Is not called for this shard itself.
     virtual std::size_t bytes_to(int part) const = 0;
     virtual std::size_t bytes_from(int part) const = 0;
-    /// Writes the whole message to another part.
+    /// Writes the whole message to another shard.
     virtual void write(int part, std::span<std::byte> to) = 0;
-    /// Is called when all messages have arrived, for each part in order; for this part `from` is
+    /// Is called when all messages have arrived, for each shard in order; for this shard `from` is
     /// empty.
     virtual void read(int part, std::span<const std::byte> from) = 0;
 };
 
-/// Transfers messages between the parts of a network, each of which computes some of the channels.
+/// Transfers messages between the shards of a network. Each shard computes some of the channels.
 class ShardExchange {
 public:
     virtual ~ShardExchange() = default;
     virtual int parts() const = 0;
     virtual int part() const = 0;
-    /// Collective over the parts. Returns when each message has been read. Throws Error when
-    /// another part does not respond or has failed; no exchange is possible after that.
+    /// Collective over the shards. Returns when each message has been read. Throws Error when
+    /// another shard does not respond or has failed; no exchange is possible after that.
     virtual void exchange(PartMessages& messages) = 0;
 };
 
-/// Replaces `values` by their sum over all parts, added in the order of the parts, so that all have
-/// the same bits. Collective.
+/// Replaces `values` by their sum over all shards, added in the order of the shards, so that all
+/// have the same bits. Collective.
 void sum_over_parts(ShardExchange& exchange, std::span<double> values);
 
 }  // namespace hpcai::device

@@ -10,7 +10,7 @@ namespace hpcai::device {
 /// The work of a device that times kernels to choose between them.
 struct Tuning {
     int convolutions = 0;  // and their gradients whose plans were timed
-    double seconds = 0;    // including trials of joined operations
+    double seconds = 0;    // including trials of fused operations
 };
 
 /// An additional interface of a Device that times kernels in build() and accepts().

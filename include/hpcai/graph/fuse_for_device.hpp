@@ -7,11 +7,10 @@
 
 namespace hpcai::graph {
 
-/// Fuses `graph` for `device`: fuse(), and in training the joined operations that the device
-/// accepts. A convolution forms the sums that the BatchNorm after it takes its statistics from. A
-/// BatchNorm with its ReLU becomes part of the convolution that is its only reader. A BatchNorm
-/// that is only added to another one becomes part of it. All of this requires statistics of the
-/// whole batch.
+/// Fuses `graph` for `device`: fuse(), and in training the further fusions that the device accepts.
+/// A convolution forms the sums for the statistics of the BatchNorm after it. A BatchNorm with its
+/// ReLU becomes part of the convolution that is its only reader. A BatchNorm that is only added to
+/// another one becomes part of it. All of this requires statistics of the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
 /// See device::Device::accepts.

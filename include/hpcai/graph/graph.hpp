@@ -127,8 +127,8 @@ ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
 /// A copy of the graph with chains of BatchNorm + Add + ReLU, and of a normalization and a ReLU,
-/// joined into one node where nothing else reads the values between. Results differ only by
-/// roundings that are saved.
+/// fused into one node if nothing else reads the values between. Results differ only by the
+/// roundings that this saves.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

@@ -15,8 +15,8 @@ namespace hpcai::plan {
 /// The count of sample i in model m's data, for N samples:
 ///   poisson    Poisson(1): the distribution's inverse at 64 random bits f(seed, m, i); at most 20
 ///   bootstrap  the number of the N draws f(seed, m, j, N) that are i; 36.8 % of the counts are 0
-///   subsample  1 for the first round(fraction x N) (at least one) of a permutation f(seed, m),
-///   else 0 none       1
+///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
+///   none       1
 ///
 /// Draw d of a stream (purpose, m, b) has 64 bits: words 0 and 1 of one Philox block, low word
 /// first, or words 2 and 3 if d is odd. The block's counter is (purpose x 2^24, m, b, d / 2), its

@@ -28,7 +28,7 @@ struct Layout {
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Number of the model shard of a rank: its stage and part. Only replicas have the same one.
+    /// Number of a rank's piece of the model: its stage and shard. Only replicas have the same one.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }

@@ -31,8 +31,8 @@ struct BenchReport {
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double loss = 0;                 // mean of the steps since the last but one reading; may be NaN
-    std::int64_t skipped_steps = 0;  // of all, as gradients were not finite
+    double loss = 0;                 // mean over the steps of the last reading; may be NaN
+    std::int64_t skipped_steps = 0;  // since the start, because gradients were not finite
     double alone_sum_seconds = 0;    // of all operations
     std::int64_t clock_readings_per_step = 0;  // to measure phases
     double measuring_seconds_per_step = 0;     // readings times the measured cost of one

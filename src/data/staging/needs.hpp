@@ -21,8 +21,8 @@ NodePlace place_on_node(const plan::ParallelismController& controller, int world
 
 /// Returns [sample] 1 if a rank of the node reads it and data.staging stages it. Training samples
 /// are the bootstraps of the groups that have a reading rank on the node, because each epoch
-/// distributes them again over these ranks. In a pipeline the ranks of the first stage read, with
-/// parts of layers those of the first part. Evaluation samples are those in the shares of the ranks
+/// distributes them again over these ranks. In a pipeline only the ranks of the first stage read;
+/// of several shards only the first reads. Evaluation samples are those in the shares of the ranks
 /// of the node.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,

@@ -10,10 +10,11 @@
 
 namespace hpcai::device::cuda {
 
-/// Decides which joined operations a network is built of; see Device::accepts. cuDNN must have a
-/// plan, which it has in fp16 only. With a device and autotune, the forward and backward passes
-/// must also take less time than those of the separate operations, both with their fastest plans;
-/// Context::plans keeps that result. An operation that was rejected once is never accepted later.
+/// Decides which fused ("joined") operations a network is built of; see Device::accepts. cuDNN must
+/// have a plan, which it has in fp16 only. With a device and autotune, the forward and backward
+/// passes must also take less time than those of the separate operations ("apart"), both with their
+/// fastest plans; Context::plans keeps that result. An operation that was rejected once is never
+/// accepted later.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -31,7 +32,7 @@ private:
 
     struct Answer {
         bool joined = false;
-        bool lasts = true;  // valid in other runs: no trial ran out of memory
+        bool lasts = true;  // valid in other runs, because no trial ran out of memory
     };
     /// Returns the known answer, or the result of `answer`.
     bool decide(const std::string& question, const std::function<Answer()>& answer);

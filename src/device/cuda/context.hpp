@@ -50,7 +50,7 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// For a handler of exceptions: throws the handled one again if the device is unusable since.
+/// Call it in a handler of exceptions: throws the exception again if the device is unusable.
 void rethrow_fault();
 
 /// Plans a BatchNorm that is `frozen`.

@@ -36,9 +36,10 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// Plans beyond these limits of a graph are not tried. Heuristics list the good ones first: over 66
-/// graphs of ResNet-50 on an H200, the fastest of the first twelve are together 0.05 % slower than
-/// the fastest of all, which take a minute more. Compiling a plan can take seconds.
+/// For each graph, plans beyond these limits are not tried. Heuristics list good plans first: over
+/// 66 graphs of ResNet-50 on an H200, the fastest of the first twelve plans take 0.05 % longer than
+/// the fastest of all. Trying all plans takes a minute more, because compiling one can take
+/// seconds.
 constexpr std::size_t kMaxTried = 12;
 constexpr double kMaxSeconds = 0.5;
 /// A plan that is slower than the best by this factor is dropped.
@@ -58,7 +59,7 @@ struct Tried {
     PlanTimer::Trial trial;
 };
 
-/// The results that most plans agree on: of several the first, and of a single plan its own.
+/// The result that most plans have; if several results have as many plans, the first of them.
 struct Vote {
     std::optional<int> result;
     std::ptrdiff_t plans = 0;
@@ -75,7 +76,7 @@ Vote vote_of(const std::vector<Tried>& tried) {
     return most;
 }
 
-/// The fastest plan with the results of most; plan -1 if none was compared.
+/// The fastest plan whose result is that of `vote`; plan -1 if no plan was compared.
 Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
     Tried best{-1, {std::numeric_limits<double>::infinity(), {}}};
     for (const Tried& one : tried) {
@@ -85,8 +86,8 @@ Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
     return best;
 }
 
-/// Tries the first different plans, the `barred` excepted. `run` gives the trial of a plan by its
-/// number and the most seconds that it may take to be compared.
+/// Tries the first different plans except those in `barred`. `run` takes the number of a plan and
+/// a limit in seconds, and returns the trial. A slower plan is not compared.
 template <typename Run>
 std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barred,
                              const Run& run) {

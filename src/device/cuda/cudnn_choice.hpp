@@ -38,8 +38,8 @@ private:
     int plan_ = -1;
 };
 
-/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace; else
-/// the one that needs least; or -1.
+/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If
+/// there is none, the plan that needs least; else -1.
 int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
@@ -69,18 +69,18 @@ public:
     PlanTimer(const PlanTimer&) = delete;
     PlanTimer& operator=(const PlanTimer&) = delete;
 
-    /// What a plan did.
+    /// The time and the result of a plan.
     struct Trial {
         double seconds = 0;  // median
-        // The same number as that of the first plan with agreeing results; none: not compared.
+        // Number of the result: equal for plans whose results agree. None: not compared.
         std::optional<int> result;
     };
 
     /// False when the device has too little free memory for the operands.
     bool ready() const;
-    /// Runs a finalized plan; a plan that takes more than `most` seconds is timed once and not
-    /// compared. None when it fails or its results are not finite; throws if the device is unusable
-    /// afterwards.
+    /// Runs a finalized plan. A plan that takes more than `most` seconds is timed once and not
+    /// compared. Returns nothing if the plan fails or its results are not finite. Throws if the
+    /// device is unusable afterwards.
     std::optional<Trial> run(const ConvolutionPlans& plans, int plan, double most);
 
 private:

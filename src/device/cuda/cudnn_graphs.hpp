@@ -25,7 +25,7 @@ struct ConvolutionShape {
     std::int64_t padding = 0;
     DType dtype = DType::f32;
     bool tf32 = false;  // f32 factors may lose 13 bits; without effect for half types
-    // Two neighbouring pixels of a row are one of x. `width` and `channels` count these, while
+    // Each pixel of x is a pair of neighbouring pixels. `width` and `channels` count pairs, while
     // `kernel`, `stride` and `padding` count single pixels.
     bool pairs = false;
 
@@ -45,9 +45,9 @@ struct ConvolutionShape {
 /// The shape of an operation with the stored numbers of channels and filters.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
-/// The same, in pairs of pixels for half types of a first layer with a stride of 2: their 8
-/// channels fill the 16 bytes that fast plans load at once. For the gradient of ResNet-50's filters
-/// that takes 0.63 of the time on an H200, while the forward pass becomes slower.
+/// The same, in pairs of pixels if the operation is a first layer with a stride of 2 in a half
+/// type. The 8 channels of a pair fill the 16 bytes that fast plans load at once. On an H200 this
+/// makes the gradient of ResNet-50's first filters faster and the forward pass slower.
 ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Only equal
@@ -103,9 +103,9 @@ private:
     std::array<void*, kOperands> at_{};
 };
 
-/// All plans that cuDNN offers for one graph, best guess first. Only finalize() shows whether a
-/// plan works. Plans for f32 without tf32 keep all 24 bits of their factors; plans of a
-/// deterministic context are bitwise repeatable.
+/// All plans (implementations) that cuDNN offers for one graph, best guess first. Only finalize()
+/// shows whether a plan works. Plans for f32 without tf32 keep all 24 bits of their factors; plans
+/// of a deterministic context are bitwise repeatable.
 class ConvolutionPlans {
 public:
     /// quick: cuDNN's heuristic A, then the fallback plans, which always work. all: heuristic B

@@ -10,9 +10,10 @@
 
 namespace hpcai::device::cuda {
 
-/// The fastest known plan of each problem and what was learnt of the others, for one device and
-/// version of cuDNN, kept in a JSON file between runs. Throws nothing: a failure to read or write
-/// the file is a warning.
+/// The fastest known plan of each problem, the times of tried plans, and barred plans, for one
+/// device and version of cuDNN. They are kept in a JSON file between runs. A problem describes a
+/// graph, or a fusion to accept or reject. Throws nothing: a failure to read or write the file is a
+/// warning.
 class PlanCache {
 public:
     /// Plans are valid on one kind of machine only, so a file of another machine is not used.
@@ -22,7 +23,7 @@ public:
         bool operator==(const Machine&) const = default;
     };
 
-    /// A plan that was tried; written for people only.
+    /// A plan that was tried. The program does not read it; it is for people.
     struct Timing {
         std::string name;
         double seconds = 0;
@@ -38,6 +39,7 @@ public:
     /// The name of the plan, or "" for an unknown problem.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
+    /// Replaces the timings of a problem.
     void insert_timings(const std::string& problem, std::vector<Timing> timings);
     /// Plans of a problem that must not run: the device was unusable after them.
     const std::set<std::string>& barred(const std::string& problem) const;
