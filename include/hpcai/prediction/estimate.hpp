@@ -37,7 +37,7 @@ std::string to_text(const PlanRecord& plan);
 /// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
 /// make_layout() made of it. Reasons: device.kind cuda with shards, nccl with BatchNorm statistics
 /// over ranks, a BatchNorm with one value per channel, a model that cannot be split into so many
-/// stages and parts or not in int8. Plans and runs share this check.
+/// stages and shards or not in int8. Plans and runs share this check.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction
