@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <map>
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <hpcai/base/clock.hpp>
+#include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/report/mllog.hpp>
 
@@ -21,8 +21,8 @@ std::int64_t milliseconds_of(const std::string& utc) {
     std::tm parts{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
     const std::time_t seconds = end == nullptr ? 0 : timegm(&parts);
-    // strptime also accepts blanks and fewer digits.
-    const bool is_exact = utc_iso8601(std::chrono::system_clock::from_time_t(seconds)) == utc;
+    // strptime also accepts blanks and fewer digits. A time point has nanoseconds until 2262 only.
+    const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",
             printable(utc));

@@ -89,6 +89,16 @@ TEST(Mllog, KeepsATextOnItsLine) {
     EXPECT_EQ(lines.size(), lines_of(mllog(partial_record(), 1, settings())).size());
 }
 
+TEST(Mllog, MayStartInAnyYearOfFourDigits) {
+    RunRecord record = example_record();
+    const auto start_of = [&](const char* time) {
+        record.time.started_utc = time;
+        return line_of(lines_of(mllog(record, 0, settings())), "init_start")["time_ms"];
+    };
+    EXPECT_EQ(start_of("9999-12-31T23:59:59Z"), 253402300799000);
+    EXPECT_EQ(start_of("0001-01-01T00:00:00Z"), -62135596800000);
+}
+
 TEST(Mllog, RefusesAStartThatIsNoTime) {
     RunRecord record = example_record();
     for (const char* time : {"", "yesterday", "2001-02-30T04:05:06Z", "2001-02-03T24:05:06Z",
