@@ -102,9 +102,10 @@ struct GroupJob {
     Logger& log;
 };
 
-/// Connects this rank to the others that compute a step with it.
-void connect(const GroupJob& job, TrainingState& state, GroupRanks& ranks) {
+/// Connects this rank to the others that compute a step with it, which `watch` then watches.
+void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
     ranks.stage = split_by_shard(job.context, job.resources, job.group);
+    watch.watch(ranks.replicas());
     connect_parts(job.context, job.group, job.model);
     state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
     job.model.sync_batch_norm_group().connect(ranks.replicas(),
@@ -267,8 +268,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
                 return std::move(*finished);
             }
         }
-        connect(job, state, ranks);
-        watch->watch(ranks.replicas());
+        connect(job, *watch, state, ranks);
         log_notes(job);
         has_begun = true;
         const StepTimes times = train({.context = context,
