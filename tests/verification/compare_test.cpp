@@ -173,6 +173,8 @@ TEST_F(Compare, RefusesArraysOfAnotherType) {
     EXPECT_EQ(refusal(), "ensemble.npy: has int32 (40, 2); must have fp32 (40, 2)");
     storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const float>(floats), {40});
     EXPECT_EQ(refusal(), "labels.npy: has fp32 (40); must have int32 (40)");
+    storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const std::int32_t>(), {0});
+    EXPECT_EQ(refusal(), "labels.npy: has 0 rows; must have 1 a sample");
 }
 
 TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {
