@@ -16,7 +16,7 @@ TEST(Plan, PrintsTheLayoutForPeopleAndForPrograms) {
     EXPECT_EQ(text.exit_code, 0) << text.error;
     EXPECT_NE(text.out.find("256 ranks = M 32 x P_degree 8"), std::string::npos) << text.out;
     const Outcome json = plan({"--ranks", "256", "--ranks-per-node", "8", "--json"});
-    EXPECT_EQ(nlohmann::json::parse(json.out)["schema"], "hpcai500-plan/1");
+    EXPECT_EQ(nlohmann::json::parse(json.out)["schema"], "hpcai500-plan/2");
 }
 
 TEST(Plan, NamesWhatARankingWillLack) {

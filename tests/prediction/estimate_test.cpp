@@ -267,7 +267,7 @@ TEST(EstimateText, CountsOneThingAsOne) {
 TEST(EstimateJson, HasNumbersOrNullWithAReason) {
     const PlanRecord plan = estimate(small(), {.ranks = 4, .ranks_per_node = 4, .samples = 160});
     const auto json = nlohmann::json::parse(records::to_json(plan));
-    EXPECT_EQ(json["schema"], "hpcai500-plan/1");
+    EXPECT_EQ(json["schema"], "hpcai500-plan/2");
     EXPECT_EQ(json["layout"]["degree"], 4);
     EXPECT_EQ(json["layout"]["map"][1], "group 0: node0[0-3]");
     EXPECT_EQ(json["data"]["steps_per_run"], 20);

@@ -56,7 +56,7 @@ TEST(LaunchJson, IsRefusedWhereItsPlacesDoNotFit) {
     EXPECT_THAT(message_of(launch), HasSubstr("].node"));
     launch = example();
     launch.schema = "hpcai500-launch/1";
-    EXPECT_THAT(message_of(launch), HasSubstr("schema: expected \"hpcai500-launch/2\""));
+    EXPECT_THAT(message_of(launch), HasSubstr("schema: expected \"hpcai500-launch/3\""));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct FlightEvent {
 /// `groups/<m>/flight/rank-<r>.json`. When a rank of a group hangs or has died, each rank that can
 /// still write writes this file.
 struct FlightRecord {
-    std::string schema = "hpcai500-flight/1";
+    std::string schema = "hpcai500-flight/2";
     int group = 0;
     int group_rank = 0;
     int world_rank = 0;

@@ -174,7 +174,7 @@ struct GroupRecord {
 
 /// The result of one group before the vote: `groups/<m>/record.json`.
 struct GroupResult {
-    std::string schema = "hpcai500-group/1";
+    std::string schema = "hpcai500-group/2";
     GroupRecord record;
     Quantity quality;        // the workload's metric on the validation set
     Quantity quality_top_5;  // Top-5 accuracy, for classification

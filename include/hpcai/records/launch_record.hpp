@@ -15,7 +15,7 @@ inline constexpr const char* kLaunchName = "launch.json";
 /// `launch.json`: the facts of a launch before its ranks split into groups. `resume` and `score`
 /// read it.
 struct LaunchRecord {
-    std::string schema = "hpcai500-launch/2";
+    std::string schema = "hpcai500-launch/3";
     std::string started_utc;     // of the program that began the run
     std::string config_sha256;   // of the configuration that the run began with
     std::string samples_sha256;  // of names and classes of the samples: data::samples_digest

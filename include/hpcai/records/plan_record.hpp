@@ -155,7 +155,7 @@ struct PlanEnergyRecord {
 struct PlanRecord {
     static constexpr bool has_whole_numbers = true;  // whole numbers without ".0"
 
-    std::string schema = "hpcai500-plan/1";
+    std::string schema = "hpcai500-plan/2";
     std::string model;  // "resnet50_v1.5"
     int epochs = 0;
     int batch_size = 0;  // of one model
