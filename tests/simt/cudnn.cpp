@@ -92,8 +92,9 @@ void for_each_product(const ConvolutionShape& s, const Body& body) {
     }
 }
 
-/// One pass on the memory of the operands. Inner tensors are fp64; a normalized image is rounded to
-/// the type of images, which the factors of products have.
+/// One pass on the memory of the operands, by the documents that cudnn_graphs.cpp names. Tensors
+/// without memory are fp64, but a normalized image is rounded once, to the type of images, which
+/// the factors of products have. Statistics and BatchNorm's gradients sum what has been stored.
 class Convolution {
 public:
     /// A `factor` other than 1 makes the results wrong.
@@ -121,7 +122,7 @@ public:
 private:
     void forward() const {
         Numbers y(elements(O::output));
-        const Numbers x = image(), w = read(O::filters);
+        const Numbers x = image(), w = factors(O::filters);
         for_each_product(s_, [&](auto i, auto j, auto k) { y[k] += x[i] * w[j]; });
         write(O::output, y);
         if (pass_ == P::forward) return;
@@ -138,14 +139,14 @@ private:
 
     void weight_gradient() const {
         Numbers dw(elements(O::gradient));
-        const Numbers x = image(), dy = read(O::output);
+        const Numbers x = image(), dy = factors(O::output);
         for_each_product(s_, [&](auto i, auto j, auto k) { dw[j] += x[i] * dy[k]; });
         write(O::gradient, dw);
     }
 
     void input_gradient() const {
         Numbers dx(elements(O::image));
-        const Numbers w = read(O::filters), dy = read(O::output);
+        const Numbers w = factors(O::filters), dy = factors(O::output);
         for_each_product(s_, [&](auto i, auto j, auto k) { dx[i] += w[j] * dy[k]; });
         if (pass_ == P::input_gradient_with_norm) {
             through_norm(dx);
@@ -154,21 +155,23 @@ private:
         }
     }
 
-    /// `dx` is the gradient of max(gamma xhat + beta, 0). With n pixels and g what passes the ReLU,
-    /// the gradient of what was normalized is gamma / deviation (g - sum(g) / n -
-    /// xhat sum(g xhat) / n).
+    /// `dx` is the gradient of max(gamma xhat + beta, 0).
     void through_norm(Numbers& dx) const {
         const Numbers x = read(O::norm_input), mean = read(O::mean),
                       inverse = read(O::inverse_deviation), gamma = read(O::scale),
                       beta = read(O::shift);
         const std::size_t channels = gamma.size();
-        Numbers gamma_gradient(channels), beta_gradient(channels);
         for (std::size_t i = 0; i < dx.size(); ++i) {
             const std::size_t c = i % channels;
-            const double xhat = (x[i] - mean[c]) * inverse[c];
-            if (!(gamma[c] * xhat + beta[c] > 0)) dx[i] = 0;
-            gamma_gradient[c] += dx[i] * xhat;
-            beta_gradient[c] += dx[i];
+            if (!((x[i] - mean[c]) * inverse[c] * gamma[c] + beta[c] > 0)) dx[i] = 0;
+        }
+        write(O::image, dx);
+        const Numbers dy = read(O::image);
+        Numbers gamma_gradient(channels), beta_gradient(channels);
+        for (std::size_t i = 0; i < dy.size(); ++i) {
+            const std::size_t c = i % channels;
+            gamma_gradient[c] += dy[i] * (x[i] - mean[c]) * inverse[c];
+            beta_gradient[c] += dy[i];
         }
         const double n = static_cast<double>(dx.size() / channels);
         Numbers factor_dy(channels), factor_x(channels), constant(channels);
@@ -177,7 +180,6 @@ private:
             factor_x[c] = -factor_dy[c] * inverse[c] * gamma_gradient[c] / n;
             constant[c] = -factor_dy[c] * beta_gradient[c] / n - factor_x[c] * mean[c];
         }
-        write(O::image, dx);
         write(O::gamma_gradient, gamma_gradient);
         write(O::beta_gradient, beta_gradient);
         write(O::factor_dy, factor_dy);
@@ -187,19 +189,18 @@ private:
 
     /// The image that is convolved.
     Numbers image() const {
-        Numbers x = read(O::image);
         if (pass_ != P::normalized_forward_with_statistics &&
             pass_ != P::normalized_weight_gradient) {
-            return x;
+            return factors(O::image);
         }
-        const Numbers scale = read(O::scale), shift = read(O::shift);
+        const Numbers x = read(O::image), scale = read(O::scale), shift = read(O::shift);
+        std::vector<std::byte> rounded(x.size() * size_of(s_.dtype));
         for (std::size_t i = 0; i < x.size(); ++i) {
             const std::size_t c = i % scale.size();
-            std::uint32_t bits = 0;
-            kernels::reference::put(s_.dtype, &bits, 0, std::max(x[i] * scale[c] + shift[c], 0.0));
-            x[i] = kernels::reference::get(s_.dtype, &bits, 0);
+            kernels::reference::put(s_.dtype, rounded.data(), static_cast<std::int64_t>(i),
+                                    std::max(x[i] * scale[c] + shift[c], 0.0));
         }
-        return x;
+        return simt::read_numbers(s_.dtype, rounded.data(), x.size(), s_.tf32);
     }
 
     DType type(Operand operand) const { return type_of(operand, pass_, s_.dtype); }
@@ -208,11 +209,11 @@ private:
         return per_channel ? static_cast<std::size_t>(s_.channels)
                            : bytes_of(operand, s_) / size_of(type(operand));
     }
-    Numbers read(Operand operand) const {
-        const bool factor = operand == O::image || operand == O::filters || operand == O::output;
-        return simt::read_numbers(type(operand), at_[operand], elements(operand),
-                                  s_.tf32 && factor);
+    Numbers read(Operand operand, bool tf32 = false) const {
+        return simt::read_numbers(type(operand), at_[operand], elements(operand), tf32);
     }
+    /// An operand as tensor cores multiply it.
+    Numbers factors(Operand operand) const { return read(operand, s_.tf32); }
     void write(Operand operand, const Numbers& numbers) const {
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             kernels::reference::put(type(operand), at_[operand], static_cast<std::int64_t>(i),
