@@ -69,6 +69,18 @@ TEST_F(PlanCacheFile, KeepsWhatIsKnownOfOtherPlans) {
         "b": [{"name": "eng1", "seconds": 3e-3, "workspace_bytes": 0, "agrees": false}]})"));
 }
 
+TEST_F(PlanCacheFile, NeverGivesAPlanThatAnotherProcessBarred) {
+    PlanCache first(path(), kMachine), second(path(), kMachine);
+    first.insert("a", "eng1");
+    first.save();
+    second.bar("a", "eng1");
+    second.save();
+    PlanCache both(path(), kMachine);
+    EXPECT_EQ(both.find("a"), "");
+    both.insert("a", "eng2");
+    EXPECT_EQ(both.find("a"), "eng2");
+}
+
 TEST_F(PlanCacheFile, MayHoldChosenPlansOnly) {
     write(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": {"a": "eng1"}})");
     const PlanCache cache(path(), kMachine);

@@ -35,7 +35,8 @@ PlanCache::PlanCache(std::filesystem::path file, Machine machine)
 
 std::string PlanCache::find(const std::string& problem) const {
     const auto at = known_.plans.find(problem);
-    return at == known_.plans.end() ? "" : at->second;
+    if (at == known_.plans.end() || barred(problem).contains(at->second)) return "";
+    return at->second;
 }
 
 void PlanCache::insert(const std::string& problem, const std::string& plan) {

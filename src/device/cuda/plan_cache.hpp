@@ -36,7 +36,7 @@ public:
     /// memory only.
     PlanCache(std::filesystem::path file, Machine machine);
 
-    /// The name of the plan, or "" for an unknown problem.
+    /// The name of the plan; "" for an unknown problem, or if the plan is barred.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
     /// Replaces the timings of a problem.
