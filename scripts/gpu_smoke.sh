@@ -8,7 +8,7 @@
 # the run continues there: parts that passed are not repeated. --parts selects parts by name or
 # pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer or
 # ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
-# Exit code: 0 all parts passed, 1 some did not, 2 usage, 3 no GPU.
+# Exit code: 0 all parts passed or were skipped, 1 some did not, 2 usage, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -63,8 +63,9 @@ cd "$work"
 
 # Each file of OUT is complete at all times, so that a run that is killed leaves what it has measured.
 refresh() {
-    tar -czf "$out/logs.tar.gz.part" --exclude=./data --exclude=./training . &&
-        mv "$out"/logs.tar.gz{.part,}
+    # Code 1: a file grew meanwhile, as that of the clocks may.
+    { tar -czf "$out/logs.tar.gz.part" --warning=no-file-changed --exclude=./data \
+        --exclude=./training . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
     "$python" "$report" report "$work" "$out" >"$work/report.log" 2>&1 || true
 }
@@ -76,6 +77,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 143' TERM INT
+refresh # so that a run which is killed in its first part can be continued
 if command -v nvidia-smi >/dev/null; then
     nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active \
         --format=csv -lms 500 >>logs/clocks.csv 2>&1 &

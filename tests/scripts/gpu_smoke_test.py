@@ -104,6 +104,19 @@ class GpuSmoke(unittest.TestCase):
         self.assertRegex((self.out / "gpu_smoke.txt").read_text(), r"mixed +256 +9000\.0")
         self.assertEqual(self.result("bench_mixed_256"), "0")
 
+    def test_a_run_that_is_killed_in_its_first_part_can_be_continued(self):
+        self.program("cuda_test", HANG)
+        script = self.start("nccl", 60)
+        try:
+            while not (self.root / "starts").exists() or self.starts("cuda_test") == 0:
+                self.assertIsNone(script.poll())
+                time.sleep(0.02)
+        finally:
+            os.killpg(script.pid, signal.SIGKILL)
+            script.communicate()
+        self.program("cuda_test", PASS)
+        self.assertEqual(self.run_parts("nccl")[0], 0)
+
     def test_refuses_a_folder_of_something_else_and_parts_without_a_number(self):
         self.out.mkdir()
         script = self.start("engine", 60)
