@@ -44,12 +44,13 @@ GRADIENT_SUMS = 2  # x, dy
 MASKED = 1 + BIT  # with a residual: the mask, and its gradient, written
 SECOND = 1  # the output of a block but the last has two gradients
 GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
+JOINED_GRADIENT = 3  # of two joined norms besides: the inner x twice, and the inner dx
 
 # What the engine joins. "norms", in any type: the norm of a block's output with that of its
-# downsampling, which is normalized where it is added, its own result never written; gradients as
-# apart. "all", in fp16, besides: every convolution but the stem, of 4 channels, forms its output's
-# sums, and the two later ones of a block are joined with the norm before, whose result is never
-# written: they read x in its place.
+# downsampling, which is normalized where it is added, its own result never written. "all", in
+# fp16, besides: every convolution but the stem, of 4 channels, forms its output's sums, and the two
+# later ones of a block are joined with the norm before, whose result is never written: they read x
+# in its place.
 JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
 
 
@@ -66,8 +67,9 @@ def norm_after(kind, joined):
     forward_add = forward + ADDITION
     backward_add = backward + MASKED + (0 if kind == "last" else SECOND)
     if kind == "first" and "downsample" in JOINED[joined]:
-        # r is the other norm's x, of the same size; its gradient is then that norm's dy.
-        yield "two batch norms, add, ReLU", forward_add + statistics, backward_add + backward
+        # r is the other norm's x, of the same size.
+        yield ("two batch norms, add, ReLU", forward_add + statistics,
+               backward_add + JOINED_GRADIENT)
     else:
         yield "batch norm, add, ReLU", forward_add, backward_add
 
