@@ -108,6 +108,18 @@ TEST_F(Autotune, KeepsThePlansThatItKnows) {
     EXPECT_EQ(nlohmann::json(plans_after({.plan_cache = file_})), other["plans"]);
 }
 
+TEST_F(Autotune, TimesAgainWhereAKnownPlanIsGoneOrRefuses) {
+    plans_after({.plan_cache = file_});
+    for (const char* gone : {"loops99", "loops0"}) {
+        nlohmann::json other = written();
+        for (auto& [problem, plan] : other["plans"].items()) plan = gone;
+        write(other);
+        for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
+            EXPECT_THAT(plan, testing::AnyOf("loops14", "loops16")) << problem;
+        }
+    }
+}
+
 TEST_F(Autotune, TimesNothingWhereItIsOffOrBitsMustNotDependOnIt) {
     EXPECT_TRUE(plans_after({.autotune = false, .plan_cache = file_}).empty());
     EXPECT_TRUE(plans_after({.deterministic = true, .plan_cache = file_}).empty());

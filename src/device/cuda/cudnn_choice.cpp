@@ -195,13 +195,14 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
     using Search = ConvolutionPlans::Search;
     const std::string key = plan_key(shape, pass);
     const std::string known = context.plans == nullptr ? "" : context.plans->find(key);
-    const bool time_them = context.has_device() && context.autotune && known.empty();
-    const Search search = time_them || !known.empty() ? Search::all : Search::quick;
+    const bool may_time = context.has_device() && context.autotune;
+    const Search search = may_time || !known.empty() ? Search::all : Search::quick;
     plans_ = std::make_unique<ConvolutionPlans>(shape, pass, context, search);
     if (!known.empty()) {
         plan_ = find_plan(*plans_, known);
         if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
-    } else if (time_them) {
+    }
+    if (plan_ < 0 && may_time) {
         const Stopwatch watch;
         PlanTimer timer(shape, pass, context);
         if (timer.ready()) plan_ = time_plans(key, timer, context);

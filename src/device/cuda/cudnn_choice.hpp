@@ -14,8 +14,8 @@ namespace hpcai::device::cuda {
 
 class PlanTimer;
 
-/// One graph with its chosen plan: the plan in Context::plans; else, with a device, the fastest of
-/// the timed plans; else first_good().
+/// One graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else, with a
+/// device, the fastest of the timed plans; else first_good().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
