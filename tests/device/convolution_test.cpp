@@ -52,6 +52,12 @@ TEST_P(Convolution, AgreesWithReferenceForTheStem) {
     expect_like_reference(
         {.input = {2, 12, 13, 16}, .filters = 32, .kernel = 7, .stride = 2, .padding = 3});
     expect_like_reference(
+        {.input = {2, 7, 8, 3}, .filters = 16, .kernel = 3, .stride = 2, .padding = 1});
+    expect_like_reference(
+        {.input = {2, 9, 10, 3}, .filters = 16, .kernel = 5, .stride = 2, .padding = 0});
+    expect_like_reference(
+        {.input = {2, 8, 10, 3}, .filters = 3, .kernel = 4, .stride = 2, .padding = 1});
+    expect_like_reference(
         {.input = {1, 9, 9, 1}, .filters = 16, .kernel = 7, .stride = 2, .padding = 3});
     expect_like_reference(
         {.input = {1, 9, 9, 5}, .filters = 16, .kernel = 7, .stride = 2, .padding = 3});
