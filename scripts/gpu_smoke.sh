@@ -71,7 +71,7 @@ refresh() {
 }
 meter=
 finish() {
-    [[ -z $meter ]] || kill "$meter" 2>/dev/null || true
+    jobs -rp | xargs -r kill 2>/dev/null || true
     refresh
     rm -rf "$work"
 }
@@ -124,8 +124,11 @@ part() { # name, seconds it may take, command...
         record "$name" "skipped: no time left" 0
         return
     fi
-    { timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null || code=$?; } \
-        2>/dev/null # where bash prints "Aborted"
+    # In the background, because bash handles no signal before a command in the foreground ends.
+    {
+        timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null &
+        wait $! || code=$?
+    } 2>/dev/null # where bash prints "Aborted"
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 
@@ -145,10 +148,14 @@ tests() { # seconds they may take, name:program:processes:filter...
         wanted+=("$name")
         rm -f "$name".*.code "logs/$name".*.log
         for ((shard = 0; shard < shards; ++shard)); do
-            { timeout --kill-after=5 "$limit" "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda \
-                GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX="$shard" "$bundle/bin/$program" \
-                --gtest_color=no --gtest_filter="$filter" >"logs/$name.$shard.log" 2>&1 </dev/null &&
-                echo 0 || echo $?; } >"$name.$shard.code" 2>/dev/null &
+            {
+                timeout --kill-after=5 "$limit" "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda \
+                    GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX="$shard" "$bundle/bin/$program" \
+                    --gtest_color=no --gtest_filter="$filter" >"logs/$name.$shard.log" 2>&1 \
+                    </dev/null &
+                trap 'kill $!' TERM
+                wait $! && echo 0 || echo $?
+            } >"$name.$shard.code" 2>/dev/null &
         done
     done
     while jobs -rp | grep -vqx "${meter:-none}"; do sleep 0.2; done

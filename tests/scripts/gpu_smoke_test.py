@@ -117,6 +117,22 @@ class GpuSmoke(unittest.TestCase):
         self.program("cuda_test", PASS)
         self.assertEqual(self.run_parts("nccl")[0], 0)
 
+    def test_a_run_that_is_asked_to_end_takes_its_programs_with_it(self):
+        self.program("cuda_test", "sleep 3; echo survivor >>" + str(self.root / "starts"))
+        self.program("hpcai500", "sleep 3; echo survivor >>" + str(self.root / "starts"))
+        for part, program in ("engine", "cuda_test"), ("bench_mixed_256", "hpcai500"):
+            script = self.start(part, 60)
+            while not (self.root / "starts").exists() or self.starts(program) == 0:
+                self.assertIsNone(script.poll())
+                time.sleep(0.02)
+            begin = time.monotonic()
+            script.terminate()
+            script.communicate()
+            self.assertEqual(script.returncode, 143)
+            self.assertLess(time.monotonic() - begin, 2.5)
+        time.sleep(3)
+        self.assertEqual(self.starts("survivor"), 0)
+
     def test_refuses_a_folder_of_something_else_and_parts_without_a_number(self):
         self.out.mkdir()
         script = self.start("engine", 60)
