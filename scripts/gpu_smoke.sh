@@ -8,7 +8,7 @@
 # the run continues there: parts that passed are not repeated. --parts selects parts by name or
 # pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer or
 # ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
-# Exit code: 0 all parts passed or were skipped, 1 some did not, 2 usage, 3 no GPU.
+# Exit code: 0 all parts passed or were skipped, 1 some failed or had no time, 2 usage, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -18,13 +18,14 @@ parts='*'
 total_seconds=510
 while [[ ${1-} == --* ]]; do
     case $1 in
-        --parts) parts=${2:?--parts needs names} && shift 2 ;;
-        --seconds) total_seconds=${2:?--seconds needs a number} && shift 2 ;;
+        --parts) parts=${2-} ;;
+        --seconds) total_seconds=${2-} ;;
         *)
             echo "gpu_smoke.sh: unknown option '$1'; there are --parts and --seconds" >&2
             exit 2
             ;;
     esac
+    shift $(($# < 2 ? 1 : 2))
 done
 bundle=${1:-$([[ -f $here/bin/env.sh ]] && echo "$here" || echo "$here/build/bundle")}
 out=${2:-gpu_smoke-$(date -u +%Y%m%dT%H%M%SZ)}
@@ -121,7 +122,7 @@ part() { # name, seconds it may take, command...
     is_wanted "$name" || return 0
     limit=$(within "$2")
     if ((limit < least_seconds)); then
-        record "$name" "skipped: no time left" 0
+        record "$name" "no time left" 0
         return
     fi
     # In the background, because bash handles no signal before a command in the foreground ends.
@@ -142,7 +143,7 @@ tests() { # seconds they may take, name:program:processes:filter...
         IFS=: read -r name program shards filter <<<"$entry"
         is_wanted "$name" || continue
         if ((limit < least_seconds)); then
-            record "$name" "skipped: no time left" 0
+            record "$name" "no time left" 0
             continue
         fi
         wanted+=("$name")

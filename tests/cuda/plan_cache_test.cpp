@@ -81,11 +81,11 @@ TEST_F(PlanCacheFile, NeverGivesAPlanThatAnotherProcessBarred) {
     EXPECT_EQ(both.find("a"), "eng2");
 }
 
-TEST_F(PlanCacheFile, MayHoldChosenPlansOnly) {
+TEST_F(PlanCacheFile, OfAnotherFormatCountsAsEmpty) {
     write(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": {"a": "eng1"}})");
     const PlanCache cache(path(), kMachine);
-    EXPECT_EQ(cache.find("a"), "eng1");
-    EXPECT_EQ(cache.warning(), "");
+    EXPECT_EQ(cache.find("a"), "");
+    EXPECT_NE(cache.warning().find("in format 1"), std::string::npos) << cache.warning();
 }
 
 TEST_F(PlanCacheFile, LeavesNoPartOfAFileBehind) {
@@ -129,14 +129,17 @@ TEST_F(PlanCacheFile, OfAnotherMachineCountsAsEmpty) {
 TEST_F(PlanCacheFile, ThatIsDamagedCountsAsEmptyAndIsReplaced) {
     save_one();
     const std::string whole = text();
-    for (const std::string& damaged :
-         {std::string(), whole.substr(0, whole.size() / 2), std::string("[]"), std::string("{}"),
-          std::string(R"({"format": 1, "device": 7, "cudnn": "9.19.0", "plans": {}})"),
-          std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": [1]})"),
-          std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0",
-                          "plans": {"forward 1x2x3x4": 5}})"),
-          std::string(R"({"format": 1, "device": "NVIDIA H200", "cudnn": "9.19.0",
-                          "plans": {}, "timings": {"forward 1x2x3x4": [{"name": 1}]}})")}) {
+    for (
+        const std::string& damaged :
+        {std::string(), whole.substr(0, whole.size() / 2), std::string("[]"), std::string("{}"),
+         std::string(
+             R"({"format": 2, "device": 7, "cudnn": "9.19.0", "plans": {}, "barred": {}, "timings": {}})"),
+         std::string(R"({"format": 2, "device": "NVIDIA H200", "cudnn": "9.19.0", "plans": [1],
+                          "barred": {}, "timings": {}})"),
+         std::string(R"({"format": 2, "device": "NVIDIA H200", "cudnn": "9.19.0",
+                          "plans": {"forward 1x2x3x4": 5}, "barred": {}, "timings": {}})"),
+         std::string(R"({"format": 2, "device": "NVIDIA H200", "cudnn": "9.19.0",
+                          "plans": {}, "barred": {}, "timings": {"forward 1x2x3x4": [{"name": 1}]}})")}) {
         write(damaged);
         PlanCache cache(path(), kMachine);
         EXPECT_EQ(cache.find("forward 1x2x3x4"), "") << damaged;

@@ -93,12 +93,14 @@ std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barr
                              const Run& run) {
     const Stopwatch watch;
     std::vector<Tried> tried;
-    for (int plan = 0; plan < plans.count() && tried.size() < kMaxTried; ++plan) {
+    std::size_t runs = 0;
+    for (int plan = 0; plan < plans.count() && runs < kMaxTried; ++plan) {
         const Vote vote = vote_of(tried);
         const Tried best = fastest(tried, vote);
         if (best.plan >= 0 && watch.seconds() > kMaxSeconds) break;
         if (!barred.insert(plans.name(plan)).second) continue;  // several heuristics name the same
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
+        ++runs;
         // The first plan may be wrong and fast.
         const double most = vote.plans > 1 ? kSlowest * best.trial.seconds
                                            : std::numeric_limits<double>::infinity();

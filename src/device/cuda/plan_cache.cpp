@@ -12,7 +12,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 }  // namespace
 
@@ -68,11 +68,11 @@ PlanCache::Contents PlanCache::read() {
         const auto json = nlohmann::json::parse(stream);
         const Machine machine{json.at("device"), json.at("cudnn")};
         if (json.at("format") == kFormat && machine == machine_) {
-            return {json.at("plans"), json.value("barred", decltype(Contents::barred)()),
-                    json.value("timings", decltype(Contents::timings)())};
+            return {json.at("plans"), json.at("barred"), json.at("timings")};
         }
-        warning_ = fmt::format("{}: plans of {} with cuDNN {}, not used", file_.string(),
-                               machine.device, machine.cudnn);
+        warning_ =
+            fmt::format("{}: plans of {} with cuDNN {} in format {}, not used", file_.string(),
+                        machine.device, machine.cudnn, json.at("format").dump());
     } catch (const nlohmann::json::exception& error) {
         warning_ = fmt::format("{}: not a file of plans: {}", file_.string(), error.what());
     }
