@@ -30,7 +30,8 @@ class Findings:
         texts = [json.dumps(value) for value in (stored, expected)]
         start = max(0, len(os.path.commonprefix(texts)) - 60)  # shows where the two differ
         stored, expected = (("..." if start else "") + text[start:start + 100] for text in texts)
-        self.find(file, f"{key} is {stored}; must be {expected}" + (f", by {source}" if source else ""))
+        reason = f", according to {source}" if source else ""
+        self.find(file, f"{key} is {stored}; must be {expected}{reason}")
 
     def attempt(self, function, *arguments):
         """The function's result; a finding and None where a file is missing or malformed."""

@@ -112,7 +112,8 @@ class GroupCheck:
         drawn, usual = self.group["samples_drawn"], self.record["workload"]["training_samples"]
         if self.config["bagging.sampler"] == "poisson" and abs(drawn - usual) > 10 * math.sqrt(usual):
             self.findings.find(
-                self.name, f"record.samples_drawn is {drawn}; must be near {usual}, by the sampler")
+                self.name, f"record.samples_drawn is {drawn}; must be near {usual}, "
+                           f"according to the sampler")
 
     def check_steps(self, steps):
         source, batch = self.folder + "steps.csv", int(self.config["training.batch_size"])

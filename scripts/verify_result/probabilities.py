@@ -10,7 +10,7 @@ from task import Task
 
 
 def predicted_class(row):
-    """The class of the highest score, the lowest of equals; None with a NaN."""
+    """The class of the highest score, in a tie the lowest; None with a NaN."""
     if any(map(math.isnan, row)):
         return None
     return row.index(max(row))
@@ -32,7 +32,7 @@ class ProbabilityTask(Task):
         self.labels, self.labels_sha256 = read_npy(run.files, self.labels_file, "i", (self.rows,))
         self.unscored = self.count_unscored(cells)
         if self.unscored and self.config["data.on_bad_sample"] != "skip":
-            self.find_unscored("none, by data.on_bad_sample")
+            self.find_unscored("none, according to data.on_bad_sample")
         lines = run.files.text("evaluation/samples.txt").count("\n")
         if lines != self.samples:
             self.findings.find("evaluation/samples.txt",

@@ -81,7 +81,7 @@ class RanksCheck:
         if stored == wanted or (None not in (stored, wanted) and abs(stored - wanted) <= allowed):
             return
         self.findings.find(self.name, f"{column} of rank 0 is {shown(stored)}; "
-                                      f"must be {shown(wanted)}, by {self.steps_name}")
+                                      f"must be {shown(wanted)}, according to {self.steps_name}")
 
     def check_breakdown(self):
         stored = self.group["time_breakdown"]

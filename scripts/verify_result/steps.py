@@ -72,7 +72,7 @@ class StepsCheck:
             wrong = next((step for step in self.steps if getattr(step, key) != wanted(step)), None)
             if wrong:
                 self.find(self.name, f"{key} of step {wrong.step} is {getattr(wrong, key)}; "
-                                     f"must be {wanted(wrong)}, by {source}")
+                                     f"must be {wanted(wrong)}, according to {source}")
 
     def check_learning_rates(self):
         peak = float(self.config["training.learning_rate"])
@@ -81,7 +81,7 @@ class StepsCheck:
             wanted = learning_rate(self.config, step.step, self.per_epoch)
             if abs(step.learning_rate - wanted) > allowed:
                 self.find(self.name, f"learning_rate of step {step.step} is {shown(step.learning_rate)}; "
-                                     f"must be {wanted}, by training.schedule")
+                                     f"must be {wanted}, according to training.schedule")
                 return
 
     def check_phases(self):
@@ -89,14 +89,14 @@ class StepsCheck:
             phases = phases_of(step)
             if step.input_wait_seconds is not None and phases > length + ROUNDING_SECONDS:
                 self.find(self.name, f"phases of step {step.step} take {phases} s; "
-                                     f"must take {length} s or less, by end_seconds")
+                                     f"must take {length} s or less, according to end_seconds")
                 return
 
     def check_epochs(self):
         epochs, stored = int(self.config["workload.epochs"]), self.group["epoch_seconds"]
         if len(stored) != epochs:
             self.find(self.record_name, f"record.epoch_seconds has {len(stored)} epochs; "
-                                        f"must have {epochs}, by config")
+                                        f"must have {epochs}, according to config")
             return
         before = 0.0
         for epoch, seconds in enumerate(stored):
@@ -106,6 +106,6 @@ class StepsCheck:
             least, most = ends[-1] - ends[0], ends[-1] - before + MAX_PAUSE_SECONDS
             if not least - ROUNDING_SECONDS <= seconds <= most:
                 self.find(self.record_name, f"record.epoch_seconds[{epoch}] is {seconds}; "
-                                            f"must be {least} to {most}, by {self.name}")
+                                            f"must be {least} to {most}, according to {self.name}")
                 return
             before = ends[-1]

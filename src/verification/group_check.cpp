@@ -94,8 +94,8 @@ private:
         const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
         if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
         inspector_.find(files_.record,
-                        "record.samples_drawn is {}; must be near {}, by the sampler", drawn,
-                        samples);
+                        "record.samples_drawn is {}; must be near {}, according to the sampler",
+                        drawn, samples);
         return false;
     }
 
@@ -238,16 +238,17 @@ private:
         if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
                     "record.images_per_second", "record.flops", "record.quality_by_epoch",
                     "counters"})) {
-            return "by " + file("steps.csv");
+            return "according to " + file("steps.csv");
         }
-        if (is_any({"record.time_breakdown"})) return "by " + file("ranks.csv");
+        if (is_any({"record.time_breakdown"})) return "according to " + file("ranks.csv");
         if (is_any({"quality", "record.predictions_sha256"})) {
-            return "by " + file(workloads::workload_of(claim_.config.workload).files.member) +
+            return "according to " +
+                   file(workloads::workload_of(claim_.config.workload).files.member) +
                    " and labels";
         }
-        if (is_any({"training_digest"})) return "by " + file("weights.safetensors");
-        if (is_any({"record.samples_drawn"})) return "by run.seed and the sampler";
-        return "by the group's number and topology.map in result.json";
+        if (is_any({"training_digest"})) return "according to " + file("weights.safetensors");
+        if (is_any({"record.samples_drawn"})) return "according to run.seed and the sampler";
+        return "according to the group's number and topology.map in result.json";
     }
 
     const Claim& claim_;

@@ -203,9 +203,10 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
         inspector.compare_lines(kRepetitionsName, *text, records::to_json(record));
         check_entries(directory, record, inspector);
         check_runs(directory, verify_run, series, inspector);
-        inspector.compare_keys(kRepetitionsName, records::to_json(record),
-                               records::to_json(expected_of(record, series)),
-                               [](const std::string&) { return "by the runs' result.json"; });
+        inspector.compare_keys(
+            kRepetitionsName, records::to_json(record),
+            records::to_json(expected_of(record, series)),
+            [](const std::string&) { return "according to the runs' result.json"; });
     }
     series.findings = inspector.take();
     return series;

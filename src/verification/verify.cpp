@@ -59,8 +59,8 @@ plan::ParallelismController controller_of(const RunRecord& record, const config:
     plan::ParallelismController controller = place_ranks(config, nodes);
     const int groups = controller.layout().groups;
     require(std::cmp_equal(record.work.groups.size(), groups), ExitCode::data,
-            "work.groups has {} groups; must have {}, by config", record.work.groups.size(),
-            groups);
+            "work.groups has {} groups; must have {}, according to config",
+            record.work.groups.size(), groups);
     return controller;
 }
 
@@ -70,28 +70,29 @@ std::string source_of(const std::string& key, const config::Config& config) {
         std::string prefix, text;
     };
     const std::vector<Source> sources{
-        {"work.groups[", "by groups/<m>/record.json and the files that it follows from"},
-        {"training_digest[", "by groups/<m>/weights.safetensors"},
-        {"quality.members", "by groups/<m>/" + files.member},
+        {"work.groups[", "according to groups/<m>/record.json and the files that it follows from"},
+        {"training_digest[", "according to groups/<m>/weights.safetensors"},
+        {"quality.members", "according to groups/<m>/" + files.member},
         {"quality.ensemble_sha256", "that of evaluation/" + files.ensemble},
         {"quality.labels_sha256", "that of evaluation/" + files.labels},
-        {"quality.target", "by config"},
-        {"quality.exponent", "by config"},
-        {"quality.", "by evaluation/" + files.ensemble + " and evaluation/" + files.labels},
-        {"energy.", "by the counters in groups/<m>/record.json"},
-        {"verdict.", "by docs/RULES.md"},
-        {"submission.", "by config"},
-        {"topology.", "by config and topology.map"},
-        {"workload.", "by config"},
-        {"parameters[", "by config"},
-        {"flops.", "by the model's layers"},
-        {"name", "by config"},
+        {"quality.target", "according to config"},
+        {"quality.exponent", "according to config"},
+        {"quality.",
+         "according to evaluation/" + files.ensemble + " and evaluation/" + files.labels},
+        {"energy.", "according to the counters in groups/<m>/record.json"},
+        {"verdict.", "according to docs/RULES.md"},
+        {"submission.", "according to config"},
+        {"topology.", "according to config and topology.map"},
+        {"workload.", "according to config"},
+        {"parameters[", "according to config"},
+        {"flops.", "according to the model's layers"},
+        {"name", "according to config"},
         {"config", "as the program writes it"},
     };
     for (const Source& one : sources) {
         if (key.starts_with(one.prefix)) return one.text;
     }
-    return "by the groups' results";
+    return "according to the groups' results";
 }
 
 void check_numbers(const RunRecord& record, const config::Config& config, Inspector& inspector) {

@@ -109,7 +109,7 @@ void ProbabilityCheck::check_unscored() {
     unscored_ = count_unscored(labels_->as<std::int32_t>());
     const auto policy = result_.config.data.on_bad_sample;
     if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        find_unscored("none, by data.on_bad_sample");
+        find_unscored("none, according to data.on_bad_sample");
     }
 }
 
