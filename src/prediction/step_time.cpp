@@ -111,12 +111,13 @@ private:
         // Work that does not grow with the samples, such as the update, is done once per step.
         const double fixed = std::max(0.0, 2 * pass_seconds(rows / 2) - at_once);
         const double whole = fixed + layout_.micro_batches * (at_once - fixed);
-        assume(is_calibrated()
-                   ? std::string("training steps as they were measured, in straight lines between "
-                                 "numbers of samples; input is ready in time")
-                   : std::string("no training steps of this model in this precision were measured: "
-                                 "the time is the sum of its operations, measured one by one, "
-                                 "per sample"));
+        assume(
+            is_calibrated()
+                ? std::string("training steps as they were measured, interpolated between numbers "
+                              "of samples; input is ready in time")
+                : std::string("no training steps of this model in this precision were measured: "
+                              "the time is the sum of its operations, measured one by one, "
+                              "per sample"));
         const std::string optimizer = config::value_text(config_, "training.optimizer");
         const std::string& measured = roofline_.calibration.optimizer;
         if (is_calibrated() && measured != optimizer) {
@@ -217,9 +218,10 @@ private:
         const auto missing = [&](const char* what) {
             time_.communication_seconds = time_.exposed_seconds = {
                 std::nullopt,
-                fmt::format("the roofline file has no sums {}; measure with mpirun, or describe "
-                            "the machine (--interconnect)",
-                            what)};
+                fmt::format(
+                    "the roofline file has no all-reduces {}; measure with mpirun, or describe "
+                    "the machine (--interconnect)",
+                    what)};
         };
         if (!near) return missing("within a node");
         if (has_nodes && !far) return missing("between nodes");
@@ -261,12 +263,12 @@ private:
         }
         if (const auto ratio = measured_exposure()) return *ratio * sums;
         if (!roofline_.is_gpu) {
-            assume("sums overlap no computation: the computing cores execute them");
+            assume("all-reduces overlap no computation: the computing cores execute them");
             return sums;
         }
         assume(
-            "sums overlap the backward pass, two thirds of computation, except for the last "
-            "bucket");
+            "all-reduces overlap the backward pass, two thirds of computation, except for the "
+            "last bucket");
         const double bucket = config_.communication.bucket_mib * 1024 * 1024;
         const double last = sums * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
         return std::max(last, sums - most_hidden);
@@ -285,8 +287,9 @@ private:
                                      *fit.bytes_per_second.value;
             const double longer =
                 std::max(0.0, *point.summed_step_seconds.value - point.step_seconds);
-            assume(fmt::format("{:.2f} of the sums' time is exposed, as in the measured steps",
-                               longer / alone));
+            assume(
+                fmt::format("{:.2f} of the all-reduces' time is exposed, as in the measured steps",
+                            longer / alone));
             return longer / alone;
         }
         return std::nullopt;

@@ -95,7 +95,7 @@ TEST(StepTime, OfSumsBetweenNodesNeedsTheirBandwidth) {
     request.ranks_per_node = 2;
     const PlanRecord plan = estimate(config, request);
     EXPECT_FALSE(plan.time.step_seconds.value);
-    EXPECT_NE(plan.time.step_seconds.reason.find("no sums between nodes"), std::string::npos)
+    EXPECT_NE(plan.time.step_seconds.reason.find("no all-reduces between nodes"), std::string::npos)
         << plan.time.step_seconds.reason;
 }
 
