@@ -113,7 +113,7 @@ def sampling_keys(image_key, stage, candidates):
 
 
 class Sampler:
-    """In place of BalancedPositiveNegativeSampler: the smallest keys, of equals the lower number.
+    """In place of BalancedPositiveNegativeSampler: the smallest keys, in a tie the lower number.
     `number(image, indices)` are the candidates' numbers."""
 
     def __init__(self, samples, share, stage, keys, number):

@@ -130,7 +130,7 @@ def clear_labels(rows):
 def vote_cases():
     members = [member_probabilities(m) for m in range(MEMBERS)]
     rows = numpy.array(members, dtype=numpy.float64)
-    choices = rows.argmax(axis=2)  # the lowest of equals
+    choices = rows.argmax(axis=2)  # in a tie the lowest
     shares = numpy.stack([(choices == c).mean(axis=0) for c in range(CLASSES)], axis=1)
     labels = clear_labels(rows)
     return {"classes": CLASSES, "members": [member.ravel().tolist() for member in members],

@@ -23,7 +23,7 @@ using Candidates = std::span<const Candidate>;
 struct Cluster {
     double score_sum = 0;
     double boxes = 0;
-    // Sums of corners, weighted by weighted score.
+    // Sums of coordinates, each times the weighted score of its box.
     double left = 0;
     double top = 0;
     double right = 0;
@@ -46,8 +46,8 @@ struct Cluster {
     }
 };
 
-/// Returns the index of the box that `box` overlaps most, the first of equals, if the overlap is
-/// above `least`.
+/// Returns the index of the box that `box` overlaps most (in a tie the first one), if the overlap
+/// is above `least`.
 std::optional<std::size_t> nearest(const std::vector<Box>& boxes, const Box& box, double least) {
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < boxes.size(); ++index) {
@@ -96,7 +96,7 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     return kept;
 }
 
-/// Returns the candidates by category, best first, equal ones in their order.
+/// Returns the candidates by category, best first, ties in input order.
 std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
                                      std::span<const double> weights,
                                      const FusionOptions& options) {

@@ -22,7 +22,7 @@ auto place_of(const Item& item) {
     return std::tuple(item.category, item.image);
 }
 
-/// Returns the detections by category, image and score, equal ones in their order.
+/// Returns the detections by category, image and score, ties in input order.
 std::vector<Detection> sorted_detections(const DetectionTruth& truth,
                                          std::span<const Detection> detections) {
     std::vector<Detection> sorted;
@@ -36,7 +36,7 @@ std::vector<Detection> sorted_detections(const DetectionTruth& truth,
     return sorted;
 }
 
-/// Returns the boxes by category and image, crowds last, equal ones in their order.
+/// Returns the boxes by category and image, crowds last, ties in input order.
 std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
     std::vector<LabelledBox> sorted = truth.boxes;
     for (const LabelledBox& box : sorted) check_place(box, truth);

@@ -48,7 +48,7 @@ struct MeasuredOperation {
     std::string name;
     ops::Operation operation;
     bool of_model = false;
-    int nodes = 0;  // equal ones in the model
+    int nodes = 0;  // of the model with this operation
     bool needs_input_gradient = true;
 };
 

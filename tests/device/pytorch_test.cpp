@@ -17,7 +17,7 @@ namespace {
 /// An operation of the files of scripts/reference/op_cases.py.
 struct Operator {
     std::string operation, file, name;
-    std::vector<std::string> parameters;  // for people
+    std::vector<std::string> parameters;  // for display
     int gradient_roundings = 1;           // of an input gradient
 };
 

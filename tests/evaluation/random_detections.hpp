@@ -34,7 +34,7 @@ inline DetectionTruth random_truth(const RandomSet& set, std::uint32_t number) {
     return truth;
 }
 
-/// By rising image.
+/// By ascending image.
 inline std::vector<Detection> random_detections(const RandomSet& set, std::uint32_t number) {
     CounterStream stream(1, RandomPurpose::test, number, 2);
     std::vector<Detection> detections;

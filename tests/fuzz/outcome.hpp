@@ -59,7 +59,7 @@ auto accepting(const Read& read) {
     }
 }
 
-/// Whether a text for people has no control characters but line breaks.
+/// Whether a printed text has no control characters but line breaks.
 inline bool is_plain(std::string_view text) {
     return std::ranges::none_of(
         text, [](char letter) { return letter >= 0 && letter < ' ' && letter != '\n'; });

@@ -54,7 +54,7 @@ struct Variant {
     Fusion fusion = Fusion::device_independent;
     std::int64_t batch = kBatch;
 
-    /// "v1.5": for people.
+    /// "v1.5": for display.
     std::string title() const { return version == "v1" ? "v1" : "v1.5"; }
     /// The stem of the file with the references.
     std::string stem() const {

@@ -131,7 +131,7 @@ struct Solver {
             for (std::int64_t c = 0; c < shape[3]; ++c) {
                 auto& best = winner[static_cast<std::size_t>(image_index(shape, n, p, q, c))];
                 const std::int64_t index = image_index(op.input, n, h, w, c);
-                if (best < 0 || x()[index] > x()[best]) best = index;  // the first of equals
+                if (best < 0 || x()[index] > x()[best]) best = index;  // in a tie the first
             }
         });
         const Tensor dy = backward() ? output_gradient() : Tensor(shape);

@@ -105,7 +105,7 @@ std::string_view name_of(const Precision& precision);
 struct Determinism {
     bool over_repeats = false;  // repeated work gives the same bits
     bool over_threads = false;  // for any threads()
-    std::string conditions;     // what must be equal, for people
+    std::string conditions;     // what must be equal, for display
 };
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
@@ -114,7 +114,7 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    /// A description for people, such as "2 threads of AMD EPYC ..., oneDNN 2.6.3".
+    /// A description for display, such as "2 threads of AMD EPYC ..., oneDNN 2.6.3".
     virtual std::string description() const = 0;
     /// The identifier of a GPU, equal in all processes that use it: "GPU-8f6e...". Empty for a CPU.
     virtual std::string uuid() const { return {}; }

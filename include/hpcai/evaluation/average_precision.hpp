@@ -12,9 +12,9 @@
 /// Average precision of detections. Matching is that of pycocotools (cocodataset/cocoapi,
 /// PythonAPI/pycocotools/cocoeval.py), for boxes of any area. In each image and category, the 100
 /// detections of highest score (equal scores in input order) are matched one by one. A detection
-/// takes the free box with the highest intersection over union, the last one of equals, if that is
+/// takes the free box with the highest intersection over union, in a tie the last one, if that is
 /// at least min(threshold, 1 - 1e-10). A detection that takes a crowd's box counts neither as right
-/// nor as wrong. The detections of all images are then ranked by score, equal ones by image.
+/// nor as wrong. The detections of all images are then ranked by score, ties by image.
 namespace hpcai::evaluation {
 
 inline constexpr double kScoreThreshold = 0.5;     // AP50, the quality of the benchmark

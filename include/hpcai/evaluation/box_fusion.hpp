@@ -39,10 +39,10 @@ struct MemberDetection {
     Detection detection;
 };
 
-/// Returns the fused detections of one image by falling score, equal scores by category. `pooled`
-/// is ordered by member and then in each member's order; this order decides between equal scores.
-/// Detections that are not sound, have no area or a score of 0 or less are ignored. `weights` are
-/// positive, one for each model, also for models without detections.
+/// Returns the fused detections of one image by descending score, equal scores by category.
+/// `pooled` is ordered by member and then in each member's order; this order decides between equal
+/// scores. Detections that are not sound, have no area or a score of 0 or less are ignored.
+/// `weights` are positive, one for each model, also for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);
 

@@ -30,8 +30,8 @@ struct Category {
 
 /// A test set and its labels.
 struct Annotations {
-    std::vector<TestImage> images;     // by rising id; Detection::image is the index
-    std::vector<Category> categories;  // by rising id; Detection::category is the index + 1
+    std::vector<TestImage> images;     // by ascending id; Detection::image is the index
+    std::vector<Category> categories;  // by ascending id; Detection::category is the index + 1
     DetectionTruth truth;              // with these images and categories
 };
 

@@ -16,20 +16,20 @@ namespace hpcai::evaluation {
 
 /// One model's detections of all test images.
 struct Member {
-    std::span<const Detection> detections;  // by rising image
+    std::span<const Detection> detections;  // by ascending image
     double weight = 1;
 };
 
 inline constexpr std::int64_t kFusionChunkImages = 64;
 
-/// Fuses the detections of all models. Returns the ensemble's detections by rising image at rank 0,
-/// elsewhere an empty list. `mine` are the models of this rank, which may be none. The ensemble is
-/// all ranks' models in the order of the ranks; the result does not depend on their distribution.
-/// All ranks fuse images at the same time, in rounds of `chunk_images` images for each rank. So a
-/// rank only holds its own detections, one round and, at rank 0, the result. Collective: every rank
-/// passes the same `images`, `options` and `chunk_images`. Throws Error(internal) on all ranks if
-/// these differ or are not positive, no rank has a model, or detections are not ordered or have an
-/// image that does not exist.
+/// Fuses the detections of all models. Returns the ensemble's detections by ascending image at rank
+/// 0, elsewhere an empty list. `mine` are the models of this rank, which may be none. The ensemble
+/// is all ranks' models in the order of the ranks; the result does not depend on their
+/// distribution. All ranks fuse images at the same time, in rounds of `chunk_images` images for
+/// each rank. So a rank only holds its own detections, one round and, at rank 0, the result.
+/// Collective: every rank passes the same `images`, `options` and `chunk_images`. Throws
+/// Error(internal) on all ranks if these differ or are not positive, no rank has a model, or
+/// detections are not ordered or have an image that does not exist.
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);

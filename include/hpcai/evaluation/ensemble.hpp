@@ -26,7 +26,7 @@ std::vector<float> ensemble_soft_vote(comm::Communicator& members,
 
 /// Majority vote: returns for each class the share of the members that predict it, (samples,
 /// classes) at rank 0, elsewhere an empty vector. Exact up to 2^24 members. A member votes for the
-/// class of its highest probability, the lowest class of equals. With a NaN it does not vote; a
+/// class of its highest probability, in a tie the lowest class. With a NaN it does not vote; a
 /// sample without votes is all NaN. Between classes of equal share the lower wins in top_k and
 /// predicted_class.
 std::vector<float> ensemble_majority(comm::Communicator& members,

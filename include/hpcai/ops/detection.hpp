@@ -43,7 +43,7 @@ struct BoxCoder {
 /// Draws the anchors for the losses of each image, with their targets. An anchor is positive if it
 /// has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor has
 /// a higher IoU with that box. It is negative if all its IoU are below `background_iou`. Its target
-/// is the box with its highest IoU (the first of equals). `samples` anchors are drawn, at most
+/// is the box with its highest IoU (in a tie the first). `samples` anchors are drawn, at most
 /// `positive_share` of them positive: those with the smallest sampling_key of (the image's key,
 /// stage 0, anchor). Inputs: boxes (N, G, 5) of x1, y1, x2, y2, class, where class 0 or an empty
 /// area means no box; keys (N) s32. Output (N, samples, 6): anchor number, 1 or 0, and the target
@@ -70,7 +70,7 @@ struct RpnLoss {
 };
 
 /// The boxes that the region proposal network proposes. On each level the `per_level` anchors with
-/// the highest logits (the lower number of equals) are moved by their deltas (BoxCoder of weights
+/// the highest logits (in a tie the lower number) are moved by their deltas (BoxCoder of weights
 /// 1, with logarithms of at most log(1000 / 16)) and clipped to the image. Boxes with a side below
 /// `minimum_side` are removed, and those whose IoU with a better one on the same level is above
 /// `nms_iou`. The `limit` best of all levels remain. Inputs: those of RpnLoss without targets.
@@ -87,7 +87,7 @@ struct Proposals {
 
 /// Draws the regions for the training of the second stage. The candidates are the proposals,
 /// followed by the boxes of the image. A candidate has the class of the box with which it has the
-/// highest IoU (the first of equals) if that is at least `foreground_iou`, else background.
+/// highest IoU (in a tie the first) if that is at least `foreground_iou`, else background.
 /// `samples` candidates are drawn, at most `positive_share` of them foreground, by the smallest
 /// sampling_key of (the image's key, stage 1, candidate). Inputs: proposals (N, R, 5), boxes (N, G,
 /// 5), keys (N). Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row),
@@ -130,7 +130,7 @@ struct RoiLoss {
 /// `score_threshold` and no side below `minimum_side` are kept unless their IoU with a better one
 /// of the class is above `nms_iou`; then the `limit` best of all classes remain. Boxes that are not
 /// finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both fp32, and proposals (N, R,
-/// 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending score (among equals the
+/// 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending score (in a tie the
 /// lower class, then the earlier proposal first); zeros in unused rows.
 struct Detections {
     Shape proposals;

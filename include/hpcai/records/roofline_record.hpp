@@ -16,7 +16,7 @@ struct OperationRate {
     std::string operation;  // "linear", "convolution"
     std::string precision;  // as in training.precision
     std::string pass;       // "forward", "weight_gradient", "input_gradient"
-    std::string shape;      // for people
+    std::string shape;      // for display
     bool of_model = false;
     int nodes = 0;              // of the model with this operation
     double flops = 0;           // of one call; a multiply-add is two
@@ -50,7 +50,7 @@ struct AllReduceRate {
 /// seconds = latency + bytes / bandwidth, through the smallest and the largest measured size.
 struct AllReduceFit {
     std::string scope;
-    std::string backend;  // description for people
+    std::string backend;  // for display
     int ranks = 0;
     Quantity latency_seconds;
     Quantity bytes_per_second;
@@ -86,7 +86,7 @@ struct RooflineRecord {
     std::string schema = "hpcai500-roofline/1";
     std::string program_version;
     std::string measured_utc;  // ISO 8601
-    std::string device;        // of rank 0, for people
+    std::string device;        // of rank 0, for display
     bool is_gpu = false;
     int ranks = 1;  // measuring at the same time
     int nodes = 1;

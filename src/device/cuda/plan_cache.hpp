@@ -23,7 +23,7 @@ public:
         bool operator==(const Machine&) const = default;
     };
 
-    /// A plan that was tried. The program does not read it; it is for people.
+    /// A plan that was tried, for display: the program does not use it.
     struct Timing {
         std::string name;
         double seconds = 0;
@@ -47,7 +47,7 @@ public:
     /// Atomically rewrites the file if anything is new, and merges what other
     /// processes have added.
     void save();
-    /// Why the file was not read or written, for people; "" if there was no problem.
+    /// Why the file was not read or written, for display; "" if there was no problem.
     const std::string& warning() const { return warning_; }
 
 private:

@@ -85,7 +85,7 @@ private:
     Inspector& inspector_;
     std::optional<evaluation::Annotations> annotations_;
     std::string labels_digest_;
-    std::vector<std::vector<Detection>> members_;  // each by rising image
+    std::vector<std::vector<Detection>> members_;  // each by ascending image
     bool is_complete_ = true;
 };
 
