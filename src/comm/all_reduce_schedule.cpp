@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-/// Part `part` of `parts` of a range. Parts are whole blocks, except the last one that is not
-/// empty.
+/// Returns part `part` of `parts` of a range. A part consists of whole blocks of kWireBlock values;
+/// only the end of the range may cut the last block. The last parts may be empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -76,8 +76,8 @@ private:
     /// receives all messages at once.
     static int turn(int index, int k, int size) { return (index + k) % size; }
 
-    /// Sends each part of `range` to its owner, one of the first `parts` of `members`, which adds
-    /// it to its own. This rank is member `index`.
+    /// Adds a reduce-scatter: the first `parts` of `members` own one part of `range` each. All
+    /// members send each part to its owner, which adds it. This rank is member `index`.
     void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;
@@ -98,8 +98,8 @@ private:
         }
     }
 
-    /// Sends the encoded shares of the sum to all ranks: first between the sets, then unchanged
-    /// within each set.
+    /// Adds an all-gather of the sums, first between the sets, then within each set. Each sum is
+    /// encoded once, by its owner, and forwarded in this form.
     void gather() {
         memory_.begin();
         std::vector<std::vector<WirePiece>> pieces;  // [part][share]

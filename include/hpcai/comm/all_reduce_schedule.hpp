@@ -94,7 +94,7 @@ struct AllReduceSchedule {
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 
-/// Returns whether a library's own all-reduce is equivalent: fp32, every rank with all others.
+/// Returns whether a library's own all-reduce may be used: for the algorithm all_reduce in fp32.
 bool is_library_sum(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm
