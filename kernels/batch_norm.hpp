@@ -22,7 +22,8 @@ struct BatchNormShape {
     std::int64_t channels = 1;                 // C
 };
 
-/// Bytes of the workspace, for the statistics and for a gradient from its sums until it is applied.
+/// Bytes of the workspace. Statistics use it within one call. Gradients use it from
+/// batch_norm_gradient_sums() to batch_norm_gradient_apply().
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
 /// Bytes of a mask of one bit for each element in order, from bit 0 of word 0: set where y > 0.
@@ -84,7 +85,7 @@ struct BatchNormMomentsArguments {
 };
 /// Computes the moments of the one span of a rank that shares statistics with others. Spans have
 /// equal size, so the common moments are the mean over ranks; doubles represent squares of fp32
-/// numbers as well as differences. Sums are those of batch_norm_statistics(). Reads 1.
+/// numbers as accurately as differences. Sums are those of batch_norm_statistics(). Reads 1.
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream);
 
@@ -158,8 +159,7 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
-/// y = ReLU(outer(x) + inner(x')), of which both norms are of one span and a multiple of 8
-/// channels.
+/// y = ReLU(outer(x) + inner(x')). Both norms have one span, and a multiple of 8 channels.
 struct BatchNormDualGradientArguments {
     struct Norm {
         const void* x = nullptr;
@@ -177,7 +177,7 @@ struct BatchNormDualGradientArguments {
 };
 /// Bytes of a workspace that is enough for the statistics, too.
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
-/// Has the bits of batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer norm,
+/// Gives the bits of batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer norm,
 /// then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads 6,
 /// with dy1 7, and one more bit; writes 3. Throws Error(internal) for another shape.
 void batch_norm_dual_gradient(const BatchNormShape& shape,

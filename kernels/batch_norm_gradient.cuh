@@ -3,10 +3,11 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// What the gradients of one norm and of two joined ones share.
+/// Code that the gradients of one BatchNorm and of two fused ones share.
 namespace hpcai::kernels::batch_norm {
 
-/// The source of the gate of the ReLU.
+/// Decides where the ReLU passed its input: no ReLU; recomputed from scale and shift; read from the
+/// mask of the forward pass.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -14,7 +15,7 @@ struct GradientTensors {
     const T *x, *dy0, *dy1;
     const float *scale, *shift, *mean;
     const std::uint8_t* mask;
-    T* masked;  // written by the sums, with a mask
+    T* masked;  // written by kept_gradient() with Gate::mask
 };
 
 template <typename T, int kWidth>
@@ -67,7 +68,8 @@ public:
         }
         return result;
     }
-    /// The same for the sums; with a mask rounded and written, as it will be read again.
+    /// Like gradient(), for the sums. With Gate::mask the gradient is rounded to T and stored,
+    /// because the next kernel reads it.
     __device__ Pack<kWidth> kept_gradient(std::int64_t pixel, const Element& element,
                                           const Pack<kWidth>& x) const {
         Pack<kWidth> g = gradient(element, x);
@@ -97,7 +99,8 @@ __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, do
     return {a, b, -a * sums.first / count - b * mean};
 }
 
-/// The same for channels of a thread, from coefficients (3, `all`) of the first.
+/// Computes dx for kWidth channels. `coefficients` points to the first of them in an array
+/// (3, `all`).
 template <int kWidth>
 class InputGradient {
 public:
@@ -121,10 +124,11 @@ private:
 struct ChannelGradients {
     const float *gamma, *mean, *inverse_deviation;
     float *gamma_gradient, *beta_gradient;
-    int products = 1;  // which one of the partial sums is that of g (x - mean); 0 is that of g
+    int products = 1;  // index of the partial sum of g (x - mean); index 0 is that of g
 };
 
-/// Combines partial sums in a final_grid(). Coefficients are (3, spans, C), written.
+/// Combines the partial sums, and writes the coefficients (3, spans, C) and the gradients of gamma
+/// and beta. The grid must be final_grid().
 template <int kSums = 2>
 __device__ void combine_gradients(const Tiling& tiling, int spans, const ChannelGradients& of,
                                   const float* workspace, float* coefficients) {
