@@ -38,7 +38,7 @@ ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
     return is_full_ ? Known(std::in_place, std::nullopt) : std::nullopt;
 }
 
-/// Decodes the sample and assigns it memory, if it is sound and there is room.
+/// Decodes the sample and assigns it memory, if it is undamaged and there is room.
 std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& samples,
                                                                std::uint32_t sample) {
     std::optional<DecodedImage> decoded;
@@ -92,8 +92,8 @@ void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> vie
     }
 }
 
-/// Uploads all pixels if any row has no view; rows with a view are overwritten later. With one
-/// upload per part the host would wait for the previous step.
+/// Uploads all pixels if any row has no view; rows with a view are overwritten later. Separate
+/// uploads of the rows without a view would make the host wait for the previous step.
 void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) {
     const bool all_have_views =
         std::ranges::all_of(batch.views, [](const auto& view) { return view.offset_bytes >= 0; });

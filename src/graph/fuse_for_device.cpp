@@ -41,7 +41,7 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that makes `value`, in its current form, if `reader` is the only reader.
+    /// The current form of the BatchNorm that makes `value`; null unless `reader` alone reads it.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
@@ -50,7 +50,7 @@ private:
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
 
-    /// Whether the only reader of `value` is a BatchNorm that can take its statistics from sums.
+    /// Whether a BatchNorm alone reads `value` and can compute its statistics from sums.
     bool wants_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;

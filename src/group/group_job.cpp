@@ -41,14 +41,15 @@ constexpr double kHealthTimeoutAfterFailureSeconds = 5;
 /// The ranks that train one model.
 struct GroupRanks {
     comm::Communicator& group;
-    std::unique_ptr<comm::Communicator> stage;  // null if every rank trains the whole model
+    // The ranks with the same stage and shard; null if every rank trains the whole model.
+    std::unique_ptr<comm::Communicator> stage;
 
-    /// The ranks with the same stage and shard.
+    /// The ranks that train the same parameters.
     comm::Communicator& replicas() const { return stage == nullptr ? group : *stage; }
 };
 
-/// Returns a hash of small activations with few and many channels, as shards have them, in the
-/// layout of this rank's device.
+/// Returns a hash of some activations as this rank's device stores them. They are small and have
+/// few or many channels, because those of shards may have either.
 std::uint64_t fingerprint_of_layout(const context::Resources& resources) {
     device::Device& device = *resources.device;
     std::uint64_t fingerprint = 0;
@@ -102,7 +103,8 @@ struct GroupJob {
     Logger& log;
 };
 
-/// Connects this rank to the others that compute a step with it, which `watch` then watches.
+/// Connects this rank to its replicas and to the other shards of its stage. `watch` then watches
+/// the replicas, too.
 void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
     ranks.stage = split_by_shard(job.context, job.resources, job.group);
     watch.watch(ranks.replicas());
@@ -188,8 +190,8 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
     if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
         log.error("group {} failed: {}", context.place.group, error.what());
     }
-    ranks.group.announce_failure(error);  // the others of the group may wait for this rank
-    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // those of its stage, too
+    ranks.group.announce_failure(error);  // other ranks of the group may wait for this one
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // so may its replicas
     record_end(context, error, outcome);
 }
 
@@ -312,7 +314,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     progress.end(record.failure, outcome.end, outcome.is_acting_leader);
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
-    if (record.device_health.empty()) {  // those of the other ranks are lost
+    if (record.device_health.empty()) {  // the readings of other ranks are lost
         record.device_health = device_watch.finish(kHealthTimeoutAfterFailureSeconds);
     }
     const bool stores = group.rank() == 0 || outcome.is_acting_leader;

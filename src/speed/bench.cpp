@@ -127,7 +127,7 @@ private:
         timed_.emplace(*device_, std::move(pieces));
     }
 
-    /// Median seconds of `work` alone, repeated if the work is short for the device's clock.
+    /// Median seconds of `work` alone, repeated if the work is too short for the device's clock.
     double alone(const Work& work, bool is_upload = false) {
         work();  // warms the caches
         const int in_a_row = is_upload ? 1 : runs_in_a_row(*device_, work);

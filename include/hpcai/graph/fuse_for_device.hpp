@@ -9,8 +9,9 @@ namespace hpcai::graph {
 
 /// Fuses `graph` for `device`: fuse(), and in training the further fusions that the device accepts.
 /// A convolution forms the sums for the statistics of the BatchNorm after it. A BatchNorm with its
-/// ReLU becomes part of the convolution that is its only reader. A BatchNorm that is only added to
-/// another one becomes part of it. All of this requires statistics of the whole batch.
+/// ReLU becomes part of the convolution that is its only reader. A BatchNorm whose output is only
+/// added to that of another BatchNorm becomes part of the latter. Each of these fusions requires
+/// statistics of the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
 /// See device::Device::accepts.
