@@ -78,13 +78,13 @@ std::vector<Key> run_lifecycle_keys() {
             "once a second during training, where available."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeek, "seconds"),
-            "Longest time until a rank first reads results of training steps (loss_steps), which "
-            "includes library tuning and connection setup. Also a minimum for the second read if "
-            "step_timeout_seconds is 0. Then the rank's watchdog ends the group."),
+            "Longest time until a rank first reads results of training steps (loss_steps), library "
+            "tuning and connection setup included; then its watchdog ends the group. Also the "
+            "limit of the second read if step_timeout_seconds is 0."),
         key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeek, "seconds"),
             "Longest time between reads of step results on a rank, audits included; then its "
-            "watchdog ends the group. Checkpoints may add first_step_timeout_seconds; evaluations "
-            "are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
+            "watchdog ends the group. A checkpoint may take first_step_timeout_seconds more; "
+            "evaluations are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
         key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeek, "seconds"),
             "Minimum time that finished groups wait for a silent group before they evaluate the "
             "ensemble without it; half of their own training time if that is longer."),
@@ -177,7 +177,8 @@ std::vector<Key> detector_keys() {
             "Regions of an image sampled for the losses of the second stage, at most a quarter "
             "foreground."),
         key("training_proposals", &C::training_proposals, between(1, 4096),
-            "Proposals in training, of a level before suppression and of an image after it."),
+            "Proposals kept in training: per pyramid level before non-maximum suppression, per "
+            "image after it."),
         key("inference_proposals", &C::inference_proposals, between(1, 4096),
             "The same in evaluation."),
         key("score_threshold", &C::score_threshold, from_below(0, 1, "fraction"),
