@@ -74,8 +74,8 @@ GroupCheckpoints::Attempt GroupCheckpoints::attempt(training::Trainer& trainer, 
     }
 }
 
-/// Returns whether all ranks have read the checkpoint of one program. Files of two programs need
-/// not fit each other.
+/// Returns whether all ranks have read a checkpoint that the same launch of the run wrote. Files of
+/// two launches may not match.
 bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
     if (sum(attempt.failure.empty() ? 0 : 1) > 0) return false;
     const auto program = static_cast<double>(attempt.program);

@@ -162,7 +162,7 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     results::remove_group_checkpoints(context.output, context.place.group);
 }
 
-/// Returns whether an earlier program completed the group. Its files are then kept.
+/// Returns whether an earlier launch completed the group. Its files are then kept.
 bool has_finished_before(const context::RunContext& context) {
     return context.resumes && results::read_finished_group(context.output, context.config.workload,
                                                            context.place.group);

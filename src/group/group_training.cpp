@@ -134,7 +134,7 @@ void train_epochs(const Session& session, GroupRecord& record) {
 /// group.
 void gather_readings(const GroupTraining& training, GroupResult mine, GroupResult& result) {
     comm::Communicator& group = training.group;
-    // The meters of this program have read only a part of a resumed training.
+    // The meters of this launch have read only a part of a resumed training.
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {

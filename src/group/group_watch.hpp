@@ -33,7 +33,7 @@ struct WatchReport {
 /// steps, which also polls the next process of the group on this node every second.
 class GroupWatch {
 public:
-    /// All arguments outlive the object. Removes flight records of earlier programs. Collective.
+    /// All arguments outlive the object. Removes flight records of earlier launches. Collective.
     GroupWatch(const context::RunContext& context, comm::Communicator& group,
                training::FlightRecorder& recorder);
     ~GroupWatch();
@@ -43,7 +43,7 @@ public:
     /// Makes calls that wait for other `ranks` of the group poll this object.
     void watch(comm::Communicator& ranks);
 
-    /// Begins the first step of this program, after `steps_done` steps.
+    /// Begins the first step of this launch, after `steps_done` steps.
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);

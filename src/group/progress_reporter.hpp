@@ -21,7 +21,7 @@ public:
     /// `context` outlives the object.
     explicit ProgressReporter(const context::RunContext& context);
 
-    /// Begins the training, at its first step or after those of an earlier program.
+    /// Begins the training, at its first step or after those of an earlier launch.
     void begin();
     void step(const training::StepReport& step);
     /// Ends the training and begins the evaluation.
@@ -38,7 +38,7 @@ private:
     Stopwatch watch_;       // since the training began
     Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;
-    std::optional<std::int64_t> first_step_;  // of this program
+    std::optional<std::int64_t> first_step_;  // of this launch
     ProgressRecord record_;
 };
 

@@ -12,7 +12,7 @@
 
 namespace hpcai::group {
 
-/// The part of a group's record that grows while it trains, over all programs that train it. Every
+/// The part of a group's record that grows while it trains, over all launches that train it. Every
 /// rank has one.
 class ResumableRecord {
 public:
@@ -43,7 +43,7 @@ private:
     Sources sources_;
     GroupRecord& record_;
     const training::Trainer* trainer_ = nullptr;
-    TrainingCosts before_;  // of the steps of earlier programs
+    TrainingCosts before_;  // of the steps of earlier launches
 };
 
 }  // namespace hpcai::group

@@ -11,7 +11,7 @@ namespace hpcai::group {
 class TrainingClock {
 public:
     double seconds() const { return stopped_at_.value_or(watch_.seconds() - paused_seconds_); }
-    /// Adds the `seconds` of an earlier program.
+    /// Adds the `seconds` of an earlier launch.
     void add(double seconds) { paused_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
     /// Continues after stop().

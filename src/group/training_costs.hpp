@@ -23,7 +23,7 @@ struct TrainingCosts {
     std::optional<comm::SentBytes> gradients;  // none where a library chooses the messages
     training::MessageAccounting messages;
 
-    /// Adds the costs of an earlier program's steps.
+    /// Adds the costs of an earlier launch's steps.
     void add(const TrainingCosts& earlier);
     void save(training::Snapshot& to) const;
     /// Throws Error(data) naming the array that does not fit.

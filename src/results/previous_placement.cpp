@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    std::map<std::string, std::set<int>> nodes_of_host_;  // in the program that ends the run
+    std::map<std::string, std::set<int>> nodes_of_host_;  // in the launch that ends the run
     std::set<int> used_;
     std::map<std::string, int> found_;
 };

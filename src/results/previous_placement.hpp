@@ -7,10 +7,10 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
-/// The placement of groups that an earlier program of a run completed.
+/// The placement of groups that an earlier launch of a run completed.
 namespace hpcai::results {
 
-/// The nodes and hosts of all ranks in the program that ends the run.
+/// The nodes and hosts of all ranks in the launch that ends the run.
 struct NodesOfRanks {
     std::vector<int> nodes;          // [world_rank]
     std::vector<std::string> hosts;  // [world_rank]

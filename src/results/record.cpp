@@ -78,8 +78,8 @@ void add_verdict(const context::RunContext& context, const Closing& closing,
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Returns the hosts of all ranks. Groups that another program finished may have been on other
-/// nodes than those of this program.
+/// Returns the hosts of all ranks. Groups that an earlier launch finished may have been on other
+/// nodes than those of this launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;

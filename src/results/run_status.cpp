@@ -55,7 +55,7 @@ std::set<int> groups_of(const fs::path& directory) {
     return groups;
 }
 
-/// Returns when the latest program began; 0 if there is no launch.json.
+/// Returns when the latest launch began; 0 if there is no launch.json.
 std::int64_t begun_unix_seconds(const fs::path& directory) {
     std::error_code error;
     const auto written = fs::last_write_time(directory / kLaunchName, error);

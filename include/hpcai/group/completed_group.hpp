@@ -9,7 +9,7 @@
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/training_state.hpp>
 
-/// Groups that an earlier program of the run completed.
+/// Groups that an earlier launch of the run completed.
 namespace hpcai::group {
 
 /// Adds the stored predictions of a completed group to `outcome`, which has its result. Predictions

@@ -16,7 +16,7 @@ struct CheckpointMarker {
     int group_rank = 0;
     int ranks = 1;              // of the group
     std::string config_sha256;  // of the run's configuration
-    std::int64_t program = 0;   // number of the program that wrote it, equal on all ranks
+    std::int64_t program = 0;   // number of the launch that wrote it, equal on all ranks
     std::int64_t bytes = 0;     // of the rank's file
     std::string sha256;         // of the same file
     HPCAI_RECORD(CheckpointMarker, schema, step, group_rank, ranks, config_sha256, program, bytes,

@@ -123,7 +123,7 @@ struct EpochQualityRecord {
 /// A training that was resumed from a checkpoint.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first step after the resumption
-    std::string started_utc;  // start of the program that resumed
+    std::string started_utc;  // start of the launch that resumed
     HPCAI_RECORD(ContinuationRecord, step, started_utc);
 };
 
@@ -163,7 +163,7 @@ struct GroupRecord {
     std::string predictions_sha256;  // of the predictions file; empty if there is none
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
-    std::vector<ContinuationRecord> continuations;     // empty if one program trained it
+    std::vector<ContinuationRecord> continuations;     // empty if it was never resumed
     std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,

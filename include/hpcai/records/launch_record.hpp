@@ -16,11 +16,11 @@ inline constexpr const char* kLaunchName = "launch.json";
 /// read it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/3";
-    std::string started_utc;     // of the program that began the run
+    std::string started_utc;     // of the launch that began the run
     std::string config_sha256;   // of the configuration that the run began with
     std::string samples_sha256;  // of names and classes of the samples: data::samples_digest
     std::string precision;       // in force, never "auto"
-    TopologyRecord topology;     // in the latest program
+    TopologyRecord topology;     // in the latest launch
     StagingRecord staging;       // as in RunRecord, as the next ones
     Quantity staging_seconds;
     CeilingRecord roofline;

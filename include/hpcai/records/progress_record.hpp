@@ -62,7 +62,7 @@ struct RunProgress {
     std::string directory;
     std::vector<GroupProgress> groups;    // the configured ones and those that have begun
     std::int64_t now_unix_seconds = 0;    // by the clock of the reader
-    std::int64_t begun_unix_seconds = 0;  // when the last program began; 0: unknown
+    std::int64_t begun_unix_seconds = 0;  // when the last launch began; 0: unknown
     // Whether a program holds the lock of the directory; empty if that is unknown
     std::optional<bool> is_at_work;
     std::string resume_command;  // empty if unknown
