@@ -153,6 +153,7 @@ void decode(tensor::WireFormat format, const std::byte* wire, std::span<float> v
     });
 }
 
+/// Marks the step of the sums `values` as skipped if one of them is not finite.
 __global__ void leave_out_kernel(const float* values, std::int64_t count, int* is_left_out) {
     const std::int64_t stride = item_stride();
     bool good = true;
@@ -162,6 +163,7 @@ __global__ void leave_out_kernel(const float* values, std::int64_t count, int* i
     if (!good) *is_left_out = 1;  // all writers write the same value
 }
 
+/// Clears the rounding errors of error feedback after a skipped step.
 __global__ void forget_kernel(const int* is_left_out, float* residual, std::int64_t count) {
     if (*is_left_out == 0) return;
     const std::int64_t stride = item_stride();

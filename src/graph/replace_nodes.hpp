@@ -8,8 +8,9 @@
 
 namespace hpcai::graph {
 
-/// A copy of `graph` with `nodes` in place of its nodes, one for one; they read values of `graph`.
-/// An absent node has no readers left.
+/// Returns a copy of `graph` in which nodes[i] replaces node i. The inputs in `nodes` are values of
+/// `graph`, renumbered in the copy. An absent nodes[i] removes node i, whose output no other
+/// element of `nodes` may read.
 Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& nodes);
 
 /// The only reader of `value` if its operation has this type; else kNoNode.

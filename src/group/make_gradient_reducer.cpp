@@ -19,7 +19,8 @@ std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Co
         return "communication.backend is mpi";
     }
     if (rank.spans_statistics) {
-        // The host would wait for a GPU that waits for other ranks.
+        // In each BatchNorm the host waits for the GPU. An NCCL kernel there could wait for a rank
+        // whose own host waits for the statistics of this one: a deadlock.
         return "training.batch_norm_samples span several ranks, which sum through the host";
     }
     const auto nccl_version =

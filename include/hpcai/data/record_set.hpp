@@ -104,7 +104,7 @@ private:
     std::filesystem::path folder_;
     RecordIndex index_;
     std::vector<std::int64_t> first_{0};  // first sample of each file, then the number of samples
-    std::shared_ptr<Contents> contents_;  // of all copies
+    std::shared_ptr<Contents> contents_;  // shared by the copies of this object
 };
 
 }  // namespace hpcai::data

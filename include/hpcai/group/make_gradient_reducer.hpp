@@ -23,7 +23,7 @@ struct SummingRank {
     bool spans_statistics = false;  // BatchNorm statistics are of several ranks
 };
 
-/// Makes the reducer of any ranks, as below.
+/// Makes the same reducer as the next function, without a RunContext.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
                                                              comm::Communicator& group,
                                                              Logger& log);

@@ -155,8 +155,9 @@ bool NcclGroup::is_settled(const char* what) {
     return state == ncclSuccess;
 }
 
-// ncclCommAbort stops its kernels at once, but only returns when every recording with its sums is
-// destroyed. Recordings may outlive this exception, so a thread calls it.
+// ncclCommAbort stops NCCL's kernels at once, but returns only when every CUDA graph that contains
+// sums of the communicator is destroyed. The owners of these graphs may destroy them after the call
+// of abort(), so a detached thread waits.
 void NcclGroup::abort() noexcept {
     if (handle_ == nullptr) return;
     is_aborted_ = true;
