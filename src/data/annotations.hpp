@@ -9,8 +9,8 @@
 
 namespace hpcai::data {
 
-/// Corners in pixels as [x1, x2) x [y1, y2): finite, but perhaps outside of the picture or without
-/// area.
+/// An object as annotated, in pixels: [x1, x2) x [y1, y2). Corners are finite, but may lie outside
+/// of the picture or enclose no area.
 struct RawObject {
     std::string name;
     double x1 = 0;
@@ -21,7 +21,7 @@ struct RawObject {
 
 struct RawPicture {
     std::string path;
-    std::string annotation;  // location of its objects, for messages
+    std::string annotation;  // location of the annotation of `objects`, for messages
     ImageSize size;
     std::vector<RawObject> objects;
 };

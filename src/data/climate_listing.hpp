@@ -15,14 +15,14 @@ namespace hpcai::data::climate {
 
 struct ListedFile {
     std::filesystem::path path;
-    std::uint64_t bytes = 0;      // at rank 0
+    std::uint64_t bytes = 0;      // as rank 0 sees it
     bool is_vouched_for = false;  // a manifest in its folder lists it, and its SHA-256 matches
 
     HPCAI_RECORD(ListedFile, path, bytes, is_vouched_for);
 };
 
-/// Lists the HDF5 files at `path` on rank 0, for all ranks; none if it is a folder of records. One
-/// of the ranks compares each file with the manifest in its folder, if there is one. Throws
+/// Lists the HDF5 files at `path` on rank 0, for all ranks; none if `path` is a folder of records.
+/// Each file is compared, by one rank, with the manifest in its folder, if there is one. Throws
 /// Error(data) on every rank for an error of any rank. Collective.
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks);
 

@@ -51,7 +51,7 @@ void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);
 
 /// Opens the files one after the other and calls `action` for each. Throws Error(usage) if there is
-/// no file, Error(data) for a file that is invalid or differs from those before in the size of
+/// no file, Error(data) for a file that is invalid or differs from earlier files in the size of
 /// pictures or the level of channel 13.
 void for_each_file(const std::vector<std::filesystem::path>& paths,
                    const ClimateFileSettings& settings,

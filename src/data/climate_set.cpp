@@ -24,7 +24,7 @@ void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary)
     write_numbers(numbers, dtype, fields);
 }
 
-/// By config::FieldPrecision.
+/// Element types, by config::FieldPrecision.
 constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
 
 }  // namespace

@@ -21,8 +21,8 @@
 namespace hpcai::data {
 
 /// Normalization, in fp32, of fields without statistics of their own: (x - mean) / deviation. The
-/// values are area-weighted over the sphere, from a CAM5 run. Its deviation of sea-level pressure
-/// is not plausible, so that of ClimateNet is used, and the height at 1000 hPa follows from it.
+/// values are those of a CAM5 run, area-weighted over the sphere. Its sea-level pressure has no
+/// plausible deviation: ClimateNet's replaces it, and the height at 1000 hPa follows from that.
 inline constexpr std::array<double, kClimateChannels> kClimateMean{
     3.765611e-08, 98356.03,   100814.414,  0.010749293, 216.13145, 258.9456, 26.160023, 288.03925,
     288.82578,    0.98314494, -0.45998842, 0.116573125, 0.1930554, 69.0,     12031.449, 63.435772};
@@ -30,14 +30,14 @@ inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
     1.8771327e-07, 7778.5957, 1461.2227, 0.006383436, 9.791707,  14.35133, 17.04294, 19.094095,
     19.866386,     8.164175,  6.4967732, 5.6868863,   5.4465833, 124.0,    679.5602, 4.2283397};
 
-/// Makes data.synthetic_samples and data.synthetic_validation_samples of the ClimateGenerator with
-/// default settings and run.seed, on windows of workload.image_size x image_width, in
-/// data.climate_precision. The sets share data.decoded_cache_mib by their numbers of samples.
-/// Throws Error(usage) for a size that the generator does not support.
+/// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples with a
+/// ClimateGenerator (default settings, run.seed, windows of workload.image_size x image_width
+/// pixels), in data.climate_precision. The sets share data.decoded_cache_mib by their numbers of
+/// samples. Throws Error(usage) for a size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
 /// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
-/// transcode`, or HDF5 files, which are slow to read and normalized as above, in
+/// transcode`, or HDF5 files, which are slow to read and normalized by kClimateMean, in
 /// data.climate_precision. A sample that is damaged or has a value that is not finite is bad.
 /// Throws Error(data) naming a file that is invalid, has another size than the workload, has a
 /// sample with more than data.max_boxes boxes, or is HDF5 with the height at 100 hPa. Also throws
@@ -49,7 +49,7 @@ SampleSets load_climate(const config::Config& config, comm::Communicator& group,
 /// Returns kClimateMean and kClimateDeviation.
 ChannelStatistics usual_statistics();
 
-/// Returns the format of samples that a set makes in data.climate_precision.
+/// Returns the format of samples in data.climate_precision.
 SampleFormat climate_format(const config::Config& config);
 
 /// Base of the sets of weather; derived classes provide the fields.
@@ -78,8 +78,8 @@ public:
     const ChannelStatistics& statistics() const { return statistics_; }
 
 protected:
-    /// Writes the normalized fields of the sample. Returns the reason if it is bad; the fields may
-    /// then be anything.
+    /// Writes the normalized fields of the sample. Returns the reason if it is bad; the fields are
+    /// then unspecified.
     virtual std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const = 0;
 
 private:

@@ -78,7 +78,7 @@ bool lies_in(const std::filesystem::path& path, const std::filesystem::path& fol
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// The stage must not contain the samples, because it is removed, nor become one of their classes.
+/// The stage must not contain the samples, because it is removed, nor lie among them.
 void require_apart(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
@@ -193,7 +193,7 @@ void DataDuplicator::State::require_room() const {
             format_bytes(all), format_bytes(all - std::min(all, needed)), format_bytes(reserve));
 }
 
-/// The first rank of the node makes room while it has locked the stage.
+/// The first rank of the node locks the stage, removes old packs and requires enough space.
 void DataDuplicator::State::prepare() {
     comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
@@ -251,7 +251,7 @@ void DataDuplicator::State::copy() {
     comm::collective_try(everyone, [&] {
         worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
     });
-    std::array<double, 2> any{};  // has failed; is working
+    std::array<double, 2> any{};  // 1 if any rank has failed; 1 if any still copies
     do {
         const bool done = worker_pool->wait(kTick);
         any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};

@@ -23,7 +23,7 @@ bool is_wordnet_number(std::string_view name) {
     return name.size() == 9 && name.front() == 'n' && are_digits(name.substr(1));
 }
 
-/// "b" of "a/b.JPEG".
+/// Returns "b" for "a/b.JPEG".
 std::string_view stem(std::string_view path) {
     path.remove_prefix(path.rfind('/') + 1);  // removes nothing if there is no slash
     return path.substr(0, path.rfind('.'));

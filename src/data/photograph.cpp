@@ -79,7 +79,7 @@ struct ClassLook {
     float fineness;
 };
 
-/// Neighbouring classes differ in outline and surface; 8 x 8 x 16 looks.
+/// Neighbouring classes differ in outline and surface. There are 8 x 8 x 16 looks.
 ClassLook look_of(int label) {
     const std::size_t index = label;
     return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};

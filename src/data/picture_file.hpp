@@ -14,14 +14,14 @@
 
 namespace hpcai::data {
 
-/// Larger files are no pictures of legal dimensions.
+/// The file of a picture with legal dimensions is never larger.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
 /// Reads a picture file. Throws DecodeError when it cannot be read, is not a regular file, or has
 /// more than kMaxPictureBytes.
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path);
 
-/// Reads likewise the copy of a sample in `staged`, or the file at `path` if there is none.
+/// Like the function above, but reads the copy in `staged`, or the file at `path` if there is none.
 std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
                                        const std::filesystem::path& path);
 
@@ -41,7 +41,7 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
     }
 }
 
-/// Returns whether a path from a file stays in the folder that it is relative to.
+/// Returns whether a relative path, as read from a file, stays in its folder.
 inline bool is_path_below(const std::string& path) {
     const std::filesystem::path parsed(path);
     if (path.empty() || parsed.is_absolute() || path.find('\0') != std::string::npos) return false;

@@ -30,8 +30,8 @@ struct nlohmann::adl_serializer<Record> {
 
 namespace hpcai::data {
 
-/// Calls `read` on rank 0 and returns its result on all ranks. nlohmann's JSON must be able to hold
-/// it. Collective; every rank throws the error of rank 0.
+/// Calls `read` on rank 0 and returns its result on all ranks. nlohmann::json must convert it.
+/// Collective; every rank throws the error of rank 0.
 template <typename Read>
 auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {
     decltype(read()) value;

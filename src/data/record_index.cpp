@@ -100,7 +100,7 @@ private:
         check(false, "dtype");
         return {};
     }
-    /// A file name that cannot leave the folder.
+    /// Reads a file name that cannot leave the folder.
     std::string file_name(const json& object, const char* key) const {
         const json& value = member(object, key);
         check(value.is_string(), key);

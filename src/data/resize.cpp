@@ -6,8 +6,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/resize.hpp>
 
-// Uses wider vectors if the machine has them, with the same integer results. Sanitizers are not
-// initialized yet when the loader selects a clone.
+// Uses AVX2 if the machine has it, with the same integer results. Sanitizers cannot be used with
+// it: they are not initialized yet when the loader selects a clone.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else

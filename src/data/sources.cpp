@@ -45,7 +45,7 @@ public:
     }
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
-    /// Returns the next batch; `samples` is the number of rows.
+    /// Returns the next batch; its `samples` is the number of all rows.
     Batch& next() { return slots_[prefetcher_.next()].batch; }
 
 private:
@@ -83,7 +83,7 @@ constexpr std::byte kPaddingPixel{0};
         fmt::format("{}: {} (data.on_bad_sample is fail; skip and count continue)", name, reason));
 }
 
-/// Returns for each entry how often its sample came before.
+/// Returns for each entry of `order` how often its sample occurs earlier in it.
 std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
                                              std::int64_t samples) {
     std::vector<std::uint16_t> seen(samples, 0);
@@ -160,7 +160,7 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
 struct TrainingSource::Epoch {
     std::uint32_t number = 0;
     std::vector<std::uint32_t> order;
-    std::vector<std::uint16_t> repetitions;  // of order
+    std::vector<std::uint16_t> repetitions;  // by position in `order`
 };
 
 TrainingSource::TrainingSource(std::shared_ptr<const SampleSet> samples,

@@ -28,7 +28,7 @@ public:
 
     /// Does pieces of work in the calling thread until none is left.
     void help();
-    /// Waits, at most `longest`, until all is done or a piece has failed. Returns whether all
+    /// Waits, at most `longest`, until all pieces are done or one has failed. Returns whether all
     /// threads are done.
     bool wait(std::chrono::milliseconds longest);
     bool has_failed() const;
@@ -51,7 +51,7 @@ private:
 };
 
 /// Calls work(i) once for every i < count from `threads` threads and returns when all are done. No
-/// call starts after an exception; the one of the lowest i is rethrown.
+/// call starts after an exception. Rethrows the exception of the lowest i.
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace hpcai::data

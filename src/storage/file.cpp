@@ -10,7 +10,7 @@ namespace hpcai::storage {
 namespace {
 
 constexpr std::size_t kMaxTransfer = std::size_t{1}
-                                     << 30;  // Linux transfers just under 2 GiB at most
+                                     << 30;  // bytes per call; Linux allows just under 2 GiB
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,

@@ -44,7 +44,7 @@ void require_replaceable(const fs::path& target) {
 }  // namespace
 
 PendingPath::PendingPath(const fs::path& target)
-    : target_(target.has_filename() ? target : target.parent_path()) {  // "set/"
+    : target_(target.has_filename() ? target : target.parent_path()) {  // of "set/": "set"
     require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());

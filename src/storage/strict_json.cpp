@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Checks a text before it is parsed, because the parser keeps the last of two equal keys and has
-/// no limits. It is not a parser callback, with which arrays would take quadratic time.
+/// Checks a text before it is parsed, because nlohmann's parser keeps the last of two equal keys
+/// and has no limits. A callback of that parser would need quadratic time for arrays.
 class Guard {
 public:
     Guard(std::string_view name, const JsonLimits& limits) : name_(name), limits_(limits) {}
@@ -35,7 +35,7 @@ public:
         return count();
     }
 
-    /// json::parse reports the same error.
+    /// Ends the check without a message, because json::parse reports the same error.
     bool parse_error(std::size_t, const std::string&, const json::exception&) { return false; }
 
 private:
@@ -61,10 +61,10 @@ private:
     std::string_view name_;
     JsonLimits limits_;
     std::size_t events_ = 0;
-    std::vector<std::set<std::string>> keys_;  // of each open object or array
+    std::vector<std::set<std::string>> keys_;  // of each open object; empty for an array
 };
 
-/// The parser's message quotes all the text that it has read, without a limit.
+/// Shortens a message of the parser, which quotes all of the text that it has read.
 std::string without_middle(std::string_view message) {
     constexpr std::size_t kBeginning = 200, kEnd = 40;
     if (message.size() <= kBeginning + kEnd) return std::string(message);

@@ -18,14 +18,14 @@ namespace hpcai::data {
 struct AnnotatedPicture {
     std::string path;        // relative to the set's root
     ImageSize size;          // as annotated
-    std::vector<Box> boxes;  // inside the picture, category = index of the class + 1
+    std::vector<Box> boxes;  // in pixels, inside the picture; category = index of the class + 1
 
     HPCAI_RECORD(AnnotatedPicture, path, size, boxes);
 };
 
-/// Annotated objects that are not in the set.
+/// Numbers of annotated objects that are not in the set.
 struct LeftOut {
-    std::int64_t without_area = 0;   // have no area inside the picture
+    std::int64_t without_area = 0;   // without area inside the picture
     std::int64_t other_classes = 0;  // of classes that were not chosen
     std::int64_t crowds = 0;         // COCO's iscrowd
 
@@ -45,36 +45,36 @@ struct AnnotatedPictures {
 
 /// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // in the order of categories; empty for all, sorted by bytes
-    bool ignore_others = false;      // otherwise an object of another class is an error
+    std::vector<std::string> names;  // by category - 1; empty: all names, sorted by bytes
+    bool ignore_others = false;      // otherwise an object of a class not in `names` is an error
 };
 
-/// Reads the pictures of a Pascal VOC folder that ImageSets/Main/`split`.txt lists, in its order:
-/// Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC corners are pixels counted from 1, the
-/// last one inside, so a box is [xmin - 1, xmax) here. Objects marked difficult are used. Pictures
+/// Reads the pictures of a Pascal VOC folder that ImageSets/Main/`split`.txt lists, in the order of
+/// that list: Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC counts pixels from 1 and
+/// includes xmax, so a box is [xmin - 1, xmax) here. Objects marked difficult are used. Pictures
 /// are not opened. Throws Error(data) naming the file for a missing file, XML that does not parse,
 /// sizes and corners that are not finite numbers, and names that leave the folder. Also throws for
-/// an object of another class (unless others are ignored) and a list that is empty or names a
+/// an object of a class not in `choice` (unless ignore_others) and a list that is empty or names a
 /// picture twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
-/// Reads the pictures of a COCO annotation file (instances, JSON), in its order, below `root`. A
-/// box is x, y, width, height. Throws Error(data) likewise, and for ids that occur twice or do not
-/// exist.
+/// Reads the pictures of a COCO annotation file (instances, JSON), in the order of the file, below
+/// `root`. The file gives a box as x, y, width, height. Throws Error(data) like read_voc(), and for
+/// ids that occur twice or do not exist.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 
 struct ResizedPictures {
     std::shared_ptr<const SampleSet> samples;
-    std::int64_t narrow_boxes = 0;
+    std::int64_t narrow_boxes = 0;  // left out: less than a pixel wide or high
 };
 
 /// Resizes whole pictures and their boxes to height x width. In training they are mirrored with
-/// data.flip_probability and data.vertical_flip_probability. Boxes that become narrower or lower
-/// than a pixel are left out and counted. A picture whose size is not as annotated is bad. With
-/// data.decoded_cache_mib > 0 resized pictures are cached within that budget. Files in `staged` are
-/// read from there. Throws Error(data) naming a picture with more than data.max_boxes boxes.
+/// data.flip_probability and data.vertical_flip_probability. Boxes that become less than a pixel
+/// wide or high are left out and counted. A picture whose size is not as annotated is a bad sample.
+/// data.decoded_cache_mib is the budget of a cache of resized pictures. Files that `staged` has are
+/// read from it. Throws Error(data) naming a picture with more than data.max_boxes boxes.
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
                                        ImageSize size,
                                        std::shared_ptr<const StagedPictures> staged = nullptr);

@@ -16,15 +16,15 @@ class ResidentPictures;
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
     tensor::TensorView labels;  // (N) s32: class, or -1 for padding that no metric counts
-    /// (N, G, 5) f32, rows x1, y1, x2, y2, category of SampleFormat; G is 0 without boxes.
+    /// (N, G, 5) f32, rows x1, y1, x2, y2, category; G is SampleFormat::max_boxes, 0 without boxes.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
-    /// (N) s32, 32 random bits for each row of a training batch with boxes, else 0. They are a
-    /// function of seed, model, epoch, sample, and how often the sample came before in the epoch.
-    /// Empty without boxes.
+    /// (N) s32: 32 random bits for each row of a training batch, 0 in evaluation; empty without
+    /// boxes. The bits are a function of seed, model, epoch, sample, and how often the sample
+    /// occurred earlier in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
-    std::int64_t samples = 0;  // real ones; N - samples rows of padding follow
-    /// If not null, rows that have a view in `views` (N) are made of these pictures and have no
-    /// pixels in `images`.
+    std::int64_t samples = 0;  // rows that are samples; N - samples rows of padding follow
+    /// If not null, the device makes the rows that have a view in `views` (N) of these pictures;
+    /// these rows have no pixels in `images`.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };

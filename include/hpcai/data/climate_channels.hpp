@@ -20,16 +20,16 @@ enum class ClimateChannel : std::uint8_t {
     precipitation,             // m/s
     surface_pressure,          // Pa
     sea_level_pressure,        // Pa
-    reference_humidity,        // kg/kg
+    reference_humidity,        // kg/kg, 2 m above the surface
     temperature_200,           // K, at 200 hPa
-    temperature_500,           // K
+    temperature_500,           // K, at 500 hPa
     precipitable_water,        // kg/m^2
     reference_temperature,     // K, 2 m above the surface
     surface_temperature,       // K
-    zonal_wind_850,            // m/s, eastward
-    zonal_wind_bottom,         // m/s
-    meridional_wind_850,       // m/s, northward
-    meridional_wind_bottom,    // m/s
+    zonal_wind_850,            // m/s, eastward, at 850 hPa
+    zonal_wind_bottom,         // m/s, eastward, at the lowest model level
+    meridional_wind_850,       // m/s, northward, at 850 hPa
+    meridional_wind_bottom,    // m/s, northward, at the lowest model level
     geopotential_height_1000,  // m
     geopotential_height_200,   // m
     bottom_height,             // m, of the lowest model level

@@ -17,10 +17,10 @@
 /// library is not thread-safe: calls of this header must not overlap.
 namespace hpcai::data {
 
-/// Order of a box's first four columns. The published description and the program that wrote the
-/// published files differ.
+/// Order of a box's first four columns. The published description of the data and the program that
+/// wrote its files differ in it.
 enum class BoxOrder : std::uint8_t {
-    detect,   // by the attribute of the file, else by the values of the boxes
+    detect,   // by the attribute `columns` of `boxes`, else by the values of the boxes
     corners,  // ymin, xmin, ymax, xmax
     ranges,   // ymin, ymax, xmin, xmax
 };
@@ -31,23 +31,23 @@ struct ClimateFileSettings {
     bool is_vouched_for = false;
 };
 
-/// The pressure level of channel 13, which the description calls Z100 and the programs Z1000.
+/// The pressure level of channel 13, which the description calls Z100 and published programs Z1000.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
-/// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000, as
-/// models are trained with it.
+/// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000, the
+/// name that models use.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file, with all contents validated. A manifest.sha256 in its folder that lists the file
-/// is checked before HDF5 opens it. A file without such a manifest is first opened in a separate
-/// process, because it may crash the library.
+/// One open file, of which all but the values of `images` is validated. A manifest.sha256 in its
+/// folder that lists the file is checked before HDF5 opens it. Any other file is first opened in a
+/// separate process, because a damaged file may crash the library.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset when the file is unreadable, differs from the
     /// manifest or lacks a dataset. A dataset must have the right rank, shape and type, lie in this
-    /// file, and need no filter but deflate, shuffle and fletcher32. Also throws for a class out of
-    /// 0 to 3, and when both or neither order of the columns of boxes are possible and none is
-    /// forced.
+    /// file, and need no filter but deflate, shuffle and fletcher32. Also throws for a class that
+    /// is not 0 to 3. Unless the settings force a BoxOrder, throws for boxes that are impossible in
+    /// the order that the file states, or if it states none, when both or neither are possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
     ~ClimateFile();
@@ -61,16 +61,16 @@ public:
     BoxOrder box_order() const { return facts_.order; }  // corners or ranges
     GeopotentialLevel level() const {
         return facts_.level;
-    }  // 1000 hPa if the mean is below 2000 m
+    }  // 1000 hPa if a row of the first sample has a mean below 2000 m
     /// Returns the number of boxes without area inside the picture.
     std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
-    /// Returns the attribute `generator` of a file of synthetic samples; empty if there is none.
+    /// Returns the attribute `generator`, which synthetic files have; empty if there is none.
     const std::string& generator() const { return facts_.generator; }
     /// Returns a CRC-32 of the shape, the boxes and a row of the first sample; copies of a file
-    /// have the same.
+    /// have equal fingerprints.
     std::uint32_t fingerprint() const { return facts_.fingerprint; }
-    /// Returns the number of samples per chunk of `images`. Reading one of them costs as much as
-    /// all.
+    /// Returns the number of samples per chunk of `images`. Reading one sample costs as much as
+    /// reading its chunk.
     std::int64_t chunk_samples() const { return facts_.chunk_samples; }
 
     /// Returns the boxes in pixels, clipped to the picture, category = class + 1.
@@ -109,8 +109,8 @@ struct ClimateFileShape {
     std::map<std::string, std::string> attributes;  // of the file, for information
 };
 
-/// Writes such a file, uncompressed, with one chunk per sample. finish() syncs it and gives it its
-/// name; without finish() nothing is kept.
+/// Writes a file in this layout, uncompressed, with one chunk per sample. finish() syncs it and
+/// gives it its name; without finish() nothing is kept.
 class ClimateFileWriter {
 public:
     /// Throws Error(usage) when the file cannot be written.

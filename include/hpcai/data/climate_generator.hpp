@@ -23,7 +23,7 @@ enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 /// Settings of a ClimateGenerator.
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; less than the grid of 768 x 1152 is a window of it
+    int height = kClimateRows;    // pixels; a size below 768 x 1152 is a window of that grid
     int width = kClimateColumns;  // likewise
     std::uint64_t seed = 1;
     double amplitude = 1;        // factor for the effect of events on the fields
@@ -33,10 +33,10 @@ struct ClimateSettings {
     /// snapshot and its maximum strength, which determines its category. The normal distribution is
     /// truncated at two deviations, here and for extents.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise for the sides of a box and of the visible structure
+    double extent_spread = 0.25;  // likewise for box sides relative to the visible structure
     double label_dropout = 0.1;   // probability that the box of an event is missing
-    double event_windows = 0.9;   // share of windows that are placed around an event
-    double kept_share = 0.6;      // minimum share of a box inside a window that keeps its label
+    double event_windows = 0.9;   // probability that a window is placed around an event
+    double kept_share = 0.6;  // a box is kept if at least this share of its area is in the window
 };
 
 /// The position of a window in the grid.
@@ -48,13 +48,13 @@ struct ClimateWindow {
 /// Synthetic weather snapshots in the channels, units and statistics of the ExtremeWeather data
 /// (CAM5, 0.23 x 0.31 degrees), with labelled boxes. A sample is a function of settings, split and
 /// number; coasts and mountains are always the same. The fields of a window equal those of the
-/// whole grid at its pixels and cost their share of it. No box crosses 0 degrees of longitude. If
-/// both spreads and the dropout are 0, boxes are a function of the visible structure; otherwise no
-/// detector can find all, as in labelled real data.
+/// whole grid at the same pixels, and cost in proportion to its size. No box crosses 0 degrees of
+/// longitude. If both spreads and the dropout are 0, boxes are a function of the visible structure;
+/// otherwise no detector can find all of them, as in labelled real data.
 class ClimateGenerator {
 public:
     /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152, amplitude
-    /// and rates 0 to 10, spreads 0 to 2, the others 0 to 1.
+    /// and rates 0 to 10, spreads 0 to 2, dropout, event_windows and kept_share 0 to 1.
     explicit ClimateGenerator(const ClimateSettings& settings);
 
     const ClimateSettings& settings() const { return settings_; }

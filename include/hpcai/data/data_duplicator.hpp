@@ -32,11 +32,11 @@ struct StagingRequest {
 ///   train/n01/a.jpg  ...          bootstraps 0 and 1, united    bootstrap 2
 ///                                 pack-000000, pack-000001 ...  pack-000000 ...
 ///
-/// Files are grouped into packs. One rank of the node copies a pack and takes the SHA-256 of each
-/// file. A pack gets its name when it is complete and synced; an index next to it lists its
-/// sources. A pack of an earlier run is reused if paths, sizes and modification times of its
-/// sources and its own digests match, and removed otherwise. Files that a manifest.sha256 in the
-/// root of the source lists must have its digests.
+/// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
+/// each file. A pack gets its name when it is complete and synced; an index next to it has these
+/// digests and a fingerprint of its sources. A pack of an earlier run is reused if the fingerprint
+/// (root, paths, sizes and modification times) and the digests match, and removed otherwise. If the
+/// root of the source has a manifest.sha256, the files that it lists must match it.
 ///
 /// The constructor, adding and run() are collective over all ranks at the start of a run. An error
 /// on one rank is thrown on all.
@@ -51,14 +51,14 @@ public:
     /// read now or in run(), are not copied. Throws Error(data) when the manifest is malformed or
     /// cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Adds files that are opened by their names, all needed and none in a subfolder. Throws
-    /// Error(data) for a file that cannot be read (as run() does) or occurs twice.
+    /// Adds files that are opened by name. All are copied; none may be in a subfolder. Throws
+    /// Error(data) for a file that occurs twice or, like run(), for one that cannot be read.
     void add_files(Split split, const StagingRequest& request);
 
     /// Copies what was added. Throws Error(usage) naming data.staging_directory when it is missing,
-    /// used by another run, contains samples, or cannot be written, or when its disk lacks room
-    /// (before any copy). Throws Error(data) naming a file that changes during the copy or differs
-    /// from its manifest.
+    /// in use by another run, overlaps the samples, or cannot be written, or when its disk lacks
+    /// room (before any copy). Throws Error(data) naming a file that changes during the copy or
+    /// differs from its manifest.
     void run();
 
     /// Returns the copies, after run(); null for a split that data.staging does not copy.

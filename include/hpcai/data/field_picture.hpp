@@ -20,7 +20,7 @@ struct ShownField {
 
 /// Reads one channel, 0 to 15, in physical units. Throws Error(data) when the sample is damaged.
 ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel);
-/// Like the above, with normalized values.
+/// Like the function above, but returns normalized values.
 ShownField field_of(const RecordSet& records, std::int64_t sample, int channel);
 
 /// Draws the field in false colours, north at the top, dark for low and bright for high values.

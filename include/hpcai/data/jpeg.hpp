@@ -41,8 +41,8 @@ PixelBox divided_box(const PixelBox& box, int denominator);
 struct DecodedImage {
     Image image;
     ImageSize full;      // of the whole picture, undivided
-    int left = 0;        // of image's first column in the divided picture
-    int top = 0;         // of image's first row in the divided picture
+    int left = 0;        // column of the divided picture where `image` begins
+    int top = 0;         // row of the divided picture where `image` begins
     std::string damage;  // first sign of damage; empty if there is none
 };
 

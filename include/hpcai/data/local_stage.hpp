@@ -30,8 +30,8 @@ public:
     LocalStage(const LocalStage&) = delete;
     LocalStage& operator=(const LocalStage&) = delete;
 
-    /// Returns the number of samples of this rank whose copies became unreadable or damaged, so
-    /// that their sources are read; 0 after leave().
+    /// Returns the number of samples whose copies this rank found unreadable or damaged and read
+    /// from their sources instead; 0 after leave().
     std::int64_t lost_copies() const;
 
     /// Ends the use of the stage by this rank; `completed` is whether it completed its part of the

@@ -24,8 +24,8 @@ struct IndexedRecord {
 };
 
 struct IndexedFile {
-    std::string name;            // in the folder of records
-    std::string source;          // name of the source file of the samples
+    std::string name;            // of the record file
+    std::string source;          // name of the HDF5 file of the samples
     std::string generator = {};  // ClimateFile::generator() of that file
     std::vector<IndexedRecord> records;
 };

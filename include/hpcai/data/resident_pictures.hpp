@@ -17,8 +17,8 @@
 namespace hpcai::data {
 
 /// Decoded training pictures in device memory, from which the device makes the rows of batches.
-/// Pictures are added when first used, until one does not fit. The pixels do not depend on which
-/// pictures are held: others are prepared on the host with the same bits.
+/// Pictures are added when first used, until one does not fit. The host prepares other pictures
+/// with the same bits, so the pixels do not depend on which pictures are held.
 class ResidentPictures {
 public:
     struct Contents {

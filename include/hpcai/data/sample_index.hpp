@@ -47,7 +47,7 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// Reads an index file if `path` is a regular file; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Reads likewise on rank 0 only and broadcasts. Collective; every rank throws the error of rank 0.
+/// Calls load_samples(path) on rank 0 and broadcasts. Collective; every rank throws its error.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).

@@ -19,7 +19,7 @@
 
 namespace hpcai::data {
 
-inline constexpr std::size_t kBoxNumbers = 5;  // of a row: x1, y1, x2, y2, category
+inline constexpr std::size_t kBoxNumbers = 5;  // values of a row: x1, y1, x2, y2, category
 
 /// The format of all samples of a set when they are ready for the network.
 struct SampleFormat {
@@ -70,7 +70,7 @@ public:
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with the augmentation drawn from `random`. Returns the reason if the
-    /// sample is bad, otherwise "". A bad sample has the pixels that could be decoded, else grey.
+    /// sample is bad, else "". A bad picture has the decoded pixels, else grey; bad fields are 0.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& view) const = 0;
     /// Decodes a whole picture file at full size. Throws DecodeError when it has no pixels,
@@ -79,7 +79,7 @@ public:
     /// Returns the augmentation that training_sample() would draw for a picture of this size.
     /// Throws Error(internal) for synthetic sets.
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
-    /// Writes the sample as it is evaluated; returns as above.
+    /// Writes the sample as it is evaluated. Returns like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
 };
 
@@ -87,11 +87,11 @@ class DataDuplicator;
 class LocalStage;
 class StagedPictures;
 
-/// Pictures of a folder. For training, files are decoded at the largest reduction that leaves the
-/// crop image_size pixels a side, and only around the crop. With data.decoded_cache_mib > 0 or
-/// data.resident_mib > 0 whole files are decoded at full size instead; the first caches them within
-/// its budget. The pixels then differ slightly if a file would have been reduced, but do not depend
-/// on the budget or on what is cached. Files in `staged` are read from there.
+/// Pictures of a folder. For training, files are decoded only around the crop, at the largest
+/// reduction that leaves it at least image_size pixels a side. With data.decoded_cache_mib > 0 or
+/// data.resident_mib > 0 whole files are decoded at full size instead, and cached up to
+/// decoded_cache_mib. The pixels then differ slightly if a file would have been reduced, but do not
+/// depend on the budget or on what is cached. Files that `staged` has are read from it.
 std::shared_ptr<const SampleSet> make_folder_samples(
     SampleIndex index, const config::DataConfig& data, int image_size,
     std::shared_ptr<const StagedPictures> staged = nullptr);
@@ -106,18 +106,18 @@ struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
     std::vector<std::string> notes;  // for the log: annotations that were left out
-    /// Why photographs or ExtremeWeather files are not those of the benchmark: "test file 'b.h5' is
-    /// training file 'a.h5'".
+    /// Reasons why photographs or ExtremeWeather files are not those of the benchmark: "test file
+    /// 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
-    std::shared_ptr<LocalStage> stage = nullptr;  // that they read; null if none
+    std::shared_ptr<LocalStage> stage = nullptr;  // which the sets read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;
 };
 
 /// Makes the data sets of a run by data.kind. Rank 0 of `group` lists folders and reads annotations
-/// for all. A `duplicator` first copies to each node what data.staging requires. Collective. Throws
-/// Error(data) when the data are not usable or do not fit the workload, Error(usage) when
-/// workload.channels is not 3 for pictures, and the errors of the duplicator.
+/// for all. If `duplicator` is not null, it first copies to each node what data.staging requires.
+/// Collective. Throws Error(data) when the data are not usable or do not fit the workload,
+/// Error(usage) when workload.channels is not 3 for pictures, and the errors of the duplicator.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 

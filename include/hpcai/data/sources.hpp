@@ -17,9 +17,9 @@ namespace hpcai::data {
 
 /// The part of the batches that a rank prepares, and the resources for it.
 struct SourceSettings {
-    int batch_size = 1;  // of the model in training, of this rank in evaluation
-    int group_rank = 0;
-    int degree = 1;            // ranks of the group
+    int batch_size = 1;        // of the model in training, of this rank in evaluation
+    int group_rank = 0;        // in training, the replica
+    int degree = 1;            // P: in training, replicas; in evaluation, ranks of the group
     int prefetch_batches = 3;  // prepared ahead of the one in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
@@ -32,11 +32,11 @@ class BatchPipeline;
 class ResidentPictures;
 struct BatchRow;
 
-/// This rank's rows of a model's training batches: rank r of P takes rows r B/P to (r+1) B/P - 1.
-/// Crops, flips and keys are a function of seed, model, epoch, sample, and how often the sample
-/// came before in the epoch. The batches of all ranks together thus do not depend on P or the
-/// number of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next
-/// good sample of the order (`skip`), or is used as far as it could be decoded (`count`).
+/// This rank's rows of a model's training batches: of B rows, replica r of P takes rows r B/P to
+/// (r+1) B/P - 1. Crops, flips and keys are a function of seed, model, epoch, sample, and how often
+/// the sample occurred earlier in the epoch, so the whole batches do not depend on P or the number
+/// of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next good
+/// sample of the epoch (`skip`), or is used as far as it could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
     /// Rows are made of `pictures` if possible, otherwise (or if null) by `samples`. Throws
@@ -56,8 +56,8 @@ public:
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const;
-    /// Returns the numbers of all of them, in ascending order; remember_bad_samples() adds such
-    /// numbers.
+    /// Returns the numbers of all bad samples, in ascending order, for remember_bad_samples() after
+    /// a resume.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
     void remember_bad_samples(std::span<const std::uint32_t> samples) {
         bad_samples_.remember(samples);
@@ -108,7 +108,7 @@ private:
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
-    std::int64_t block_ = 0;  // samples of a full block
+    std::int64_t block_ = 0;  // samples of a full share, ceil(samples / P)
     std::int64_t first_ = 0;
     std::int64_t count_ = 0;
     std::int64_t handed_out_ = 0;  // batches of this pass

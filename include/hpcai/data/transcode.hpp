@@ -47,8 +47,8 @@ struct TranscodeOptions {
     /// `files`.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
-    /// If true, samples with values that are not finite, as stored or as normalized dtype, are left
-    /// out; otherwise they are an error.
+    /// If true, leaves out samples with values that are not finite as stored, or once normalized
+    /// and rounded to `dtype`; otherwise such a sample is an error.
     bool skip_bad_samples = false;
     int threads = 1;
 };

@@ -13,7 +13,7 @@ namespace hpcai::data {
 
 /// The augmentation of training pictures.
 struct Augmentation {
-    double area_minimum = 0.08;              // of the picture's area, random resized crop
+    double area_minimum = 0.08;              // smallest crop, as a share of the picture's area
     double flip_probability = 0.5;           // left and right swapped
     double vertical_flip_probability = 0.0;  // top and bottom swapped
 };

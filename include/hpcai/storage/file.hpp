@@ -21,8 +21,8 @@ inline std::string_view text_of(Bytes bytes) {
 
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
 /// after a crash of the machine, see the old file or the complete new one. Throws Error(usage)
-/// naming the path when the folder is missing or not writable, or when the disk is full; no
-/// temporary file is left then.
+/// naming the path when the folder is missing or not writable, or when the disk is full, and then
+/// leaves no temporary file.
 void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts);
 void write_file_durably(const std::filesystem::path& path, std::string_view text);
 

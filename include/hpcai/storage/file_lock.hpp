@@ -7,8 +7,8 @@
 
 namespace hpcai::storage {
 
-/// An advisory lock (flock) on a whole file, which excludes other programs. The lock ends with the
-/// object or with its process. The contents of the file are not touched.
+/// An advisory lock (flock) on a whole file. It excludes only objects and programs that also lock
+/// the file. The lock ends with the object or its process. File contents are not touched.
 class FileLock {
 public:
     enum class Kind {
@@ -21,7 +21,7 @@ public:
 
     enum class State {
         held,
-        taken,  // by another object or program
+        taken,  // locked by another object or program
         none,   // the file system supports no locks, or none across nodes
     };
     State state() const noexcept { return state_; }

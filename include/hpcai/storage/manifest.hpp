@@ -14,9 +14,9 @@ inline constexpr const char* kManifestName = "manifest.sha256";
 /// Writes `folder`/manifest.sha256 in the format of `sha256sum`, so that `sha256sum --check
 /// manifest.sha256` in that folder verifies it. It lists each regular file below `folder` by its
 /// relative path, sorted by bytes. It omits itself, symbolic links, devices, pipes, and the names
-/// in `left_out`; a name there that ends in a slash omits a top-level folder. Returns the SHA-256
-/// of the manifest's text. Throws Error(usage) when the manifest cannot be written, Error(data)
-/// when a file or folder cannot be read.
+/// in `left_out`, where a name that ends in a slash is a top-level folder. Returns the SHA-256 of
+/// the manifest's text. Throws Error(usage) when the manifest cannot be written, Error(data) when a
+/// file or folder cannot be read.
 std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out = {});
 
@@ -25,12 +25,13 @@ std::string write_manifest(const std::filesystem::path& folder,
 /// the manifest when that is malformed.
 bool matches_manifest(const std::filesystem::path& file);
 
-/// Parses a manifest into SHA-256 by path relative to its folder. If a path occurs twice, the last
-/// line counts. Throws Error(data) naming `manifest` for a malformed line.
+/// Returns SHA-256 by path, relative to the folder of the manifest. If a path occurs twice, the
+/// last line counts. Lines that lack the separator before a path are skipped. Throws Error(data)
+/// naming `manifest` for a line without a SHA-256.
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
-/// Returns the text of a manifest as write_manifest writes it.
+/// Returns the text that write_manifest writes for `digests`: SHA-256 by path.
 std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests);
 
 }  // namespace hpcai::storage

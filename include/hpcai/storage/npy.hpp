@@ -38,7 +38,7 @@ private:
 };
 
 /// Write `values` of `shape` (one or two dimensions) durably. Throw like write_file_durably, and
-/// Error(internal) when the shape does not fit.
+/// Error(internal) when the shape does not fit `values`.
 void write_npy(const std::filesystem::path& path, std::span<const float> values,
                const tensor::Shape& shape);
 void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,

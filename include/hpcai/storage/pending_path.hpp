@@ -9,7 +9,7 @@ namespace hpcai::storage {
 /// path(), a temporary name in the same folder. Without keep(), the destructor removes it.
 class PendingPath {
 public:
-    /// Creates nothing yet. Throws Error(usage) when the target cannot be renamed to (a symbolic
+    /// Creates nothing yet. Throws Error(usage) when a rename cannot replace the target (a symbolic
     /// link, a mount point, "." or ".."), or when a folder already exists at path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();

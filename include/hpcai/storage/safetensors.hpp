@@ -66,8 +66,8 @@ public:
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
 
     const Metadata& metadata() const noexcept { return metadata_; }
-    /// Returns the tensors in the order of their elements in the file. Views are valid as long as
-    /// this object.
+    /// Returns the tensors in the order of their data in the file. Views are valid as long as this
+    /// object.
     const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
     /// Returns null when no tensor has that name.
     const StoredTensor* find(std::string_view name) const;

@@ -7,7 +7,7 @@
 
 #include <hpcai/storage/file.hpp>
 
-struct evp_md_ctx_st;  // OpenSSL's
+struct evp_md_ctx_st;  // OpenSSL's hash state, EVP_MD_CTX
 
 namespace hpcai::storage {
 

@@ -12,8 +12,8 @@ namespace hpcai::storage {
 
 /// Limits for text that is not trusted.
 struct JsonLimits {
-    std::size_t depth = 32;
-    std::size_t values = 10'000'000;
+    std::size_t depth = 32;           // nested objects and arrays
+    std::size_t values = 10'000'000;  // a scalar in an array counts as half of one
 };
 
 /// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a
@@ -30,7 +30,7 @@ public:
     JsonPlace key(const std::string& key) const;
     JsonPlace index(std::size_t index) const;
 
-    /// Throws Error(data) with what was expected here and the first 60 bytes of `got`.
+    /// Throws Error(data) with this location, `expected`, and the first 60 bytes of `got`.
     [[noreturn]] void fail(std::string_view expected, const nlohmann::json& got) const;
 
 private:

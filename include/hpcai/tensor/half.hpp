@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-/// 16-bit numbers for hosts without hardware support, rounded to nearest even.
+/// Conversions of 16-bit numbers without hardware support, rounded to nearest even.
 namespace hpcai::tensor {
 
 /// Converts to IEEE 754 binary16; an overflow becomes infinite.

@@ -9,8 +9,8 @@
 
 namespace hpcai::tensor {
 
-/// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) and convolution
-/// filters (K, R, S, C) in every layout of a device.
+/// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) and filters (K,
+/// R, S, C) with K output channels, in every memory layout of a device.
 class Shape {
 public:
     static constexpr std::size_t kMaxRank = 5;

@@ -10,7 +10,7 @@ namespace hpcai::tensor {
 /// sums up to 3e38 do not overflow. The scale depends on the largest finite magnitude m of the
 /// block: fp16 divides by the power of two that scales m to [2^14, 2^15) and rounds to nearest
 /// even; int8 divides by m / 127 and rounds to nearest even, to -127 ... 127. Infinities and NaN
-/// are preserved, except in int8, where both become +infinity, and a block with m below 1e-35 is
+/// are preserved, except in int8: there both become +infinity, and a block with m below 1e-35 is
 /// sent as zeros.
 enum class WireFormat { fp32, bf16, fp16, int8 };
 

@@ -22,12 +22,12 @@ struct BoxTable {
     std::string place;  // for messages
 };
 
-/// Throws Error(data) for a class out of 0 to 3.
+/// Throws Error(data) for a class that is not 0 to 3.
 void require_classes(const BoxTable& table);
 
-/// Returns the stated order. For `detect`, returns the only order in which no edge comes after its
-/// opposite or leaves the picture; corners if there is no box. Throws Error(data) when the stated
-/// order is not possible, or both or neither are.
+/// Returns `stated`. For `detect`, returns the order that is possible, corners if there is no box.
+/// In a possible order, ymin <= ymax <= height and xmin <= xmax <= width. Throws Error(data) when
+/// `stated` is not possible, or for `detect` both orders or neither are.
 BoxOrder order_of(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {

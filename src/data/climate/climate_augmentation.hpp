@@ -22,8 +22,8 @@ void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
                     std::vector<Box>& boxes);
 
 /// Exchanges north and south: reverses rows, negates the northward winds V850 and VBOT, and mirrors
-/// boxes. `mean` and `standard_deviation` (16 each) are those of normalized fields, which stay
-/// normalized; both are empty for physical units.
+/// boxes. `mean` and `standard_deviation` (16 each) are those that normalized `fields` were made
+/// with; both are empty for fields in physical units.
 void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vector<Box>& boxes,
                       std::span<const double> mean, std::span<const double> standard_deviation);
 

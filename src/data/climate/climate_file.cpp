@@ -99,7 +99,7 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 
-/// Reads all entries of the index of chunks, but not the chunks.
+/// Reads the whole chunk index, but no chunk.
 void walk_chunks(const Hdf5Dataset& images) {
     hsize_t chunks = 0;
     const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);

@@ -20,8 +20,7 @@ constexpr std::uint32_t kEventStream = 0;
 constexpr std::uint32_t kWindowStream = 1;
 constexpr float kMinBoxSide = 8;  // pixels, of a box
 
-/// Relative frequencies of windows around an event of a category; rare categories are more
-/// frequent.
+/// Weights, by category, with which an event is chosen for a window; rare categories weigh more.
 constexpr std::array<double, kClimateCategories> kFocusWeights{2.5, 1.5, 1, 5};
 
 void require_setting(const char* name, double value, double low, double high) {

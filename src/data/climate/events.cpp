@@ -19,7 +19,7 @@ constexpr double kMaxSpread = 2;     // standard deviations
 constexpr double kUsualDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
-    double drop_low, drop_high;      // maximum, Pa
+    double drop_low, drop_high;      // of pressure, at maximum strength, Pa
     double radius_low, radius_high;  // of the strongest wind, m
     double shape_low, shape_high;
     double outer_low, outer_high;  // m
@@ -83,7 +83,7 @@ private:
     }
     bool one_of_two(double chance = 0.5) { return random_.uniform() < chance; }
 
-    /// Calls `action` a Poisson number of times with that mean (Knuth).
+    /// Calls `action` a Poisson number of times with mean `mean` (Knuth).
     template <typename Action>
     void repeat(double mean, const Action& action) {
         const double limit = std::exp(-mean);
@@ -180,7 +180,7 @@ private:
         }
     }
 
-    /// Makes landfall in North America or South America.
+    /// Draws a path that makes landfall in North America or South America.
     Plume plume_path(bool labelled) {
         Plume plume{between(18, 26), between(185, 205), between(36, 52), between(228, 242)};
         if (one_of_two(0.45)) {

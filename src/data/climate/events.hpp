@@ -82,7 +82,7 @@ struct Weather {
     std::vector<Label> labels;
 };
 
-/// Draws a snapshot's events; none overlaps another's core.
+/// Draws a snapshot's events. No two cores overlap.
 Weather draw_weather(const ClimateSettings& settings, const Surface& surface, CounterStream random);
 
 }  // namespace hpcai::data::climate

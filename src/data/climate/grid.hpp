@@ -20,14 +20,14 @@ inline constexpr double kMetresPerDegree = kEarthRadius * kDegree;
 inline constexpr double kDegreesPerRow = 180.0 / (kClimateRows - 1);
 inline constexpr double kDegreesPerColumn = 360.0 / kClimateColumns;
 
-/// Degrees north.
+/// Latitude in degrees north; row 0 is the south pole.
 constexpr double latitude_of(double row) {
     return -90 + row * kDegreesPerRow;
 }
 constexpr double row_of(double latitude) {
     return (latitude + 90) / kDegreesPerRow;
 }
-/// Degrees east.
+/// Longitude in degrees east.
 constexpr double column_of(double longitude) {
     return longitude / kDegreesPerColumn;
 }
@@ -53,7 +53,7 @@ struct Patch {
     int columns = 0;
 
     std::size_t pixels() const { return std::size_t{1} * rows * columns; }
-    /// Returns the row of the grid of row `r` of the patch.
+    /// Returns the grid row of patch row `r`.
     int grid_row(int r) const { return std::clamp(row + r, 0, kClimateRows - 1); }
     int grid_column(int c) const {
         return ((column + c) % kClimateColumns + kClimateColumns) % kClimateColumns;
@@ -68,7 +68,7 @@ using Field = std::vector<float>;  // (rows, columns) of a patch
 /// Coasts and mountains, the same for every seed.
 struct Surface {
     Field height;                    // m above the sea, (768, 1152)
-    std::vector<std::uint8_t> land;  // 1 or 0, likewise
+    std::vector<std::uint8_t> land;  // 1 on land, 0 at sea, (768, 1152)
 
     static std::size_t at(int row, int column) {
         return std::size_t{kClimateColumns} * row + column;

@@ -7,7 +7,7 @@ namespace hpcai::data::climate {
 namespace {
 
 constexpr double kAirDensity = 1.12;  // kg/m^3 near the sea
-constexpr double kInflow = 0.32;      // of the wind around a tropical low
+constexpr double kInflow = 0.32;  // wind towards a tropical low, as a share of the wind around it
 
 /// A pixel relative to an event: metres to the east and to the north of it.
 struct Offset {

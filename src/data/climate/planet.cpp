@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint64_t kPlanetSeed = 12345;
 constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // instead of a split
-constexpr double kLandThreshold = 0.62;              // standard deviations; 27 % of a normal field
-constexpr double kHighest = 5200;                    // m
+constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field lie above
+constexpr double kHighest = 5200;        // m
 
 double height_of(double rise, double latitude) {
     const double south = -70 - latitude;  // degrees within the southern ice cap

@@ -27,18 +27,18 @@ struct Snapshot {
     explicit Snapshot(const Patch& where);
 
     Patch patch;
-    Field pressure;             // Pa, at sea level
-    Field pressure_anomaly;     // Pa, of the weather without events
-    Field height_anomaly;       // m, at 200 hPa
-    Field eastward, northward;  // m/s, of the events
-    Field water;                // kg/m^2
-    Field rain;                 // m/s
-    Field temperature_500;      // K
-    Field temperature_200;      // K
-    Field surface_temperature;  // K
-    Field humidity;             // kg/kg
-    Field moisture_noise, fine_noise;
-    std::vector<double> jet;  // m/s, eastward, of each row
+    Field pressure;                    // Pa, at sea level
+    Field pressure_anomaly;            // Pa, of the weather without events
+    Field height_anomaly;              // m, at 200 hPa
+    Field eastward, northward;         // m/s, winds of the events
+    Field water;                       // kg/m^2, precipitable
+    Field rain;                        // m/s
+    Field temperature_500;             // K
+    Field temperature_200;             // K
+    Field surface_temperature;         // K
+    Field humidity;                    // kg/kg
+    Field moisture_noise, fine_noise;  // variance 1
+    std::vector<double> jet;           // m/s, eastward, of each row
 };
 
 /// Makes the weather without events: profiles along the latitude and random waves.

@@ -44,9 +44,9 @@ std::array<float, 4> cubic_weights(float t) {
             (t + 1) * t * (t - 1) / 6};
 }
 
-/// The nodes around a row or column.
+/// The four nodes around a row or column, and their weights.
 struct NodePlace {
-    int node = 0;  // the node before the one at or below it
+    int node = 0;  // the first of four; node + 1 is at or below the pixel
     std::array<float, 4> weights{};
 };
 

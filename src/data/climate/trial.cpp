@@ -54,7 +54,7 @@ bool was_alarmed(pid_t child) {
            WTERMSIG(status) == SIGALRM;
 }
 
-/// This is an error of the system, not of the file.
+/// Throws Error(internal), because the system failed, not the file.
 [[noreturn]] void fail_to_start(int error) {
     throw Error(ExitCode::internal,
                 fmt::format("cannot start a process that tries a file: {}", std::strerror(error)));

@@ -19,11 +19,11 @@ struct NodePlace {
 
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
 
-/// Returns [sample] 1 if a rank of the node reads it and data.staging stages it. Training samples
-/// are the bootstraps of the groups that have a reading rank on the node, because each epoch
-/// distributes them again over these ranks. In a pipeline only the ranks of the first stage read;
-/// of several shards only the first reads. Evaluation samples are those in the shares of the ranks
-/// of the node.
+/// Returns, by sample, 1 if a rank of the node reads it and data.staging stages it. For training
+/// these are the whole bootstraps of the groups with a reading rank on the node, because each epoch
+/// distributes a bootstrap over the ranks again. Only ranks with the first shard of the first
+/// pipeline stage read. For evaluation (test and out-of-bag samples) these are the shares of the
+/// ranks of the node.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);

@@ -26,7 +26,7 @@ FileFacts facts_of(const storage::Descriptor& file);
 struct Traffic {
     std::atomic<std::uint64_t> written{0};   // bytes, to the stage
     std::atomic<std::uint64_t> verified{0};  // bytes, of sound packs of an earlier run
-    std::atomic<std::int64_t> left{0};       // files that could not be read
+    std::atomic<std::int64_t> left{0};       // files that could not be read and were left out
 };
 
 /// Parameters that all copies of a set share.
@@ -38,15 +38,15 @@ struct Copying {
     Traffic& traffic;
 };
 
-/// Returns whether the pack is in the folder as planned; reads all of it. Removes a pack that is
-/// damaged or lacks a file. Throws Stopped.
+/// Reads the whole pack and returns whether it is as planned. Removes a pack that is damaged or
+/// lacks a file. Throws Stopped after copying.stop was set.
 bool is_whole(const Copying& copying, const Pack& pack);
 
 /// Copies the files of the pack into the folder. The pack gets its name when it is complete and
-/// synced. If `is_packed`, a file that cannot be read leaves a hole. Throws Error(data) naming a
-/// file that cannot be read otherwise, has other facts than listed, changes meanwhile, or differs
-/// from the manifest of the source. Throws Error(usage) when the pack cannot be written, and
-/// Stopped.
+/// synced. A file that cannot be read leaves a hole if `is_packed`, and is an Error(data)
+/// otherwise. Throws Error(data) naming a file that has changed since it was listed or differs from
+/// the manifest of the source. Throws Error(usage) when the pack cannot be written, and Stopped
+/// like is_whole().
 void copy_pack(const Copying& copying, const Pack& pack);
 
 /// Opens `packs` of `source` in `folder`. The packs must be complete; source.path_of is not called.

@@ -9,7 +9,7 @@
 #include <vector>
 
 /// The assignment of source files to files of a stage: pure arithmetic, so that all ranks of a node
-/// compute the same without communication.
+/// compute the same plan without communication.
 namespace hpcai::data::staging {
 
 /// Metadata of a file.
@@ -27,7 +27,7 @@ struct Source {
     std::uint32_t files = 0;
     std::function<std::string(std::uint32_t)> path_of;        // relative to root
     std::vector<FileFacts> facts;                             // by file
-    std::map<std::string, std::string, std::less<>> digests;  // listed in its manifest, by path
+    std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from its manifest
     bool has_manifest = false;
 
     std::filesystem::path full_path(std::uint32_t file) const { return root / path_of(file); }
@@ -41,9 +41,9 @@ struct Pack {
     std::string fingerprint;  // SHA-256 of root, paths, sizes and times of modification
 };
 
-/// Plans packs of up to `pack_bytes` for the `needed` files (1, by number); a larger file has its
-/// own pack. Files that cannot be read, or are larger than `largest_bytes`, are in no pack. A pack
-/// has no more files than its index can list.
+/// Plans packs of up to `pack_bytes` for the files with `needed`[file] 1; a larger file has its own
+/// pack. Files that cannot be read, or are larger than `largest_bytes`, are in no pack. A pack has
+/// no more files than its index can list.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
                              std::uint64_t pack_bytes, std::uint64_t largest_bytes);
 

@@ -49,8 +49,8 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// In a directory where any user can replace folders, no check would hold. A group that shares a
-/// directory is trusted.
+/// Rejects a directory where any user can replace folders, because no check would hold there.
+/// Members of a Unix group that shares the directory are trusted.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!open.open()) fail_at(directory, "open");
@@ -123,7 +123,7 @@ bool is_named_as_pack(std::string_view name) {
     return name.size() >= 6 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Removes the files that this program wrote, except packs that `is_kept` selects, damaged or not.
+/// Removes the files that this program wrote, damaged or not, except packs that `is_kept` selects.
 template <typename Keep>
 void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) {
     for (const std::string& name : names_in(folder, path)) {
@@ -318,7 +318,7 @@ void LocalStage::leave(bool completed) noexcept {
     if (state == nullptr) return;
     try {
         if (completed) state->folder.note_completed(state->node_rank);
-        // One of two ranks that leave at the same time must get the exclusive lock.
+        // Unlocks first, so that one of two ranks that leave at once gets the exclusive lock.
         state->folder.unlock();
         if (!state->folder.lock_alone()) return;  // other ranks of the node still read
         const bool all_completed = completed && state->folder.all_completed();

@@ -27,8 +27,8 @@ std::filesystem::path stage_path(const std::filesystem::path& directory);
 class StageFolder {
 public:
     /// Creates or opens the folder. Throws Error(usage) naming it when it belongs to another user,
-    /// is a link, is writable by others, or lacks the marker. Several processes may create it at
-    /// the same time.
+    /// is a link, is writable by other users, or lacks the marker. Several processes may create it
+    /// at the same time.
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
@@ -43,18 +43,18 @@ public:
     void unlock();
 
     /// Creates the folder of the set and removes all files of an earlier stage that are not in
-    /// `packs`. Returns [pack] 1 for packs that seem to be there; their bytes are not checked.
-    /// Requires lock_alone(). Throws Error(usage) for a file with the name of a pack that this
-    /// program cannot have written.
+    /// `packs`. Returns, by pack, 1 if an index and a file of the right size exist; bytes are not
+    /// compared. Requires lock_alone(). Throws Error(usage) for a file with the name of a pack that
+    /// this program cannot have written.
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
-    /// Returns the bytes that this user can still write there.
+    /// Returns the bytes that this user can still write to the stage.
     std::uint64_t free_bytes() const;
 
-    /// Records `node_ranks` running ranks of the node, and removes notes and temporary files of
-    /// earlier ones. Requires lock_alone(). Throws Error(usage) on failure.
+    /// Records `node_ranks` running ranks of the node, and removes the notes and temporary files of
+    /// earlier runs. Requires lock_alone(). Throws Error(usage) on failure.
     void note_running(int node_ranks);
-    /// Records that one of them has completed its part; needs no disk space.
+    /// Records that a rank of the node has completed its part. Needs no disk space.
     void note_completed(int node_rank);
     bool all_completed() const;
 
