@@ -80,7 +80,8 @@ std::map<std::string, std::string, std::less<>> parse_manifest(
         // Lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end are legal, too.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
-        if (!line.starts_with("  ") && !line.starts_with(" *")) continue;
+        require(line.starts_with("  ") || line.starts_with(" *"), ExitCode::data,
+                "'{}' has a line without a path", manifest.string());
         line.remove_prefix(2);
         while (line.starts_with("./")) line.remove_prefix(2);
         digests.insert_or_assign(is_escaped ? plain_name(line) : std::string(line), digest);

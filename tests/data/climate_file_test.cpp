@@ -281,6 +281,8 @@ TEST_F(ClimateFiles, AreComparedWithAManifestBeforeTheyAreOpened) {
     EXPECT_THAT(refusal(), HasSubstr("its SHA-256 differs"));
     std::ofstream(folder_.path() / storage::kManifestName) << "no sum\n";
     EXPECT_THAT(refusal(), HasSubstr("without a SHA-256 digest"));
+    std::ofstream(folder_.path() / storage::kManifestName) << std::string(64, 'a') << "\n";
+    EXPECT_THAT(refusal(), HasSubstr("without a path"));
 }
 
 /// Opens and reads. Returns true on success, false after an Error.

@@ -26,8 +26,7 @@ std::string write_manifest(const std::filesystem::path& folder,
 bool matches_manifest(const std::filesystem::path& file);
 
 /// Returns SHA-256 by path, relative to the folder of the manifest. If a path occurs twice, the
-/// last line counts. Lines that lack the separator before a path are skipped. Throws Error(data)
-/// naming `manifest` for a line without a SHA-256.
+/// last line counts. Throws Error(data) naming `manifest` for a line without a SHA-256 or a path.
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
