@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kImageReplicates = 1000;
 constexpr std::uint64_t kSeed = 1;
 
-/// Recall and precision after each right detection. Wrong detections have the same recall and a
-/// lower precision, so they change no mean.
+/// Recall and precision after each right detection. There is no point after a wrong detection: its
+/// recall would be that of the point before and its precision lower, so it would change no mean.
 class Curve {
 public:
     explicit Curve(std::int64_t positives) : positives_(static_cast<double>(positives)) {}

@@ -59,8 +59,8 @@ std::vector<std::int64_t> agree(comm::Communicator& ranks, const RankTerms& mine
     return models;
 }
 
-/// Sends `sent[r]` to rank r and returns what each rank sent. In step s, ranks whose sum is s
-/// modulo their number exchange, the lower one sending first, so no circle of ranks waits.
+/// Sends `sent[r]` to rank r and returns what each rank sent. In step s, ranks a and b exchange if
+/// (a + b) mod size is s. The lower rank sends first, so no ranks wait for each other in a circle.
 std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
                                                    std::vector<std::vector<MemberDetection>> sent) {
     const std::size_t size = sent.size();

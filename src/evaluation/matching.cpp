@@ -46,7 +46,7 @@ std::vector<LabelledBox> sorted_boxes(const DetectionTruth& truth) {
     return sorted;
 }
 
-/// Removes the first items, which have the same place, from `items` and returns them.
+/// Removes the leading items at `place` from `items` and returns them.
 template <typename Item, typename Place>
 std::span<const Item> take(std::span<const Item>& items, const Place& place) {
     std::size_t count = 0;
@@ -62,7 +62,7 @@ double overlap(const Detection& detection, const LabelledBox& box) {
     return shared > 0 ? shared / area(detection.box) : 0;
 }
 
-/// Returns the box that `detection` takes.
+/// Returns the index of the box that `detection` takes; crowds come last in `boxes`.
 std::optional<std::size_t> choose(const Detection& detection, std::span<const LabelledBox> boxes,
                                   const std::vector<bool>& taken, double threshold) {
     double best = std::min(threshold, 1 - 1e-10);

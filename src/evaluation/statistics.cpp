@@ -12,8 +12,8 @@ constexpr std::uint64_t kDrawSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
 constexpr double kSumRounding = 1e-9;  // relative error of a sum of the same steps in another order
 
-/// Returns the sum of as many steps, drawn in blocks of neighbouring steps. The last step's
-/// neighbour is the first, so that all steps are equally likely.
+/// Returns the sum of as many steps as `seconds` has, drawn in blocks of consecutive steps. The
+/// first step follows the last, so that all steps are equally likely.
 double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     const std::size_t count = seconds.size();
     const auto block = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));

@@ -8,16 +8,15 @@
 namespace hpcai::graph {
 namespace {
 
-/// The replacement of the node of a normalization, and the nodes that it replaces. The last of
-/// these gives its place.
+/// A fused node and the indices of the nodes that it replaces. It takes the position of the last of
+/// them.
 struct Fusion {
     Node node;
     std::vector<NodeId> replaced;
 };
 
 /// The chain that starts at normalization `index`; absent if there is none. An Add is included only
-/// together with the ReLU after it, and only in the chain of the first of two BatchNorms that feed
-/// it.
+/// together with the ReLU after it, and only in the chain of the first BatchNorm that feeds it.
 std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& taken) {
     Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {

@@ -41,7 +41,7 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The current form of the BatchNorm that makes `value`; null unless `reader` alone reads it.
+    /// The BatchNorm that makes `value`, as fused so far; null unless only `reader` reads `value`.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
@@ -50,7 +50,7 @@ private:
         return norm != nullptr && spans_batch(*norm) ? &*node : nullptr;
     }
 
-    /// Whether a BatchNorm alone reads `value` and can compute its statistics from sums.
+    /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from sums.
     bool wants_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;
@@ -115,7 +115,7 @@ private:
     const Graph& graph_;
     const Accepts& accepts_;
     const NetworkOptions& options_;
-    std::vector<std::optional<Node>> nodes_;  // [node] its replacement; absent: joined to another
+    std::vector<std::optional<Node>> nodes_;  // [node] replacement; absent: part of a later node
 };
 
 }  // namespace

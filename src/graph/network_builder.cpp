@@ -61,7 +61,7 @@ void Network::Builder::plan_kernels() {
 }
 
 void Network::Builder::schedule_forward() {
-    // Inputs are set before a step runs, so nothing else may use their memory from its start on.
+    // Inputs are set before the first step, so their lifetimes begin with it.
     for (std::size_t value = 0; value < values_.size(); ++value) {
         if (graph_.values()[value].producer == kNoNode) {
             lifetimes_[values_[value]].first = lifetimes_[values_[value]].last = 0;
@@ -308,7 +308,7 @@ void Network::Builder::order_weight_casts() {
     }
 }
 
-/// The optimizer writes one copy of a parameter; nodes that share it make their own copies.
+/// The optimizer writes at most one working copy; nodes that share a parameter make their own.
 bool Network::Builder::shares_parameters(const Node& node) const {
     const auto readers_of = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {

@@ -30,10 +30,10 @@ private:
         TensorId output = kNone;
         std::vector<TensorId> output_gradients;
         std::vector<TensorId> input_gradients;
-        // Per parameter of the node: the destination of its part of a shared gradient; kNone: the
-        // store
+        // Per parameter of the node: where this node writes its part of the gradient, if an earlier
+        // step of the backward pass has also written one; kNone: the store
         std::vector<TensorId> parameter_gradients;
-        ParameterId sum_into = -1;  // a sum of parts of this parameter's gradient
+        ParameterId sum_into = -1;  // the parameter to whose gradient this step adds a part
         TensorId saved = kNone;
         std::size_t prepared_offset = 0;
     };
@@ -45,19 +45,19 @@ private:
     void schedule_backward();
     /// Allocates the gradients of outputs, which are written before the backward pass.
     void receive_gradients();
-    /// Sums the gradients of each received value to one, to be read after the backward pass.
+    /// Sums the gradients of each received value into one, which is read after the backward pass.
     void finish_received();
     void schedule_backward(std::size_t node);
-    /// Allocates the part of each parameter gradient that an earlier node of the backward pass also
-    /// writes.
+    /// Allocates memory for this node's part of each parameter gradient that an earlier step of the
+    /// backward pass has also written.
     void share_parameter_gradients(Binding& binding);
     /// Adds these parts to the gradients of the parameters.
     void sum_parameter_gradients(const Binding& binding);
     /// The parameters of the node whose gradients no later node writes.
     std::vector<ParameterId> completed_parameters(const Node& node);
-    /// Marks the parameters that no step completes as complete from the first step on.
+    /// Marks the parameters that no step completes as complete after the first backward step.
     void complete_untrained_parameters();
-    /// Sums gradients of `value` until its producer can read all of them.
+    /// Adds gradients of `value` until at most `limit`, which its producer can read, are left.
     void sum_gradients(ValueId value, std::size_t limit);
     void place();
     void bind();
@@ -87,7 +87,7 @@ private:
     std::vector<std::vector<TensorId>> gradients_;  // per value: the gradients so far, to be summed
     std::map<ValueId, TensorId> output_gradients_;  // of outputs
     std::map<ValueId, TensorId> received_gradients_;  // of received values
-    std::vector<int> readers_;      // per parameter: nodes still to write its part
+    std::vector<int> readers_;      // per parameter: nodes that have not written its gradient yet
     std::vector<bool> is_written_;  // per parameter: its gradient has a first part
     std::vector<Lifetime> lifetimes_;
     MemoryPlan plan_;

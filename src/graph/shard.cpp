@@ -94,7 +94,7 @@ private:
         return Kind::own_channels;
     }
 
-    /// Whether the convolutions that read `value` produce less data than gathering it would move.
+    /// Whether the convolutions that read `value` produce fewer elements than `value` has.
     bool reads_own_channels(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t made = 0;
@@ -238,7 +238,7 @@ struct PartTraffic {
     bool goes_back;
 
     /// Bytes that this shard sends when channels are gathered, and when sums of channels are
-    /// scattered. A gather sends what a scatter receives, and the reverse.
+    /// scattered. It receives in a gather what it sends in a scatter, and the reverse.
     struct Bytes {
         std::int64_t gathered = 0;
         std::int64_t scattered = 0;

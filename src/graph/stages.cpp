@@ -9,8 +9,8 @@
 namespace hpcai::graph {
 namespace {
 
-// From docs/RESULTS.md: 15.62 images/s of 23.2 GFLOP on two cores (bf16) are 181 GFLOP/s a core,
-// and 28 sums of 94.1 MB in 2.45 s between two ranks of a host are 1.08 GB/s.
+// From docs/RESULTS.md: 181 GFLOP/s per core (15.62 images/s of 23.2 GFLOP each on two cores, bf16)
+// over 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks of a host).
 constexpr double kFlopsPerByte = 170;
 
 /// [value] the last node that reads it; 0 if there is none.

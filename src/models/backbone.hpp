@@ -13,7 +13,7 @@ namespace hpcai::models {
 /// The images of a model as they arrive on the device.
 struct ImageInput {
     tensor::DType dtype = tensor::DType::u8;  // other than u8: the data set has normalized them
-    std::vector<double> mean = {0.485, 0.456, 0.406};  // per channel, of pixels
+    std::vector<double> mean = {0.485, 0.456, 0.406};  // per channel, of pixels / 255
     std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
 };
 
@@ -33,7 +33,7 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, the stride on the first 1x1
     bool zero_gamma = true;  // last normalization of each block starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // of five with the stem, from the last on; frozen norms only
+    int trained_stages = 5;  // the last of five with the stem; below 5 with frozen norms only
 };
 
 }  // namespace hpcai::models

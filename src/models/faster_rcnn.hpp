@@ -37,21 +37,21 @@ struct FasterRcnn {
     std::int64_t detections = 100;  // per image
 };
 
-/// The names of its inputs besides the images.
+/// Inputs besides the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
 inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, training
 inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: keys of the sample draws
 
-/// The reference boxes of its five levels with strides 4 to 64. Their areas are the squares of the
-/// sizes; sides are rounded half to even. The strides equal torchvision's where the sides of the
-/// image are multiples of 64.
+/// The reference boxes of the five pyramid levels with strides 4 to 64. Their areas are the squares
+/// of the sizes; sides are rounded half to even. The strides equal torchvision's where the sides of
+/// the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
 /// Computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N, H, W, C) and boxes.
 /// Parameters have the names of torchvision.
 graph::Graph make_faster_rcnn(const FasterRcnn& options);
 
-/// Computes detections (N, detections, 6) from images. Parameters and statistics are those of the
-/// training graph, in its order.
+/// Computes detections (N, detections, 6) from images; rows as in ops::Detections. Parameters and
+/// statistics are those of the training graph, in its order.
 graph::Graph make_faster_rcnn_inference(const FasterRcnn& options);
 
 }  // namespace hpcai::models

@@ -85,7 +85,7 @@ using Make = graph::Graph(const config::Config& config, const ModelInput& input)
 struct Row {
     config::Model model;
     Make* make;
-    Make* make_inference;  // without the nodes of training
+    Make* make_inference;  // may lack nodes that only training needs
     CellGrid (*cells)(const config::Config& config);
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using graph::ValueId;
 
-/// Adds the coarser of the stages of strides 8 to 32 to the finest one; returns the sum.
+/// Adds the stages of strides 32 and 16, upsampled, to that of stride 8; returns the sum.
 ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int64_t channels) {
     const auto lateral = [&](std::size_t stage) {
         return layers.convolution(fmt::format("pyramid.lateral{}", stage + 1), stages[stage],

@@ -32,7 +32,7 @@ struct SegmentationNet {
 };
 
 /// Makes the network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W,
-/// C) and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows cell_columns, classes).
+/// C) and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows * cell_columns, classes).
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 }  // namespace hpcai::models

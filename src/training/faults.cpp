@@ -177,7 +177,7 @@ private:
         store_.write(value, first);
     }
 
-    /// Replaces the first number of a bucket. A bucket may hold nothing but the status.
+    /// Replaces the first number of a bucket. A bucket with only the status stays unchanged.
     void spoil(const comm::Range& elements) {
         if (!spoiled_ || elements.begin >= store_.gradients().size()) return;
         const float value = *std::exchange(spoiled_, std::nullopt);

@@ -12,11 +12,11 @@
 
 namespace hpcai::training {
 
-/// Accumulates the gradients of micro-batches, which use the same memory one after the other, in
-/// fp32 and in the order of the calls.
+/// Accumulates the gradients of micro-batches in fp32 and in the order of the calls. Each
+/// micro-batch overwrites the gradients of the previous one.
 class GradientAccumulator {
 public:
-    /// Allocates as much memory again if there is more than one micro-batch.
+    /// Allocates a second buffer of the size of `gradients` if there are several micro-batches.
     GradientAccumulator(device::Device& device, std::span<float> gradients, int micro_batches);
 
     /// Enqueues the addition of a micro-batch's gradients. Call it after the backward pass of each
@@ -27,9 +27,9 @@ public:
     /// overlap.
     void prepare(const std::vector<comm::Range>& ranges);
 
-    /// Enqueues the end of the sum for these elements. Call it after the last micro-batch has made
-    /// them; then `gradients` have the sum of all micro-batches there. Elements after `gradients`
-    /// do not change.
+    /// Enqueues the last addition for these elements of `gradients`, which then hold the sum of all
+    /// micro-batches. Call it after the last micro-batch has made them. Elements beyond the end of
+    /// `gradients` (the status) do not change.
     void finish(const comm::Range& elements);
 
 private:

@@ -22,7 +22,7 @@ void PhaseClock::begin(double now) {
 void PhaseClock::enter(Phase phase, double now) {
     const double communication = communication_();
     const double elapsed = now - last_;
-    // The two clocks may differ in the last digit.
+    // The two clocks may round differently.
     const double communicated = std::clamp(communication - last_communication_, 0.0, elapsed);
     seconds(phase_) += elapsed - communicated;
     seconds(Phase::communication) += communicated;

@@ -292,8 +292,8 @@ StepResults PipelineStep::read() {
 }  // namespace
 
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share) {
-    // The buckets hold the accumulator. Its memory is freed after they have ended their sums,
-    // because freeing waits for the device.
+    // The buckets own the accumulator through before_sum. Freeing its memory waits for the device,
+    // so the buckets must end their sums first.
     const auto sum = std::make_shared<GradientAccumulator>(setup.device, setup.store.gradients(),
                                                            share.layout.micro_batches);
     setup.before_sum = [sum,

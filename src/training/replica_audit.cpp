@@ -59,7 +59,7 @@ std::string message(const Divergence& divergence) {
 }
 
 /// Waits until all ranks have all hashes. A rank that fails announces its failure, which ends the
-/// calls of the others, so none may fail before all can report the difference.
+/// calls of other ranks. So no rank may fail before all ranks can report the difference.
 void wait_for_all(comm::Communicator& group) {
     try {
         group.barrier();

@@ -100,14 +100,14 @@ public:
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Copy the input to the network. Call these after it has arrived.
+    /// Both copy a message that has arrived to the network.
     void take_values(const graph::Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const graph::Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
-    /// Start to send the pass's output.
+    /// Both start to send the output of a pass.
     void send_values(const graph::Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }

@@ -20,8 +20,8 @@ std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// A part of a tensor of the model's store: `runs` runs of `length` numbers, every `stride` numbers
-/// from `first` on.
+/// A part of a tensor of the model's store: `runs` runs of `length` numbers. Their starts are
+/// `stride` numbers apart, from `first` on.
 struct Place {
     std::span<float> whole;
     std::size_t runs = 1, length = 0, stride = 0, first = 0;

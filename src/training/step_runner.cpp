@@ -21,8 +21,8 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
     return ranges;
 }
 
-/// Scales apply to row losses, which are summed over the model's whole batch. They contain the
-/// factor 1 / batch size, so gradients need no later division if the loss is not scaled.
+/// Scales multiply the losses of rows, which are summed over the model's whole batch. Each scale
+/// has the factor 1 / batch size, so gradients need no later division if the loss is not scaled.
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute) {
     device::LossScalePolicy policy;
@@ -38,10 +38,11 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
     return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
 }
 
-/// Returns the gradients (with the status) that must be finite. A classifier's logit that is not
-/// finite appears in the gradient of the last bias, a sum over all samples of all ranks. But an
-/// fp16 overflow may be in any gradient, and so may a non-finite loss of a detector. The status is
-/// infinite if a rank has failed, so that all ranks skip the step.
+/// Returns the gradients (with the status) that must be finite. A classifier's non-finite logit
+/// appears in the gradient of the last bias, a sum over all samples of all ranks. But an fp16
+/// overflow or a detector's non-finite loss may be in any gradient. A stage without a loss checks
+/// only the status, except in fp16. The status is infinite if a rank has failed, so that all ranks
+/// skip the step.
 std::span<const float> checked_gradients(const graph::Network& network,
                                          graph::ParameterStore& store) {
     const std::span<const float> all = store.gradients_and_status();

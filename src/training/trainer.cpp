@@ -19,8 +19,7 @@ constexpr const char* kRemedy =
 constexpr const char* kRemedyOfScale =
     "try a lower training.loss_scale, 0 for a dynamic one, or a lower training.learning_rate";
 
-/// Reads piece by piece, because host memory may be too small for a copy of all parameters of a
-/// GPU.
+/// Reads the values in pieces, because host memory may be too small for a copy of all parameters.
 bool all_finite(const graph::ParameterStore& store, std::span<const float> values) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
@@ -100,8 +99,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Notifies the other ranks, which wait for messages and sums of this rank. It also ends this
-/// rank's waits when its pending requests are destroyed.
+/// Notifies the other ranks, which wait for messages and sums of this rank. The announcement also
+/// ends this rank's own waits when its pending requests are destroyed.
 void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
@@ -168,8 +167,8 @@ void Trainer::end_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank without a batch runs on padding until the results are read, because the others would wait
-/// for it forever.
+/// A rank without a batch runs on padding until the results are read. Otherwise the other ranks
+/// would wait for it forever.
 void Trainer::take_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -226,7 +225,8 @@ void Trainer::read_results() {
 }
 
 /// Returns which ranks have parameters that are not finite. If all ranks that train the same
-/// parameters do, the cause is numerical; then the bits of NaNs may differ between these ranks.
+/// parameters have such values, the cause is numerical. Then the bits of NaNs may differ between
+/// these ranks.
 Trainer::LostParameters Trainer::lost_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> lost = comm::all_gather(group_, mine);
@@ -284,8 +284,8 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
-/// Checks all replicas, because a wrong replica would be restored on all ranks, and no audit could
-/// find it.
+/// Checks all replicas before a checkpoint. If a wrong replica was saved, all ranks would restore
+/// it, and no later audit could find the error.
 void Trainer::examine() {
     check_parameters(fmt::format("step {}", steps_done_));
     // otherwise train_steps has just audited

@@ -10,7 +10,7 @@
 namespace hpcai::training {
 namespace {
 
-// The libraries may allocate in a first step, and a second step shows that it can be repeated.
+// The libraries may allocate memory in step 0; step 1 shows that a step can be repeated.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 }  // namespace

@@ -113,8 +113,8 @@ void Watchdog::watch() {
     }
 }
 
-/// Excludes time in which the whole process was stopped, for example by `scontrol suspend`. Either
-/// thread may run first afterwards.
+/// Excludes time in which the whole process was stopped, for example by `scontrol suspend`. After
+/// such a stop, either thread may be the first to run and call this.
 void Watchdog::leave_out_suspension_locked() {
     const Clock::time_point now = Clock::now();
     const Clock::duration silence = now - std::exchange(last_sign_, now);

@@ -11,14 +11,14 @@
 
 /// Average precision of detections. Matching is that of pycocotools (cocodataset/cocoapi,
 /// PythonAPI/pycocotools/cocoeval.py), for boxes of any area. In each image and category, the 100
-/// detections of highest score (equal scores in input order) are matched one by one. A detection
-/// takes the free box with the highest intersection over union, in a tie the last one, if that is
-/// at least min(threshold, 1 - 1e-10). A detection that takes a crowd's box counts neither as right
-/// nor as wrong. The detections of all images are then ranked by score, ties by image.
+/// best detections are matched by descending score, ties in input order. A detection takes the free
+/// box with the highest intersection over union, in a tie the last one, if this overlap is at least
+/// min(threshold, 1 - 1e-10). It takes a crowd box only if no other box qualifies, and then does
+/// not count. The detections of all images are then ranked by score, ties by image.
 namespace hpcai::evaluation {
 
-inline constexpr double kScoreThreshold = 0.5;     // AP50, the quality of the benchmark
-inline constexpr double kTolerantThreshold = 0.1;  // as in Racah et al., NeurIPS 2017
+inline constexpr double kScoreThreshold = 0.5;     // overlap of AP50, the benchmark's quality
+inline constexpr double kTolerantThreshold = 0.1;  // overlap as in Racah et al., NeurIPS 2017
 
 /// The three usual means of precision over recall. Each first raises the precision at a recall to
 /// the highest precision at any greater recall.
@@ -34,7 +34,7 @@ AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int6
 
 struct CategoryQuality {
     std::int64_t boxes = 0;                     // boxes to find, without crowds
-    std::int64_t detections = 0;                // right and wrong ones
+    std::int64_t detections = 0;                // counted as right or wrong
     std::int64_t hits = 0;                      // right
     std::optional<AveragePrecision> precision;  // absent without boxes
 };

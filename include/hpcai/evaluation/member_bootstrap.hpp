@@ -19,7 +19,7 @@
 /// of the seed.
 namespace hpcai::evaluation {
 
-/// The members in each replicate of a bootstrap over members. All draws are functions of the seed.
+/// The members in each replicate of a bootstrap over members. Equal draws are stored once.
 struct MemberDraws {
     std::vector<std::vector<float>> weights;  // [distinct draw][member]: how often it was drawn
     std::vector<std::size_t> of_replicate;    // [replicate]: index in `weights`
@@ -37,7 +37,7 @@ struct MemberBootstrapSize {
     std::int64_t samples = 0;
     std::int64_t classes = 0;
     std::uint64_t seed = 0;
-    std::int64_t chunk_numbers = 1 << 24;  // most probabilities in memory at once
+    std::int64_t chunk_numbers = 1 << 24;  // maximum number of probabilities in memory
 };
 
 /// The draws of members and their votes on samples that are added in chunks.

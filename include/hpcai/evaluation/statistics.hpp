@@ -22,12 +22,12 @@ std::optional<Interval> interval_of_draws(std::vector<double> values);
 /// The second result compared with the first.
 enum class Judgement { same, faster, slower, better, worse, unclear };
 
-/// Two-sided p of McNemar's exact test (Q. McNemar, Psychometrika 12 (1947) 153-157). `first` and
-/// `second` are the numbers of samples that only one of two classifiers gets right. Under the null
-/// hypothesis both are equally likely. 1 if both are 0.
+/// Two-sided p-value of McNemar's exact test (Q. McNemar, Psychometrika 12 (1947) 153-157). `first`
+/// samples are right only in the first of two classifiers, `second` only in the second. Under the
+/// null hypothesis both cases are equally likely. 1 if both are 0.
 double mcnemar_p(std::int64_t first, std::int64_t second);
 
-/// Two-sided p of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
+/// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
 /// Biometrics Bulletin 1 (1945) 80-83): the share of random divisions of all values into two sets
 /// of these sizes whose rank sums are at least as unequal. Neither set is empty; at most 200 values
 /// in all.
@@ -40,7 +40,7 @@ using StepSeconds = std::vector<std::vector<double>>;
 /// blocks (D. N. Politis and J. P. Romano, in Exploring the Limits of Bootstrap, Wiley 1992,
 /// 263-270). In each of 1000 replicates, every group's steps are drawn again in blocks of the
 /// square root of their number, and the run takes as long as its slowest group. Nothing if a group
-/// has less than two steps or no time has passed. Nothing if the observed ratio is outside the
+/// has less than two steps or no time has passed. Also nothing if the observed ratio is outside the
 /// interval, because the draws then do not describe these runs.
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 

@@ -21,11 +21,11 @@ inline constexpr NodeId kNoNode = -1;
 /// The kind determines how a parameter is initialized, and whether weight decay applies.
 enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
 
-/// The channels of a tensor of the model that a part of it has.
+/// The channels of a tensor of the whole model that a tensor-parallel shard holds.
 struct ChannelSlice {
     int axis = 0;
     std::int64_t first = 0;
-    std::int64_t channels = 0;  // of the model's tensor
+    std::int64_t channels = 0;  // number in the whole tensor; Parameter::shape has the shard's
 };
 
 /// A parameter, which several nodes may share. `name` is that of torchvision
@@ -36,9 +36,9 @@ struct Parameter {
     ParameterKind kind = ParameterKind::filters;
     bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
     bool is_trained = true;       // false: keeps its initial value
-    double deviation = 0;         // of the initial normal distribution; 0: by kind
-    // For a linear weight: its columns are (pixels, channels), those of torchvision are (channels,
-    // pixels).
+    double deviation = 0;         // standard deviation of initial values; 0: by kind
+    // For a linear weight on an image of that many pixels: columns are ordered (pixels, channels);
+    // torchvision orders them (channels, pixels).
     std::int64_t pixels = 1;
     std::optional<ChannelSlice> slice;  // absent: the whole tensor
 };
@@ -47,7 +47,7 @@ struct Parameter {
 struct NormStatistics {
     std::string name;
     std::int64_t channels = 0;
-    std::int64_t first_channel = 0;  // in the model
+    std::int64_t first_channel = 0;  // of the shard, in the whole model
 };
 
 struct Value {
@@ -56,7 +56,7 @@ struct Value {
     NodeId producer = kNoNode;  // kNoNode: an input
     // Absent: the compute type of the network.
     std::optional<tensor::DType> dtype;
-    bool is_received = false;  // an input in the layout of another stage
+    bool is_received = false;  // made by an earlier stage, in the device's layout
 };
 
 struct Node {
@@ -85,7 +85,7 @@ public:
     /// from what the operation reads.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                      std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
-    /// The same; the output in `node` is ignored.
+    /// Appends `node`, as above; its `output` is ignored and set by the graph.
     ValueId add_node(Node node);
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
@@ -127,8 +127,8 @@ ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger);
 ops::Flops flops(const Graph& graph, ops::Ledger ledger);
 
 /// A copy of the graph with chains of BatchNorm + Add + ReLU, and of a normalization and a ReLU,
-/// fused into one node if nothing else reads the values between. Results differ only by the
-/// roundings that this saves.
+/// fused into one node if nothing else reads the intermediate values. Results differ only because
+/// intermediate values are no longer rounded.
 Graph fuse(const Graph& graph);
 
 }  // namespace hpcai::graph

@@ -22,7 +22,7 @@ struct Step {
     std::vector<ParameterId> final_gradients;  // parameters whose gradient this step completes
 };
 
-/// Is called before and after each step of a network, for timing, tracing and communication.
+/// Called before and after each step of a network, for timing, tracing and communication.
 class Observer {
 public:
     virtual ~Observer() = default;
@@ -33,11 +33,11 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;                                                // see device::KernelOptions
-    bool int8 = false;                                                // likewise
-    device::RoundingKey rounding{};                                   // the node is set per kernel
-    device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;  // likewise
-    device::ShardExchange* exchange = nullptr;                        // likewise
+    bool tf32 = false;  // this and all below: see device::KernelOptions
+    bool int8 = false;
+    device::RoundingKey rounding{};  // the network sets rounding.node for each kernel
+    device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
+    device::ShardExchange* exchange = nullptr;
 };
 
 /// Bytes that a built network occupies on its device.
@@ -54,9 +54,9 @@ public:
     /// Throws Error(internal) where the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
-    /// A second network of the graph and device of `twin`, for another batch at the same time. It
-    /// shares the working copies, which only `twin` refreshes, and the step scalars of `twin`, and
-    /// keeps both alive.
+    /// A second network with the graph and device of `twin`, for another batch in flight. It shares
+    /// the step scalars and working copies of `twin` and keeps them alive. Only `twin` refreshes
+    /// the copies.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
     Network(const Network&) = delete;
@@ -70,14 +70,14 @@ public:
     device::ShardExchange* exchange() const { return options_.exchange; }
 
     /// Sets the input value `name` to a copy of `bytes`, its elements in canonical layout. Every
-    /// input must be set before each forward pass, which may reuse its memory after reading it.
+    /// input must be set before each forward pass, which may overwrite it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The elements of the input in device memory, for enqueued work that writes them in place of
     /// set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Sets the factor of the gradients of the row losses, initially 1, and resets the other step
-    /// scalars. With 1 / global batch the gradients are those of the mean loss.
+    /// Sets the factor of the gradients of each sample's loss, initially 1, and resets the other
+    /// step scalars. With 1 / global batch the gradients are those of the mean loss.
     void set_loss_scale(float scale);
     /// The step scalars in device memory.
     device::StepScalars* step_scalars() const {
@@ -92,9 +92,9 @@ public:
         prepare_copies(observer);
         prepare_rest(observer);
     }
-    /// Refreshes the copies that an update with every working_copy() writes itself.
+    /// Refreshes the copies of working_copy(), which an update that is given them writes itself.
     void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
-    /// Refreshes all other copies.
+    /// Refreshes all other working copies.
     void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
     /// The working copy that an update of this training network may write
     /// (Kernel::working_copies()); null if there is none.
@@ -105,16 +105,16 @@ public:
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// All steps of a training step in order, to run one by one after an update that writes working
-    /// copies.
+    /// The steps of prepare_rest(), forward() and backward() in order, to run one by one.
     std::vector<Step> steps() const;
 
     /// The value `name` in device memory, in the layout of its shape and type. It is valid from the
     /// step of its producer until the last step that reads it. Throws Error(internal) when there is
     /// no such value.
     std::span<const std::byte> value(const std::string& name) const;
-    /// Copies the last node's output of the last forward pass to the host: the softmax
-    /// (N, classes) of a classifier, the detections (N, limit, 6) of a detector.
+    /// Copies the last node's output of the last forward pass to the host: the softmax (N,
+    /// classes), (N, cells, classes) for segmentation, or the detections (N, limit, 6) of a
+    /// detector.
     void read_output(std::span<float> to) const;
     /// The losses of the samples in the last forward pass, in device memory: one span for each node
     /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
@@ -123,7 +123,7 @@ public:
     /// Memory for the gradient of the output `name` of a stage, in the layout of its value in the
     /// compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
-    /// The gradient of the received value `name` after the backward pass, likewise.
+    /// Like output_gradient(): the gradient of the received value `name` after the backward pass.
     std::span<const std::byte> received_gradient(const std::string& name) const;
 
 private:

@@ -29,7 +29,7 @@ public:
     std::span<float> gradients() { return span(*gradients_, elements_); }
     /// The gradients, followed by one status number that is reduced over the ranks with them.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
-    /// Writes the status after the work enqueued before.
+    /// Enqueues a write of the status.
     void enqueue_status(float status) {
         device_.enqueue_upload(status_part().data(), std::as_bytes(std::span(&status, 1)));
     }
@@ -40,7 +40,7 @@ public:
     std::span<float> state(int index) {
         return span(*states_.at(static_cast<std::size_t>(index)), elements_);
     }
-    /// The running means of all normalizations, then their variances: (2, channels in all).
+    /// The running means of all normalizations, then their variances: (2, total channels).
     std::span<float> statistics() { return span(*statistics_, 2 * channels_); }
 
     Range range(ParameterId parameter) const {
@@ -54,7 +54,7 @@ public:
 
     /// Copies a part of the store to the host. Waits for the work enqueued on the device.
     std::vector<float> read(std::span<const float> part) const;
-    /// Overwrites a part of the store that has the length of `values`.
+    /// Copies `values` to `part`, a part of the store with the same length.
     void write(std::span<const float> values, std::span<float> part);
     /// The number of calls of write() that changed parameters.
     std::uint64_t parameter_writes() const { return parameter_writes_; }

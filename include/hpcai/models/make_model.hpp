@@ -9,10 +9,10 @@
 
 namespace hpcai::models {
 
-/// The batch of the model of a rank.
+/// The input batch of a rank's model.
 struct ModelInput {
     std::int64_t batch = 1;
-    std::int64_t statistics_samples = 0;  // that share the statistics of a norm; 0: all
+    std::int64_t statistics_samples = 0;  // that share BatchNorm statistics; 0: all
     // The type of the images from the data set; absent: that of the workload.
     std::optional<tensor::DType> dtype;
 };
@@ -20,8 +20,8 @@ struct ModelInput {
 /// Makes the configured model for training. The graph is not fused.
 graph::Graph make_model(const config::Config& config, const ModelInput& input = {});
 
-/// Makes the same model for prediction; its parameters and statistics are those of training, in
-/// order.
+/// Makes the same model for prediction; its parameters and statistics are those of make_model(), in
+/// the same order.
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
 /// Returns the number of samples that a rank predicts at a time: enough for full speed and, where

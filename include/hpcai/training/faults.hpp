@@ -25,7 +25,7 @@ struct Fault {
     std::string kind;       // a kind of docs/RELIABILITY.md
     int group = 0;          // bagging group
     int rank = 0;           // in the group
-    std::int64_t step = 0;  // strikes in the first step (from 0) that is not before it
+    std::int64_t step = 0;  // from 0; strikes in this step or the first one run after it
 
     bool operator==(const Fault&) const = default;
 };
@@ -34,7 +34,7 @@ bool faults_are_built_in();
 
 /// Parses `text`, the value of kFaultsVariable: "kind@group:rank:step", several separated by
 /// commas; no faults if empty. Throws Error(usage) with the variable, the text and the legal
-/// values. A program without faults throws it for any text.
+/// values. A program that is built without faults throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
 /// Returns the faults in the process's environment.
@@ -67,8 +67,8 @@ public:
     /// Call it before each step, with its number from 0. It may throw or never return.
     virtual void begin_step(std::int64_t step) = 0;
 
-    /// Returns a function to be called with the elements of each bucket before its sum, in every
-    /// step. Null if no rank of the group spoils gradients.
+    /// Returns a function to be called in every step with the elements of each gradient bucket
+    /// before its sum. Null if no fault of the group changes gradients.
     virtual std::function<void(const comm::Range& elements)> before_sum() = 0;
 };
 

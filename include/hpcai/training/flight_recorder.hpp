@@ -11,8 +11,8 @@
 
 namespace hpcai::training {
 
-/// Records the last phases and sums of a rank. One thread records; put_into() may be called by any
-/// other thread at the same time.
+/// Records the last phases and gradient sums of a rank. One thread records; put_into() may be
+/// called by any other thread at the same time.
 class FlightRecorder {
 public:
     static constexpr std::size_t kEvents = 256;

@@ -16,7 +16,7 @@ enum class Phase { input_wait, forward, backward, communication, optimizer, othe
 const char* name_of(Phase phase);
 
 /// Divides the time of a step among its phases; each phase lasts until the next begins. Time spent
-/// in communication counts as such in any phase. Reads both clocks once for each phase.
+/// in communication counts as such in any phase. Calls `communication` once for each phase.
 class PhaseClock {
 public:
     /// `communication` returns the seconds spent in communication so far. All `now` are seconds of
@@ -32,7 +32,7 @@ public:
 
     Phase phase() const { return phase_; }
     double entered_at() const { return last_; }
-    /// Number of clock readings.
+    /// Number of calls of begin(), enter() and end().
     std::int64_t readings() const { return readings_; }
 
 private:

@@ -7,9 +7,9 @@
 
 namespace hpcai::training {
 
-/// Returns the optimizer of a network's flat buffers and working copies. Filters and weight
-/// matrices have one trust ratio each. Only they have weight decay, unless
-/// training.weight_decay_on_norm_and_bias.
+/// Returns the optimizer of a network's flat buffers and working copies. With LARS and LAMB, each
+/// filter tensor and weight matrix has its own trust ratio. Only these have weight decay, unless
+/// training.weight_decay_on_norm_and_bias is set.
 device::Optimizer plan_optimizer(const graph::Network& network, const graph::ParameterStore& store,
                                  const config::TrainingConfig& training);
 

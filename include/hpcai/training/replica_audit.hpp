@@ -30,7 +30,7 @@ struct Divergence {
     std::vector<std::string> parts;  // differing "parameters", "optimizer state", "statistics"
     // ascending; the minority of each shard's replicas, or all replicas without a majority
     std::vector<int> group_ranks;
-    int ranks = 0;                   // number of ranks of the shards with such ranks
+    int ranks = 0;                   // number of ranks that hold an affected shard
     std::int64_t passed_before = 0;  // audits that passed before
 };
 
@@ -39,7 +39,7 @@ struct Divergence {
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
                                           std::span<const int> shards, std::int64_t step);
 
-/// Replicas differ that must be bitwise equal. The message has group ranks.
+/// Thrown when replicas that must be bitwise equal differ. The message has group ranks.
 class ReplicaDivergence : public Error {
 public:
     explicit ReplicaDivergence(Divergence divergence);
@@ -75,7 +75,7 @@ public:
         if (is_due(step)) now(step);
     }
 
-    /// The same even if no audit is due. With `compares` false this rank compares nothing; then all
+    /// Compares even if no audit is due. With `compares` false this rank compares nothing; then all
     /// ranks of its shard must do the same. An audit in which no rank compares does not count.
     void now(std::int64_t step, bool compares = true);
 

@@ -9,7 +9,7 @@
 
 namespace hpcai::training {
 
-/// The learning rate of each step, from 0.
+/// Returns the learning rate of a step, counted from 0.
 using Schedule = std::function<double(std::int64_t step)>;
 
 /// A constant rate.

@@ -20,7 +20,7 @@ public:
     /// `name` is used in error messages.
     explicit Snapshot(std::string name = "snapshot") : name_(std::move(name)) {}
 
-    /// A name may be put only once, among all kinds.
+    /// Each name may be used only once, for an array or a text.
     void put(const std::string& name, std::vector<float> values) {
         floats_[name] = std::move(values);
     }
@@ -36,8 +36,8 @@ public:
     /// Rows of `columns` values.
     std::span<const double> table(std::string_view name, std::size_t columns) const;
     const std::string& text(std::string_view name) const;
-    /// Converts `value`, of the array `name`. Throws Error(data) unless it is an integer from
-    /// `least` to `most`.
+    /// Returns `value`, which comes from the array `name`, as an integer. Throws Error(data) unless
+    /// it is an integer from `least` to `most`.
     std::int64_t whole(std::string_view name, double value, std::int64_t least,
                        std::int64_t most) const;
     /// Throws Error(data) with file, array and `why`.

@@ -15,9 +15,9 @@ namespace hpcai::training {
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
 
 /// Gathers the whole model in every rank's store `model`. For each shard of the layout, the first
-/// rank that holds it provides it from its store `mine`. `stages` are all shards
-/// (graph::partition_stages). Collective in the group. Takes host memory for the largest shard's
-/// parameters.
+/// rank that holds it provides it from its store `mine`. `stages` are the stages of all shards, as
+/// graph::partition_stages() returns them. Collective in the group. Takes host memory for the
+/// largest shard's parameters.
 void collect_stages(comm::Communicator& group, const plan::Layout& layout,
                     const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
                     graph::ParameterStore& model);

@@ -20,7 +20,7 @@ namespace hpcai::training {
 /// Traces the first `steps` steps after the third on one rank, by the host's clock.
 class StepTrace final : public graph::Observer {
 public:
-    /// The steps before allocate memory and make plans.
+    /// Earlier steps allocate memory and make plans.
     static constexpr std::int64_t kFirstStep = 3;
 
     StepTrace(std::function<double()> now, std::int64_t steps)
@@ -79,7 +79,7 @@ public:
     /// Begins the next step now, for example after a pause. Without a call it begins when the
     /// previous step ends.
     void begin() { begin(options_.now()); }
-    /// Begins the next step at the end of the previous one, which may be one before a resume.
+    /// Begins the next step at the end of the last logged step, which may be from before a resume.
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// Begins a phase of the step.
     void enter(Phase phase);
@@ -100,7 +100,7 @@ public:
 
     /// The steps that have ended, in order.
     const std::vector<StepRecord>& steps() const { return steps_; }
-    /// Duration in seconds of each step whose results were read.
+    /// Seconds of each step; on an asynchronous device, of each step whose results were read.
     const std::vector<double>& step_seconds() const { return step_seconds_; }
     /// Saves all steps that have ended. Call it after a step whose results were read.
     void save(Snapshot& to) const;

@@ -61,7 +61,7 @@ struct StepResults {
 struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
-    double wait_seconds = 0;      // for other stages, and for all ranks at a step's end
+    double wait_seconds = 0;      // waits for other stages, and for all ranks at a step's end
     comm::ShardAccounting parts;  // with one stage, includes the wait at a step's end
 };
 
@@ -82,12 +82,12 @@ public:
     /// or of other ranks. Losses and samples are those of this rank.
     virtual StepResults read();
 
-    /// Number of steps between two readings: run.loss_steps, else a number that costs no speed.
+    /// Most steps between two readings: run.loss_steps; if that is 0, a number that costs no speed.
     std::int64_t steps_between_readings() const { return steps_between_readings_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
-    /// Seconds since the start, by the host's clock, in gradient sums and messages without
+    /// Seconds that the host spent since the start in gradient sums and messages without
     /// overlapping computation.
     virtual double communication_seconds() const;
 
@@ -133,7 +133,7 @@ protected:
 
 private:
     std::uint32_t skipped_before_ = 0;            // skipped steps at the last reading
-    std::optional<std::uint64_t> copied_writes_;  // number of parameter writes that copies include
+    std::optional<std::uint64_t> copied_writes_;  // parameter writes at the last copy
 };
 
 }  // namespace hpcai::training

@@ -23,13 +23,13 @@
 
 namespace hpcai::training {
 
-/// What a rank knows without communication when a step has been enqueued.
+/// The state of training that a rank knows without communication after it has enqueued a step.
 struct StepReport {
     std::int64_t step = 0;   // steps done, of all epochs
     std::int64_t steps = 0;  // planned, of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples of the steps read last. With a pipeline or micro-batches: over
-    // the group's samples. NaN: no step was read.
+    // Mean over this rank's samples in the steps of the last reading. With a pipeline or
+    // micro-batches: over the group's samples. NaN: no step was read.
     double loss = 0;
     std::int64_t samples = 0;  // of this step, over all ranks of the group
     bool is_read = false;      // its results were read, so the device has completed it
@@ -68,7 +68,7 @@ struct TrainerSetup {
     comm::GradientReducer& reducer;           // over the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: data parallelism only
     StepLog* log = nullptr;                   // null: no log
-    // of the network; null: statistics of one rank
+    // shares BatchNorm statistics over ranks; null: each rank has its own
     const comm::SyncBatchNormGroup* statistics = nullptr;
     StepCallback* between = nullptr;  // null: none
     std::string where = {};           // this rank for messages, such as "rank 3 on node02"
@@ -114,8 +114,8 @@ public:
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
-    /// Averages the running statistics over the ranks that train the same parameters. The mean
-    /// equals the statistics that one rank would have. Collective; before evaluation.
+    /// Averages the running statistics over the ranks that train the same parameters. One rank that
+    /// normalizes the same groups of samples gets this mean. Collective; before evaluation.
     void average_statistics();
 
     /// The last audit, of parameters, optimizer states and statistics. Throws ReplicaDivergence on

@@ -17,9 +17,9 @@ namespace hpcai::training {
 /// The time limit of a step.
 class StepTimeout {
 public:
-    /// Time limits in seconds, `first_step` for the first step and `steps` for the others. `steps`
-    /// 0: ten times the longest step after the first so far, at least 300 s and the time of the
-    /// first; until such a step is done, `first_step`.
+    /// Time limits in seconds: `first_step` for the first step, `steps` for later ones. If `steps`
+    /// is 0: `first_step` for the second step too, then ten times the longest step after the first,
+    /// at least 300 s and at least the duration of the first step.
     StepTimeout(double first_step, double steps) : first_step_(first_step), steps_(steps) {}
 
     /// The time limit of the next step.
