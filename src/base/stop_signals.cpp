@@ -8,11 +8,11 @@
 namespace hpcai {
 namespace {
 
-// Global, because a signal handler has no parameter for another place.
+// Global, because a signal handler has no parameter for an object.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// SIGUSR1 is not replaced by SIGTERM: its sender requests a stop and has lost no rank.
+/// SIGTERM does not replace SIGUSR1, because only SIGTERM may result from the loss of a rank.
 extern "C" void remember_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
     int none = 0;

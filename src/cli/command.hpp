@@ -65,15 +65,15 @@ using Choices = std::vector<std::pair<std::string, Value>>;
 /// A handle to declare the options of a command, valid as long as its CommandLine.
 ///
 /// A `name` is "--name" for an option and "NAME" for a positional argument; `type` is the value in
-/// the help ("FILE"). A target keeps its value if the option is absent, and must live until the
-/// command line is parsed, like the Options that an action owns. An illegal value throws
-/// Error(usage), which names the command and the option.
+/// the help ("FILE"). A target keeps its value if the option is absent. It must live until the
+/// command line is parsed; the Options of an action do. CommandLine::parse() throws Error(usage),
+/// naming the command and the option, for an illegal value.
 class Command {
 public:
-    /// Adds a subcommand, which this command then requires.
+    /// Adds a subcommand. This command then requires one of its subcommands.
     [[nodiscard]] Command add_command(const CommandText& text) const;
 
-    /// Adds a subcommand that runs `action` with the targets of its options, which it owns.
+    /// Adds a subcommand that runs `action` and owns the returned targets of its options.
     template <typename Options>
     std::pair<Command, Options&> add_command(const CommandText& text,
                                              ExitCode (*action)(const Options&,
@@ -98,7 +98,7 @@ public:
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// An option that may be repeated, with one text each time, or all remaining arguments.
+    /// An option that may be repeated, with one text each time, or the rest of the arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;
@@ -157,7 +157,7 @@ public:
 private:
     friend class CommandLine;
 
-    /// `chosen` receives the action of the command in the command line.
+    /// `chosen` receives the action of the command that the user chose.
     Command(CLI::App& app, Action& chosen) : app_(&app), chosen_(&chosen) {}
 
     template <typename Target>

@@ -106,7 +106,7 @@ void require_known_arguments(const CLI::App& program, const CLI::App& with_defau
             prefix(*command), fmt::join(commands, ", "), see_help(*command));
 }
 
-/// Converts any other error of the library.
+/// Converts an error of the library.
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,

@@ -42,7 +42,7 @@ struct Account {
     Quantity vflops_per_watt;
 };
 
-/// The sealed result and its manifest's SHA-256.
+/// Returns the sealed result and sets `manifest` to the SHA-256 of its manifest.
 RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
     RunRecord record = results::read_result(directory);
     require(storage::matches_manifest(directory / "result.json"), ExitCode::data,

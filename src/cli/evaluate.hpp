@@ -38,11 +38,11 @@ nlohmann::ordered_json number_json(const std::optional<double>& number);
 /// for invalid files, Error(usage) for an unsuitable aggregation or weights.
 EvaluationReport evaluate_detections(const EvaluateOptions& options);
 
-/// Top-1 and Top-5 of `predictions`, and of their ensemble if there are several. Throws the same.
+/// Top-1, Top-5 of `predictions` and of an ensemble of several. Throws as evaluate_detections().
 EvaluationReport evaluate_classification(const EvaluateOptions& options);
 
 /// Mean IoU of `predictions` whose rows are cells, and of their ensemble if there are several.
-/// Throws the same.
+/// Throws as evaluate_detections().
 EvaluationReport evaluate_segmentation(const EvaluateOptions& options);
 
 }  // namespace hpcai::cli

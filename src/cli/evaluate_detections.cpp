@@ -29,7 +29,7 @@ struct Findings {
     evaluation::DetectionQuality tolerant;  // at IoU 0.1
     std::optional<evaluation::Interval> interval;
     std::vector<std::optional<double>> members;
-    std::optional<std::string> aggregation;  // of several lists
+    std::optional<std::string> aggregation;  // absent for one list
 };
 
 evaluation::FusionOptions fusion(const EvaluateOptions& options) {
@@ -102,7 +102,7 @@ std::optional<double> members_mean(const Findings& findings) {
     return sum / static_cast<double>(findings.members.size());
 }
 
-/// The four means of one row.
+/// AP50, VOC area, VOC 2007 and AP10 of one row of the table.
 std::string means_text(const std::optional<AveragePrecision>& half,
                        const std::optional<AveragePrecision>& tolerant) {
     const auto of = [](const std::optional<AveragePrecision>& precision,

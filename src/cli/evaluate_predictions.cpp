@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 
 struct PredictionFiles {
     std::vector<std::int32_t> labels;
-    std::vector<storage::NpyArray> members;  // (labels, classes) f32
+    std::vector<storage::NpyArray> members;  // f32, (samples, classes); samples as in labels
     std::int64_t classes = 0;
 };
 
@@ -39,7 +39,7 @@ std::vector<std::int32_t> read_labels(const std::string& path) {
     return {labels.begin(), labels.end()};
 }
 
-/// (samples, classes) f32, with one sample per label.
+/// Returns f32 probabilities of shape (samples, classes), with one sample per label.
 storage::NpyArray read_predictions(const std::string& path, std::size_t samples) {
     storage::NpyArray array = storage::read_npy(path);
     require(array.dtype() == tensor::DType::f32 && array.shape().rank() == 2 &&

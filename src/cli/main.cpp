@@ -22,8 +22,8 @@ bool is_reported_by_first_rank(hpcai::ExitCode code) {
 int failure(const std::exception& error, hpcai::ExitCode code) {
     std::cout.flush();
     if (is_reported_by_first_rank(code)) {
-        // mpirun ends all ranks after the first failure. The delay lets the first rank report it
-        // before, even if it starts last on a busy machine.
+        // mpirun ends all ranks after the first failure. The delay lets the first rank report the
+        // error before that, even if it starts last on a busy machine.
         std::this_thread::sleep_for(std::chrono::seconds(5));
     } else {
         std::cerr << "hpcai500: " << error.what() << '\n';

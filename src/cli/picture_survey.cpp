@@ -77,7 +77,7 @@ std::string describe(const Pictures& found) {
     return text;
 }
 
-/// A survey without text and with the JSON keys of both commands.
+/// A survey without text and with the JSON keys that `check` and `stats` have in common.
 Survey survey_of(const Pictures& found, const std::string& path) {
     const data::FolderReport& report = found.report;
     Survey survey{.samples_name = "pictures",

@@ -95,7 +95,7 @@ struct RankOptions {
     bool unverified = false;
 };
 
-/// Returns true without findings. Throws if there are findings and `--unverified` does not apply.
+/// Returns true if there are no findings. Throws if there are and `--unverified` does not apply.
 bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
                  bool is_unverified_allowed, bool can_be_read) {
     if (findings.empty()) return true;

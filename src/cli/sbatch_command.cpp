@@ -55,7 +55,7 @@ std::vector<std::string> settings_of(const std::string& text) {
     }
 }
 
-/// All combinations; empty without --array.
+/// All combinations of the settings of --array; empty without it.
 std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
     if (array.empty()) return {};
     std::vector<slurm::ArrayTask> tasks(1);
@@ -111,7 +111,7 @@ void require_resumable(const config::Config& config, const slurm::BatchJob& job)
             config.run.repeat, job.requeues);
 }
 
-/// Rejects equal tasks, which may have different texts.
+/// Rejects tasks with equal configurations. Their texts may differ, such as 0.1 and 1e-1.
 class DifferentTasks {
 public:
     void add(const config::Config& config, const slurm::ArrayTask& task) {
@@ -123,7 +123,7 @@ public:
     }
 
 private:
-    std::map<std::string, int> numbers_;  // by configuration
+    std::map<std::string, int> numbers_;  // [effective configuration], number of the task
 };
 
 /// Sets the ranks of each task, which may leave ranks of the allocation idle.

@@ -39,7 +39,7 @@ struct SurveyOptions {
     bool json = false;
     data::ClimateFileSettings climate;
     std::string split;     // Pascal VOC: list in ImageSets/Main; empty: train
-    std::string pictures;  // COCO: folder of file_name; empty: that of the COCO file
+    std::string pictures;  // COCO: folder of the pictures; empty: the file's folder
 };
 
 /// The outputs of a survey as text and JSON.
@@ -49,7 +49,7 @@ struct Survey {
     const char* samples_name = "samples";
     std::int64_t samples = 0;
     std::size_t bad = 0;             // number of bad samples
-    ExitCode code = ExitCode::data;  // if some are bad
+    ExitCode code = ExitCode::data;  // exit code if samples are bad
 };
 
 /// Decodes every picture. Throws Error(data) as data::load_samples does.
@@ -62,11 +62,11 @@ Survey check_climate(const SurveyOptions& options);
 /// Checks every checksum and number. Throws Error(data) for the first wrong checksum.
 Survey check_records(const SurveyOptions& options);
 
-/// Mean and deviation of the colours, as keys of a configuration file.
+/// Mean and standard deviation of each colour in [0, 1], as keys of a configuration file.
 Survey picture_statistics(const SurveyOptions& options);
-/// Mean, deviation and range of each channel in physical units.
+/// Mean, standard deviation and range of each channel in physical units.
 Survey climate_statistics(const SurveyOptions& options);
-/// The statistics that the records were normalized with.
+/// The statistics by which the records were normalized.
 Survey record_statistics(const SurveyOptions& options);
 
 }  // namespace hpcai::cli

@@ -139,7 +139,7 @@ public:
               "communication.ranks_per_node", automatic);
     }
 
-    /// Checks what depends on the kind of device alone.
+    /// Checks the settings that only one kind of device supports.
     void check_device() const {
         if (config_.device.kind == DeviceKind::automatic) return;
         const bool is_cpu = config_.device.kind == DeviceKind::cpu;
@@ -180,7 +180,7 @@ private:
         return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
     }
 
-    /// Checks that a choice is one of those that go with workload.kind.
+    /// Checks that a choice is legal for workload.kind.
     template <typename Section, typename Choice>
     void check_listed(std::span<const Choice> legal, Section Config::*section,
                       Choice Section::*member, const std::string& full_name) const {
@@ -287,7 +287,7 @@ private:
         check_channels(3);
     }
 
-    /// Checks what does not depend on P_degree, which the layout checks.
+    /// Checks what does not depend on P_degree; plan::make_layout() checks the rest.
     void check_parallel() const {
         const ParallelConfig& parallel = config_.parallel;
         const std::string as_mode = as("parallel.mode"), as_model = as("workload.model");

@@ -22,9 +22,9 @@ struct Node {
     NodeKind kind = NodeKind::null;
     Place place = {};
     std::string text = {};         // scalar
-    bool quoted = false;           // scalar: in quotes or a text block
+    bool quoted = false;           // scalar: in quotes, and so always a text
     std::vector<Node> items = {};  // list
-    std::vector<Entry> entries;    // mapping: with different names
+    std::vector<Entry> entries;    // mapping: no name occurs twice
 };
 
 struct Entry {
@@ -65,7 +65,7 @@ void check_characters(std::string_view text, const Origin& origin);
 /// `text` for a message: shortened to 64 bytes, control characters and invalid UTF-8 as \xNN.
 std::string shown(std::string_view text);
 
-/// The same in single quotes.
+/// shown(text) in single quotes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace hpcai::config

@@ -20,7 +20,7 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // which have it, if not all
+    std::string_view devices;  // end of a message: which devices have it; empty: all
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},

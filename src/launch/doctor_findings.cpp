@@ -63,7 +63,7 @@ Finding bad(const char* check, std::string text, std::string remedy, ExitCode co
 Finding configuration(LaunchRanks ranks) {
     std::vector<std::size_t> others;
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-        const std::string& mine = ranks[rank].config;  // empty: rank 0 of a run sends it
+        const std::string& mine = ranks[rank].config;  // empty: rank 0 sends it in a run
         if (!mine.empty() && mine != ranks[0].config) others.push_back(rank);
     }
     if (others.empty()) {

@@ -33,13 +33,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns whether all groups contributed to the result in `folder` and their files are whole.
+/// Returns whether all groups contributed to the result in `folder` and all their files are intact.
 bool have_all_voted(const fs::path& folder, const config::Config& config, int groups) {
     try {
         for (const GroupRecord& group : results::read_result(folder).work.groups) {
             if (!group.failure.empty()) return false;
         }
-    } catch (const Error&) {  // the groups can vote again
+    } catch (const Error&) {  // no valid result: the ensemble can be evaluated again
         return false;
     }
     for (int group = 0; group < groups; ++group) {
@@ -48,7 +48,7 @@ bool have_all_voted(const fs::path& folder, const config::Config& config, int gr
     return true;
 }
 
-/// Gives all ranks the fact of rank 0, because any of them may write the result.
+/// Gives all ranks the fact `name` of rank 0, because any rank may write the result.
 void share_fact(comm::Communicator& everyone, const char* name,
                 std::map<std::string, std::string>& facts) {
     const auto found = facts.find(name);
@@ -59,17 +59,17 @@ void share_fact(comm::Communicator& everyone, const char* name,
 
 /// A run to resume, as its directory describes it.
 struct Resumption {
-    LaunchRecord begun;  // complete at rank 0; elsewhere the start time and whether it had faults
+    LaunchRecord begun;  // complete at rank 0; elsewhere only started_utc and kFaultsFact
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
     /// Checks at rank 0 that a launch with this configuration and layout can resume the run in
-    /// `folder`. Throws Error(launch) or Error(usage), naming the command that would, or
-    /// Error(data) where files of finished groups are damaged.
+    /// `folder`. Throws Error(launch) or Error(usage), naming the right command, or Error(data) if
+    /// files of finished groups are damaged.
     void check(const std::filesystem::path& folder, const config::Config& config,
                const plan::Layout& layout) const;
 
     /// Throws Error(data), on all ranks, unless the run began with these samples. Disqualifies them
-    /// if the run had injected faults. Collective.
+    /// if the program of the first launch can inject faults. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const;
 };
@@ -94,7 +94,7 @@ void Resumption::check(const fs::path& folder, const config::Config& config,
 }
 
 /// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) where this
-/// launch has another number of ranks, Error(usage) where another program uses the directory.
+/// launch has another number of ranks, Error(usage) where another process uses the directory.
 /// Collective.
 Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
     Resumption found;
@@ -128,7 +128,7 @@ std::string output_of(const context::RunRequest& request, const config::RunConfi
     return fmt::format("results/{}-{}", run.name, utc_now_compact());
 }
 
-/// Returns the configuration of the next run. Each run has a seed of its own and counts as one run.
+/// Returns the configuration of the current run, with its own seed and run.repeat 1.
 config::Config config_of(const context::RepeatedRuns& series) {
     config::Config config = *series.config;
     config.run.seed += static_cast<std::uint64_t>(series.number) - 1;
@@ -164,7 +164,7 @@ void check_parts(const plan::Layout& layout, const device::Device& device) {
         device.description(), layout.parts);
 }
 
-/// Opens the samples of the run, on each node's own disk where data.staging asks for it.
+/// Opens the samples of the run. With data.staging, first copies them to a disk of each node.
 data::SampleSets open_samples(const config::Config& config,
                               const plan::ParallelismController& controller,
                               comm::Communicator& everyone, int threads) {
@@ -176,8 +176,8 @@ data::SampleSets open_samples(const config::Config& config,
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
-/// Returns fp32, which every device has, if the ranks would choose different precisions, because
-/// all members must have the same precision.
+/// Returns the precision that all ranks chose. If the choices differ it is fp32, which every device
+/// has: all base models must have the same precision.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> ends{number, -number};
@@ -227,7 +227,7 @@ RankDevice open_rank_device(const config::Config& config,
     return found;
 }
 
-/// Places the ranks of this launch. Throws where the configuration does not fit them.
+/// Places the ranks of this launch. Throws if the configuration does not fit their number or place.
 plan::ParallelismController place_ranks(const config::Config& config, comm::StartUp& start_up) {
     plan::ParallelismController controller =
         verification::place_ranks(config, start_up.node_of_world_rank());
@@ -237,7 +237,7 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
     return controller;
 }
 
-/// Marks the run of a program that injects faults, because it is no measurement. Collective.
+/// Checks the faults to inject. Disqualifies the samples if faults are built in. Collective.
 void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
                   data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {

@@ -17,8 +17,8 @@ namespace hpcai::launch {
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone);
 
-/// Returns the guarantee of equal bits for groups of `degree` ranks: the weakest of all `ranks`,
-/// with the conditions of their devices and of the sums between them.
+/// Returns the guarantee of bitwise-equal results for groups of `degree` ranks: the weakest of
+/// those of all `ranks`, with the conditions of their devices and of the all-reduce.
 DeterminismRecord describe_determinism(bool requested, std::span<const context::RankFacts> ranks,
                                        int degree);
 

@@ -26,14 +26,14 @@ ExitCode run_under_mpi(const std::string& command_line,
     try {
         comm::check_launch(std::nullopt, environment, command_line);
         comm::MpiWorld world;
-        prints = world.rank() == 0;  // failures of the start-up are the same on all ranks
+        prints = world.rank() == 0;  // rank 0 prints an Error, which all ranks have
         try {
             comm::check_launch(world.size(), environment, command_line);
             code = work(world);
         } catch (const Error& error) {
             code = report(error);
         } catch (const std::exception& error) {
-            // The other ranks of the group wait for this one in a sum that never completes.
+            // The other ranks of the group would wait forever for this rank in an all-reduce.
             std::cerr << "hpcai500: rank " << world.rank() << ": " << error.what() << "\n";
             world.abort(ExitCode::internal);
         }

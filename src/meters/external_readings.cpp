@@ -15,7 +15,7 @@ constexpr std::string_view kWatts = "time,watts";
 constexpr std::string_view kJoules = "time,joules";
 constexpr double kMaxValue = 1e15;  // a terawatt for a quarter of an hour
 
-/// Takes a line, which ends with "\n", "\r\n" (loggers on Windows), or the text.
+/// Takes a line. It ends with "\n", with "\r\n" (loggers on Windows), or at the end of the text.
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);

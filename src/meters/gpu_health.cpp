@@ -18,8 +18,8 @@ struct ReasonRow {
     const char* name;
 };
 
-/// The bits nvmlClocksEventReason... of nvml.h that lower clocks below the GPU's settings. Idle,
-/// application clocks, sync boost and display clocks are not among them.
+/// The reasons nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. The reasons
+/// idle, application clocks, sync boost and display clocks are omitted.
 constexpr std::array kClockEventReasons{
     ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
     ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},

@@ -81,7 +81,7 @@ bool has(const fs::path& interface, const char* name) {
     return fs::exists(interface / name, error);
 }
 
-/// Bridges, bonds, VLANs, tunnels and members of a bridge repeat the bytes of other interfaces.
+/// Returns false for bridges, bonds, VLANs, tunnels, members: another interface has the same bytes.
 bool stands_alone(const fs::path& interface) {
     constexpr std::array kSigns{"bridge", "bonding", "tun_flags", "master"};
     return std::ranges::none_of(kSigns, [&](auto sign) { return has(interface, sign); }) &&

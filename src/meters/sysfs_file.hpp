@@ -13,7 +13,7 @@ namespace hpcai::meters {
 /// error.
 std::string first_line(const std::filesystem::path& file);
 
-/// Returns the whole number in the first line. Throws likewise.
+/// Returns the whole number that is the first line. Throws Error(data) naming the file.
 std::uint64_t whole_number(const std::filesystem::path& file);
 
 /// Returns the names in `folder`, sorted; none if it cannot be read.

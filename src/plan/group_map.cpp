@@ -17,7 +17,7 @@ std::string name_of(int node, const std::vector<std::string>& names) {
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
 }
 
-/// The same consecutive ranks on consecutive nodes.
+/// A range of ranks within a node, the same on each of several consecutive nodes.
 struct Entry {
     int first_node, last_node;
     int first_rank, last_rank;  // within the node

@@ -66,7 +66,7 @@ std::string directives(const BatchJob& job) {
            "#SBATCH --open-mode=append\n";
 }
 
-/// Checks for the program, because mpirun with --enable-recovery hangs silently without it.
+/// Checks that the program exists; if not, mpirun with --enable-recovery hangs silently.
 constexpr const char* kProgram = R"(set -u
 hpcai500=${HPCAI500:-hpcai500}
 if ! command -v "$hpcai500" >/dev/null; then
@@ -115,15 +115,15 @@ std::string_view this_job(const BatchJob& job) {
     return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
 }
 
-/// Sets `place`, the launcher's options for placement and binding. All nodes must be like this one.
-/// Ranks that share a NUMA node are neighbours, like the GPUs that they use.
+/// Sets `place`, the launcher's options for placement and binding. All nodes must have the NUMA
+/// nodes of the first one. Ranks of a NUMA node have consecutive numbers, like its GPUs.
 std::string places(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
     const int most = job.ranks_per_node;
     const std::string anywhere = is_mpirun
                                      ? fmt::format("--map-by ppr:{}:node --bind-to none", most)
                                      : fmt::format("--ntasks-per-node={}", most);
-    // Slurm binds each rank to its cores of this job.
+    // Slurm itself binds each rank to the cores that it allocates for the rank.
     if (job.cpus_per_rank > 0) {
         return fmt::format("place=({}{})\n", anywhere,
                            is_mpirun ? "" : fmt::format(" --cpus-per-task={}", job.cpus_per_rank));
@@ -173,7 +173,7 @@ std::string launch(const BatchJob& job) {
                                         job.ranks_per_node));
 }
 
-/// Finds out whether this start of the run has written results.
+/// Defines `traces`, whose output changes when this launch writes results.
 constexpr const char* kTraces = R"(
 # Changes when a run writes results.
 traces() {
@@ -242,7 +242,7 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
     const auto number = [&](std::size_t group) -> std::int64_t {
         return match[group].matched ? std::stoll(match[group].str()) : 0;
     };
-    // The first of one or two numbers without days is minutes; otherwise it is hours.
+    // One or two numbers without days begin with minutes; all other forms begin with hours.
     const bool has_hours = match[1].matched || match[4].matched;
     const std::int64_t seconds =
         has_hours ? number(2) * 3600 + number(3) * 60 + number(4) : number(2) * 60 + number(3);

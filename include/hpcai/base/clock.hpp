@@ -30,7 +30,7 @@ private:
 /// Wall-clock time in UTC with whole seconds, e.g. "2022-11-05T14:03:09Z" (ISO 8601).
 std::string utc_iso8601(std::chrono::system_clock::time_point when);
 
-/// The current time in that form.
+/// The current time in the format of utc_iso8601().
 std::string utc_now();
 
 /// The current time as part of a file name, e.g. "20221105T140309Z"; sorts by time.

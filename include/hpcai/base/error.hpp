@@ -46,7 +46,7 @@ void require(bool condition, ExitCode code, fmt::format_string<Arguments...> for
     if (!condition) throw_error(code, format, fmt::make_format_args(arguments...));
 }
 
-/// Our mistake: throws Error(internal) with the formatted message unless `condition` holds.
+/// A bug: throws Error(internal) with the formatted message unless `condition` holds.
 template <typename... Arguments>
 void ensure(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     if (!condition) throw_internal_error(format, fmt::make_format_args(arguments...));

@@ -6,11 +6,11 @@
 
 namespace hpcai {
 
-/// A process of this host. A number may be reused, but not with the same start time.
+/// Identifies a process of this host. A PID may be reused, but not with the same start time.
 struct ProcessId {
-    std::int64_t number = 0;
-    std::int64_t start_ticks = 0;  // since the host's start, proc(5)
-    std::uint64_t space = 0;       // PID namespace of the number; containers have their own
+    std::int64_t number = 0;       // PID
+    std::int64_t start_ticks = 0;  // clock ticks from boot to its start, proc(5)
+    std::uint64_t space = 0;       // PID namespace of `number`; each container has its own
     bool operator==(const ProcessId&) const = default;
 };
 

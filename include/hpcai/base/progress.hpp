@@ -12,10 +12,10 @@ namespace hpcai {
 struct Progress {
     std::int64_t step = 0;  // steps done
     std::int64_t steps = 0;
-    int epoch = 0;  // the current one, from 1; 0: not shown
+    int epoch = 0;  // the current epoch, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean over the steps last read; NaN: none read yet
-    double images_per_second = 0;  // of all ranks shown
+    double loss = 0;               // mean over the steps read last; NaN: no step was read
+    double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // negative: unknown
 };
 

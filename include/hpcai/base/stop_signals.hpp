@@ -12,7 +12,7 @@ public:
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 
-    /// Returns SIGUSR1 if it was received since the start of the program, else SIGTERM if that was
+    /// Returns SIGUSR1 if it was received since the start of the process, else SIGTERM if that was
     /// received, else 0.
     static int received() noexcept;
 };

@@ -11,8 +11,8 @@
 namespace hpcai {
 
 /// Returns `text`, which may come from outside (file, class and host names), safe for one line of a
-/// log or a table: control characters become escapes as in C ("\n", "\x1b"). Everything else, UTF-8
-/// included, is unchanged.
+/// log or a table: ASCII control characters become escapes as in C ("\n", "\x1b"). Everything else,
+/// UTF-8 included, is unchanged.
 std::string printable(std::string_view text);
 
 /// Returns `argument` as a word of a POSIX shell: unchanged if it has no special characters, else
@@ -21,15 +21,15 @@ std::string shell_word(std::string_view argument);
 
 /// Escapes `text` for HTML and SVG, so that it is safe inside an element and a quoted attribute.
 /// Control characters, characters that change the writing direction, and bytes that are not UTF-8
-/// become U+FFFD. Line breaks and tabs are unchanged.
+/// become U+FFFD. Line feeds and tabs are unchanged.
 std::string html_text(std::string_view text);
 
-/// Returns the bytes of the UTF-8 character at the start of `text`; 0 if there is none (RFC 3629:
-/// shortest forms only, no surrogates, at most U+10FFFF).
+/// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none
+/// (RFC 3629: shortest forms only, no surrogates, at most U+10FFFF).
 std::size_t utf8_character_bytes(std::string_view text);
 
-/// Returns true if a UTF-8 character is one of C0, DEL or C1 (U+0080 to U+009F), which some
-/// terminals obey.
+/// Returns true if a UTF-8 character is a control character: C0, DEL or C1 (U+0080 to U+009F). Some
+/// terminals obey C1, too.
 bool is_control(std::string_view character);
 
 /// Returns the decimal number that is the whole `text`, independent of the locale; nothing for any

@@ -47,9 +47,9 @@ struct RunConfig {
     int evaluate_epochs = 0;  // between evaluations in training; 0: only at the end
     Meters meters = Meters::automatic;
     int checkpoint_steps = 0;       // between checkpoints; 0: only when asked to stop
-    double time_limit_seconds = 0;  // of the program, which then stops at a checkpoint; 0: none
-    double first_step_timeout_seconds = 900;  // of a rank's watchdog, for the first step
-    double step_timeout_seconds = 0;          // between steps; 0: derived from the run
+    double time_limit_seconds = 0;  // of a launch, which then stops at a checkpoint; 0: none
+    double first_step_timeout_seconds = 900;  // of a rank's watchdog, until results are first read
+    double step_timeout_seconds = 0;          // between reads of results; 0: derived from the run
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent ones
 };
 
@@ -92,10 +92,10 @@ struct DetectorConfig {
     std::vector<double> anchor_ratios = {0.5, 1, 2};             // height / width
     int anchor_samples = 256;        // per image, for the losses of the proposal network
     int region_samples = 512;        // per image, for the losses of the second stage
-    int training_proposals = 2000;   // per image, and per level before suppression
-    int inference_proposals = 1000;  // the same
-    double score_threshold = 0.01;   // of kept detections
-    double fusion_overlap = 0;       // merged boxes exceed this IoU; 0: by aggregation
+    int training_proposals = 2000;   // per level before suppression, per image after it
+    int inference_proposals = 1000;  // as training_proposals, in evaluation
+    double score_threshold = 0.01;   // detections above it are kept
+    double fusion_overlap = 0;       // merged boxes exceed this IoU; 0: the aggregation's default
 };
 
 struct BaggingConfig {
@@ -111,7 +111,7 @@ struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: the rest of P_degree
     std::optional<int> pipeline_degree;  // stages; absent: the rest of P_degree, or 1
-    int micro_batches = 1;               // of a rank's samples of a batch
+    int micro_batches = 1;               // into which a rank's share of a batch is divided
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
 };
@@ -119,16 +119,16 @@ struct ParallelConfig {
 struct DataConfig {
     DataKind kind = DataKind::synthetic;
     std::string path;             // of the training samples; its form depends on data.kind
-    std::string validation_path;  // the same
+    std::string validation_path;  // of the test samples, in the form of `path`
     std::string image_path;       // coco: folder of the training pictures
     std::string validation_image_path;
     std::string training_split = "train";   // voc: list in ImageSets/Main
-    std::string validation_split = "test";  // the same
-    std::vector<std::string> class_names;   // voc, coco; empty: all of the training set
+    std::string validation_split = "test";  // voc: list in ImageSets/Main
+    std::vector<std::string> class_names;   // voc, coco; empty: all classes of the training set
     BadSamplePolicy on_bad_sample = BadSamplePolicy::fail;
     int synthetic_samples = 1280;            // training samples of a synthetic source
-    int synthetic_validation_samples = 256;  // its test samples
-    double random_area_minimum = 0.08;       // of the image, random resized crop
+    int synthetic_validation_samples = 256;  // test samples of a synthetic source
+    double random_area_minimum = 0.08;       // of the image's area, for random resized crops
     double flip_probability = 0.5;           // left to right
     double vertical_flip_probability = 0;    // top to bottom, for aerial pictures
     bool climate_augmentation = true;
@@ -143,29 +143,29 @@ struct DataConfig {
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;
-    int staging_pack_mib = 256;      // of one file of staged pictures
-    int staging_reserve_mib = 1024;  // left free on that disk
+    int staging_pack_mib = 256;      // size of a file of staged pictures
+    int staging_reserve_mib = 1024;  // left free on the disk of staging_directory
 };
 
 struct TrainingConfig {
     int batch_size = 256;                   // per model
-    std::optional<int> batch_norm_samples;  // per statistics; absent: what a rank has at once
+    std::optional<int> batch_norm_samples;  // that share statistics; absent: a rank's micro-batch
     Optimizer optimizer = Optimizer::sgd;
     double learning_rate = 0.1;     // for batches of learning_rate_batch samples
     int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this
     Schedule schedule = Schedule::step;
-    std::vector<int> schedule_epochs = {30, 60, 80};  // step: where the rate is multiplied
-    double schedule_factor = 0.1;                     // step: by what
+    std::vector<int> schedule_epochs = {30, 60, 80};  // step: where schedule_factor is applied
+    double schedule_factor = 0.1;                     // step: factor of the rate
     double schedule_power = 2;                        // polynomial
-    double final_learning_rate = 0;  // cosine, polynomial: after the last step, scaled
+    double final_learning_rate = 0;  // cosine, polynomial; scaled like learning_rate
     double warmup_epochs = 5;
     double warmup_start = 0;                  // fraction of the peak rate one step before step 0
     double momentum = 0.9;                    // sgd, lars
     bool nesterov = false;                    // sgd, lars
-    std::optional<bool> momentum_correction;  // sgd, lars; absent: as published
+    std::optional<bool> momentum_correction;  // sgd, lars; absent: true for sgd, false for lars
     double beta1 = 0.9;                       // lamb, adam, adamw
     double beta2 = 0.999;                     // lamb, adam, adamw
-    std::optional<double> epsilon;            // all but sgd; absent: as published
+    std::optional<double> epsilon;            // all but sgd; absent: the optimizer's default
     double trust_coefficient = 0.001;         // lars
     double weight_decay = 1e-4;
     bool weight_decay_on_norm_and_bias = false;
@@ -173,7 +173,7 @@ struct TrainingConfig {
     bool zero_gamma = true;  // the last BatchNorm of each residual block starts at zero
     double batch_norm_momentum = 0.1;
     Precision precision = Precision::automatic;
-    int loss_scale = 0;  // 0: dynamic for mixed and fp16, none for others
+    int loss_scale = 0;  // 0: dynamic for mixed and fp16, none for other precisions
     bool fusion = true;
     std::string initial_weights;  // safetensors with torchvision's names
 };
@@ -224,7 +224,7 @@ constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
-/// State values of the optimizer per parameter.
+/// Values of optimizer state per parameter.
 constexpr int optimizer_states(Optimizer optimizer) {
     const bool has_one = optimizer == Optimizer::sgd || optimizer == Optimizer::lars ||
                          optimizer == Optimizer::adagrad;

@@ -14,8 +14,8 @@ struct Link {
 
 /// The network of a machine, as its owner describes it.
 struct Interconnect {
-    Link within_node;    // of one rank
-    Link between_nodes;  // of all ranks of a node together
+    Link within_node;    // the bandwidth is that of one rank
+    Link between_nodes;  // the ranks of a node share the bandwidth
     std::optional<double>
         overlapped_share;  // of the all-reduce time, overlapped with the backward pass
 };

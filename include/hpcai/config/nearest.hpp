@@ -11,8 +11,8 @@ namespace hpcai::config {
 /// `b`, ignoring case (Damerau-Levenshtein distance, optimal string alignment).
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `given`; empty if all distances exceed a third of its length (at least
-/// one), or if `given` has more than 64 bytes.
+/// The candidate nearest to `given`; empty if all distances exceed max(1, given.size() / 3), or if
+/// `given` has more than 64 bytes.
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 
 /// "; did you mean 'x'?" for the candidate of which `given` is a synonym ("gpu" for "cuda"), else

@@ -30,7 +30,7 @@ struct OpenDevice {
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
-/// The facts about the device of a rank that all ranks know.
+/// The facts about the device of one rank. All ranks know the facts of all ranks.
 struct RankFacts {
     int threads = 0;
     std::string device;
@@ -41,7 +41,7 @@ struct RankFacts {
 /// Returns "ranks 1 and 3 share GPU-..." for the first ranks that share a GPU; empty if none do.
 std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 
-/// Throws Error(launch) if only some ranks have a GPU, or if ranks share one at a level other than
+/// Throws Error(launch) if only some ranks have a GPU, or if ranks share a GPU and run.level is not
 /// custom.
 void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
 

@@ -17,21 +17,21 @@
 
 namespace hpcai::context {
 
-/// The state that all runs of one invocation share. The first run sets it.
+/// The state that all runs of one invocation share. The first run sets `config` and `folder`.
 struct RepeatedRuns {
     Stopwatch since_program_start;
     std::optional<config::Config> config;
-    std::filesystem::path folder;  // result directory; with run.repeat, the parent of all
-    int number = 1;                // number of the run that starts, from 1
+    std::filesystem::path folder;  // result directory; of several runs: the parent of theirs
+    int number = 1;                // of the current run, from 1
 };
 
-/// The program that works on a run, and which of the runs of run.repeat that is.
+/// The launch that executes a run, and the number of the run in a series (run.repeat).
 struct ProgramContext {
     std::string started_utc;
     Stopwatch since_start;
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
-    bool exit_ends_others = true;  // whether the exit of this process ends ranks that still work
+    bool exit_ends_others = true;  // whether the launcher ends all ranks when this one exits
 };
 
 /// The facts about a run that every rank knows before the ranks split into groups. They do not
@@ -43,7 +43,7 @@ struct RunContext {
     std::filesystem::path output;        // result directory
     std::vector<std::string> hostnames;  // [world_rank]
     std::vector<RankFacts> ranks;        // [world_rank]
-    bool resumes = false;                // an earlier program began the run
+    bool resumes = false;                // an earlier launch began the run
     ProgramContext program;
 
     /// The host of this rank.
@@ -56,7 +56,7 @@ struct Resources {
     device::Precision precision;
     int threads = 1;  // host threads of this rank
     data::SampleSets samples;
-    std::vector<meters::Counter> counters;  // those that this rank reads while its group trains
+    std::vector<meters::Counter> counters;  // that this rank reads while its group trains
 };
 
 }  // namespace hpcai::context

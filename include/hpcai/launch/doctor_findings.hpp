@@ -15,7 +15,7 @@ struct RankHealth {
     int node = 0;
     std::string program;  // SHA-256 of the binary
     std::string mpi;      // name and version of the library
-    std::string config;   // SHA-256 of the effective configuration; empty if there is no file
+    std::string config;   // SHA-256 of the effective configuration; empty: unreadable here
     std::string device;
     std::string device_uuid;  // empty: a CPU
     int cores = 1;            // of the machine
@@ -36,7 +36,7 @@ struct Finding {
     std::string text;    // the finding
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // with which a run would stop; ok and wrong: a warning
+    ExitCode code = ExitCode::ok;  // of a run with this problem; ok and wrong: a warning
 };
 
 /// The command of this launch, for remedies.

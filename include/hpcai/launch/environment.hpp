@@ -8,13 +8,13 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment of a run with a program that can inject faults, and the text that
-/// disqualifies its data.
+/// The key that the environment of a run has if its program can inject faults, and the
+/// disqualification of its samples.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds the disqualification if `environment`, of the program that began the run, has that key.
+/// Adds kFaultsDisqualification if `environment`, of the launch that began the run, has that key.
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples);
 

@@ -19,8 +19,8 @@ namespace hpcai::launch {
 /// checks the file; the other ranks get its effective form. Collective.
 config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone);
 
-/// Returns the number of ranks of this node that may use the same cores as this one, itself
-/// included. Collective.
+/// Returns the number of ranks of this node, including this rank, whose allowed cores are exactly
+/// those of this rank. Collective.
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone);
 
@@ -28,13 +28,13 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 struct PreparedRun {
     context::RunContext context;
     context::Resources resources;
-    LaunchRecord launch;                      // all but the ceiling
-    std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory, held by rank 0
+    LaunchRecord launch;                      // complete except `roofline`
+    std::shared_ptr<storage::FileLock> lock;  // of the directory, if resumed; held by rank 0
     std::string device_note;  // why device.kind auto uses no GPU, if that is unexpected
 };
 
 /// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. The first
-/// run of `series` reads the configuration at rank 0. The seed of each run is one above the last. A
+/// run of `series` reads the configuration at rank 0. The seed increases by 1 from run to run. A
 /// resumed run has the configuration and the number of ranks of its directory. Writes no files
 /// except the copies of data.staging. Throws Error(launch), naming the right command, where the
 /// ranks do not fit the run or execute different programs; Error(usage) where the result directory

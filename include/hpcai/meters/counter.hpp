@@ -21,18 +21,18 @@ struct Counter {
 };
 
 /// Energy of processor packages and their memory, from the kernel's powercap zones below `sysfs`
-/// ("/sys"). Zones that are parts of these or contain them are not counted. Without such a zone,
+/// ("/sys"). Omits zones that contain packages and other parts of packages. If no zone is left,
 /// returns one counter "rapl" with the reason.
 std::vector<Counter> processor_counters(const std::filesystem::path& sysfs);
 
 /// Bytes sent and received by network interfaces and InfiniBand ports below `sysfs`, each byte
-/// once. Counts interfaces that have a device or, if there are none (in a container), those that
-/// are neither stacked on others nor members of one. Omits the loopback, and IP over InfiniBand if
-/// ports are counted.
+/// once. Counts interfaces that have a device. If neither these nor ports exist (in a container),
+/// counts interfaces that are not stacked on others and not members of others. Omits the loopback,
+/// and IP over InfiniBand if ports are counted.
 std::vector<Counter> interface_counters(const std::filesystem::path& sysfs);
 
-/// Returns whether `sysfs` shows the network interfaces of this process. A mount may belong to
-/// another network namespace.
+/// Returns whether `sysfs` shows the network interfaces of this process. A mount of sysfs may
+/// belong to another network namespace.
 bool shows_own_interfaces(const std::filesystem::path& sysfs);
 
 struct NvmlSource {

@@ -27,8 +27,8 @@ public:
     /// Adds the current reasons for lower clocks and the driver errors (XIDs) since the last poll.
     void poll();
 
-    /// Returns the results so far without polling. Counts of memory errors are null, without a
-    /// reason if finish() can read them.
+    /// Returns the results so far without polling. The counts of ECC errors are null; they have no
+    /// reason if finish() may still read them.
     GpuHealth so_far() const;
 
     /// Polls for the last time and returns the results.

@@ -41,7 +41,7 @@ private:
     std::string host_;
     std::vector<Row> rows_;
     std::size_t taken_ = 0;
-    std::size_t stride_ = 1;  // one of so many readings is kept
+    std::size_t stride_ = 1;  // every stride_-th reading is kept
 };
 
 /// Samples counters from construction on. All samples but the first are taken in a separate thread,

@@ -24,7 +24,7 @@ private:
 /// years 1970 to 9999.
 std::string utc_text(double utc_seconds);
 
-/// Parses such a text, with any number of fractional digits, or a number of seconds since 1970.
+/// Parses a text as of utc_text(), with any number of fractional digits, or seconds since 1970.
 /// Returns nothing for any other text.
 std::optional<double> parse_utc(std::string_view text);
 

@@ -14,21 +14,21 @@ struct Layout {
     int ranks = 1;          // Sys_scale
     int groups = 1;         // M
     int degree = 1;         // P_degree, ranks of one group
-    int stages = 1;         // of a pipeline; contiguous ranks of a group
-    int micro_batches = 1;  // in one rank's share of a batch
+    int stages = 1;         // of the pipeline; each has contiguous ranks of the group
+    int micro_batches = 1;  // into which a rank's share of a batch is divided
     int parts = 1;          // tensor-parallel shards of each stage, by channels
 
-    /// Number of replicas of each shard, which share the samples of a batch.
+    /// Number of replicas of the model in a group. They share the samples of a batch.
     int data_degree() const { return degree / (stages * parts); }
     int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
     int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
     int part_of(int group_rank) const { return group_rank % parts; }
-    /// The shards of a replica have consecutive ranks, because they communicate most; then the
-    /// replicas of a stage.
+    /// Ranks are ordered by stage, then replica, then part. The parts of a replica are consecutive
+    /// because they communicate most.
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Number of a rank's piece of the model: its stage and shard. Only replicas have the same one.
+    /// Index of a rank's stage and part, below shards(). Replicas have the same index.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
@@ -47,8 +47,8 @@ struct Layout {
 ///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
 ///     for a k that divides the number of ranks that share a batch.
 ///
-/// The error is Error(launch) if it depends on the number of ranks, Error(usage) if P_degree (or
-/// for a batch data_degree) is configured.
+/// A violation of eq. 5 is Error(launch). Other errors are Error(usage), unless another number of
+/// ranks can fix them because P_degree (and for a batch data_degree) is `auto`: then Error(launch).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -116,7 +116,7 @@ public:
     int world_rank_of(int group, int group_rank) const;
     int leader(int group) const { return world_rank_of(group, 0); }
 
-    /// The nodes of a group with their number of ranks, ascending by node.
+    /// The nodes of a group with the number of its ranks on each, ascending by node.
     std::vector<NodeShare> shares_of(int group) const;
 
     /// The nodes of `group`, ascending.

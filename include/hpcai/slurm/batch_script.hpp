@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Batch scripts and time formats of Slurm, without a library of it.
+/// Batch scripts and time formats of Slurm. Needs no Slurm library.
 namespace hpcai::slurm {
 
 enum class Launcher { mpirun, srun };
@@ -15,12 +15,12 @@ enum class Launcher { mpirun, srun };
 /// One task of a job array.
 struct ArrayTask {
     std::vector<std::string> settings;  // arguments of --set: "bagging.M=2"
-    int ranks = 1;                      // M x P_degree, of the allocation's
+    int ranks = 1;                      // M x P_degree if both are set, else all of the job
 };
 
 /// A job that runs the benchmark.
 struct BatchJob {
-    std::string command_line;  // that generates this script
+    std::string command_line;  // the command that generates the script
     std::string name;
     std::string config;                 // file
     std::vector<std::string> settings;  // arguments of --set: "section.key=value"
@@ -28,10 +28,10 @@ struct BatchJob {
     int ranks_per_node = 1;
     int gpus_per_node = 0;  // 0: none
     int cpus_per_rank = 0;  // 0: whole nodes
-    std::string time;       // as time_limit_seconds() reads it; empty: the partition's
+    std::string time;       // limit, for time_limit_seconds(); empty: the partition's
     Launcher launcher = Launcher::mpirun;
     std::vector<ArrayTask> array;     // empty: one job
-    int requeues = 0;                 // maximum after a stop at a checkpoint
+    int requeues = 0;                 // maximum number of restarts after stops at checkpoints
     std::string results = "results";  // folder of the result directories
 };
 
@@ -40,12 +40,12 @@ struct BatchJob {
 /// Returns nothing for another text or more than 10 years.
 std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 
-/// Seconds before its time limit at which Slurm signals a job of batch_script().
+/// A job of batch_script() gets a signal from Slurm this many seconds before its time limit.
 inline constexpr int kNoticeSeconds = 120;
 
-/// Returns the script for `sbatch`. A restarted job finds its result directory by its job number,
-/// resumes the run in it, and exits with the code of `hpcai500 status`. Throws Error(usage) naming
-/// a text with a line break or another control character, which could add a line to the script.
+/// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
+/// resumes the run in it. The exit code is that of `hpcai500 status`, or another one if this launch
+/// fails without results. Throws Error(usage) naming a text with control characters.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm
