@@ -12,7 +12,7 @@ std::int64_t multiply_accumulates(const Linear& op) {
     return op.input[0] * op.input[1] * op.features;
 }
 
-/// Training = 3 x forward (the worked example of APC in the paper) for every layer.
+/// Training = 3 x forward for every layer, as in the paper's example of APC (docs/GLOSSARY.md).
 Flops three_times(std::int64_t forward) {
     return {forward, forward, forward};
 }
@@ -59,9 +59,9 @@ struct TwoMac {
     }
 };
 
-/// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and
-/// compare 1, divide and square root 4, exponential 8; batch normalization's backward pass is its
-/// constant 36 a layer.
+/// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and compare
+/// 1, divide and square root 4, exponential 8; the backward pass of a normalization is a constant
+/// 36 per layer and sample.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {

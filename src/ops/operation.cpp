@@ -156,7 +156,7 @@ Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t cha
     return {batch, level.height, level.width, channels};
 }
 
-/// Logits and then deltas of each level.
+/// The logits of all levels, then the deltas of all levels.
 std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
     for (const std::int64_t numbers : {1, 4}) {
@@ -167,7 +167,7 @@ std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     return shapes;
 }
 
-/// Logits and deltas of `regions` (N, R, ...).
+/// The logits and deltas of `regions` (N, R, ...), then `regions` itself.
 std::vector<Shape> head_shapes(const Shape& regions, std::int64_t classes) {
     const std::int64_t rows = regions[0] * regions[1];
     return {{rows, classes}, {rows, 4 * classes}, regions};
@@ -271,7 +271,7 @@ struct ReadsOf {
     }
     BackwardReads operator()(const RpnLoss&) const { return {.inputs = true}; }
     BackwardReads operator()(const RoiLoss&) const { return {.inputs = true}; }
-    // The inputs are the labels or the boxes.
+    // The backward pass reads the second input: the labels or the boxes.
     BackwardReads operator()(const SoftmaxCrossEntropy&) const {
         return {.inputs = true, .output = true};
     }

@@ -17,8 +17,8 @@ struct CpuDeviceOptions {
     CpuLayout layout = CpuLayout::automatic;
     /// Every result has the same bits for any `threads`: oneDNN works on up to 16 parts of the
     /// batch, each on one thread, and our own loops sum in a fixed order. More threads than parts
-    /// have no benefit. Partial gradients of filters cost time and memory of 16 MiB or of four
-    /// times the largest filter.
+    /// do not speed up oneDNN. Each part has its own gradient of the weights: up to 16 MiB
+    /// together, or four times the weights of a layer if that is more.
     bool deterministic = false;
 };
 
@@ -30,7 +30,7 @@ std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 struct Cores {
     int machine = 1;
     int allowed = 1;
-    std::uint64_t allowed_set = 0;  // equal for processes with the same allowed cores
+    std::uint64_t allowed_set = 0;  // a hash of the allowed cores; 0: unknown
 };
 Cores count_cores();
 

@@ -10,12 +10,12 @@ namespace hpcai::device {
 
 struct CudaDeviceOptions {
     int index = 0;  // of the GPU, among those that this process may use
-    /// Bitwise repeatable results: uses only plans that guarantee it, chosen by rule; times none
-    /// and ignores `plan_cache`.
+    /// Bitwise repeatable results: a fixed rule chooses among the convolution plans that guarantee
+    /// them, without timing and without `plan_cache`.
     bool deterministic = false;
     bool autotune = true;  // time the plans of convolutions that `plan_cache` lacks
     /// A file that keeps the fastest plans between runs. If it cannot be read or written,
-    /// description() has a warning. Empty: plans are kept in memory.
+    /// description() has a warning. Empty: plans are kept in memory only.
     std::string plan_cache;
 };
 

@@ -27,14 +27,14 @@ using ops::ViewBatch;
 
 enum class Mode { training, inference };
 
-/// Identifies the random numbers with which a kernel rounds gradients to int8, together with the
-/// step (StepScalars::taken_steps and skipped_steps) and the index of the sample among those of the
-/// rank in all micro-batches of the step.
+/// Selects the random numbers with which a kernel rounds gradients to int8, together with the step
+/// (StepScalars::taken_steps + skipped_steps) and the index of the sample. The index counts the
+/// rank's samples over all micro-batches of the step.
 struct RoundingKey {
     std::uint64_t seed = 0;
     std::uint32_t model = 0;  // below 2^16
     std::uint32_t rank = 0;   // in the group of the model, below 2^16
-    std::uint32_t node = 0;   // in the graph that is built, below 2^16
+    std::uint32_t node = 0;   // index in the graph, below 2^16
 };
 
 /// What a kernel is planned for, besides its operation.
@@ -44,10 +44,10 @@ struct KernelOptions {
     bool needs_input_gradient = true;  // false for the first layer
     bool tf32 = false;       // fp32 factors of convolutions and linear layers may lose 13 bits
     bool int8 = false;       // f32 convolutions use int8 where ops::computes_in_int8
-    RoundingKey rounding{};  // int8 in training only
+    RoundingKey rounding{};  // for int8 in training only
     // For a BatchNorm in training with statistics of several ranks; outlives the kernel.
     SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
-    ShardExchange* exchange = nullptr;  // for a part of a network; outlives the kernel
+    ShardExchange* exchange = nullptr;  // for a shard of a network; outlives the kernel
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -58,8 +58,8 @@ public:
     virtual std::size_t bytes() const = 0;
 };
 
-/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges.
-/// While numbers->finite is 0 it changes nothing.
+/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
+/// changes nothing while OptimizerTensors::numbers->finite is 0.
 class Update {
 public:
     virtual ~Update() = default;
@@ -92,7 +92,7 @@ public:
 struct Precision {
     tensor::DType compute = tensor::DType::f32;
     bool tf32 = false;     // see KernelOptions
-    bool int8 = false;     // likewise, in training only
+    bool int8 = false;     // see KernelOptions; in training only
     bool is_pure = false;  // parameters have the compute type: Optimizer::rounds_parameters
     bool operator==(const Precision&) const = default;
 };
@@ -128,16 +128,16 @@ public:
 
     /// Throws Error(internal) when there is too little memory.
     virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-    /// Both return when the bytes have arrived and all work enqueued before is done.
+    /// Both functions return when the bytes have arrived and all earlier work is done.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Copies `from`, which may then change. The bytes arrive after the work enqueued before and
-    /// ahead of the work enqueued after. May wait for the work ahead of the fourth previous call
-    /// with more than 4096 bytes, or of the 32nd previous call with fewer, and for all work if a
-    /// call needs more memory than reserve_uploads() reserved.
+    /// `from` may change after the call. The bytes arrive after all earlier and before all later
+    /// work. A call with more than 4096 bytes may wait for the work ahead of the fourth previous
+    /// such call, a smaller one for the work ahead of the 32nd previous smaller call. May wait for
+    /// all work if it needs more memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
-    /// The same for a destination that no enqueued work reads or writes; waits for none of that
-    /// work.
+    /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the bytes
+    /// may arrive ahead of enqueued work, for which the call does not wait.
     virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         enqueue_upload(to, from);
     }
@@ -157,33 +157,33 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Whether a network runs faster with a fused operation: one that forms or reads sums, a
-    /// NormConvolution or a DualNorm. May plan and time it.
+    /// Whether a network runs faster with a fused operation: a Convolution with `sums`, a BatchNorm
+    /// with `from_sums`, a NormConvolution or a DualNorm. May plan and time it.
     virtual bool accepts(const ops::Operation& operation, const KernelOptions& options);
     /// Plans an operation. Throws Error(internal) when this device cannot compute it.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
-    /// Plans an optimizer step. Everything in `tensors`, and working copies, must outlive it.
-    /// Throws Error(internal) for inconsistent buffers and ranges.
+    /// Plans an optimizer step. Everything in `tensors`, and the working copies, must outlive the
+    /// Update. Throws Error(internal) for inconsistent buffers and ranges.
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 
-    /// The following functions enqueue work on numbers in device memory. Clears numbers->finite if
-    /// any of `values`, which are aligned to 16 bytes, is infinite or NaN.
+    /// Like the next two functions, enqueues work on `numbers` in device memory. Sets
+    /// numbers->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
     virtual void check_finite(std::span<const float> values, StepScalars* numbers) = 0;
     /// numbers->loss_sum += the sum of `losses`, in a fixed order.
     virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
     /// Ends a step. If the gradients were finite, the step counts as taken and good, and after
-    /// enough good steps a dynamic scale doubles unless it would exceed `largest`. Otherwise the
-    /// step counts as skipped and a dynamic scale halves, not below `smallest`. Then
+    /// good_steps_to_double good steps a dynamic scale doubles unless it would exceed `largest`.
+    /// Otherwise the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
     /// gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
 
     /// Whether the device crops and resizes pictures in its memory.
     virtual bool resizes_crops() const { return false; }
-    /// Enqueues, for each row with a view: resize its crop to side x side, antialiased bilinear
-    /// with the bits of data::resize_bilinear, then mirror it. Throws Error(internal) where
-    /// resizes_crops() is false, and for an unsupported number of rows or side.
+    /// Enqueues the resizing of each view's crop to side x side, antialiased bilinear with the bits
+    /// of data::resize_bilinear, and then its flips. Throws Error(internal) where resizes_crops()
+    /// is false, and for an unsupported number of rows or side.
     virtual void resize_crops(const ViewBatch& batch);
 
     /// Whether the device supports record().
@@ -206,11 +206,11 @@ public:
     /// for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 
-    /// Whether it supports KernelOptions::int8.
+    /// Whether the device supports KernelOptions::int8.
     virtual bool has_int8() const { return false; }
 
-    /// Whether it computes parts of networks: ops::AllGather and ops::ReduceScatter, and trust
-    /// ratios over the parts.
+    /// Whether the device computes shards of networks: ops::AllGather and ops::ReduceScatter, and
+    /// trust ratios over all shards.
     virtual bool computes_parts() const { return false; }
 
     /// Names the work of the host until the next call, for a profiler; null ends the phase. `name`

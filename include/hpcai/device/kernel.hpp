@@ -37,7 +37,7 @@ struct KernelTensors {
     std::vector<float*> parameter_gradients;  // overwritten, canonical layout
     float* running_mean = nullptr;            // (C)
     float* running_variance = nullptr;        // (C)
-    float* inner_running_mean = nullptr;      // (C), DualNorm only, like the next
+    float* inner_running_mean = nullptr;      // (C), DualNorm only, like the next field
     float* inner_running_variance = nullptr;
     void* saved = nullptr;
     void* prepared = nullptr;
@@ -71,8 +71,8 @@ public:
     /// Must be called once before the first run; the addresses must stay valid for the lifetime of
     /// the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The copies that the prepare pass renews when parameters change, if it does nothing else;
-    /// requires bind(). A caller that writes them with the parameters may run prepare once only.
+    /// The working copies that the prepare pass updates, if it does nothing else; requires bind().
+    /// A caller that updates them together with the parameters needs to run prepare only once.
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;

@@ -8,14 +8,13 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/ops/operation.hpp>
 
-/// The common base of the kernels of an operation in all engines.
+/// The common base class of the kernels of all engines.
 namespace hpcai::device {
 
 /// The passes in which a kernel of the operation does work, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
-/// A kernel of an engine for an operation. It overrides those of the pass functions below that are
-/// in passes_of().
+/// An engine's kernel for an operation. It overrides the pass functions that passes_of() lists.
 template <typename Operation, typename Context>
 class OperationKernel : public Kernel {
 public:

@@ -24,8 +24,8 @@ using ops::StepScalars;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
-/// The number of states that a rule keeps for each parameter: v, m and v, or s. All are initially
-/// 0.
+/// The number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v). All are
+/// initially 0.
 int states(const OptimizerRule& rule);
 
 struct Optimizer {
@@ -43,16 +43,16 @@ struct Optimizer {
     // Whether w is rounded to `compute` after each step, to nearest even: then there is no fp32
     // master (Micikevicius et al. 2018, section 3.1, describes the cost).
     bool rounds_parameters = false;
-    // For a shard of a network, whose ranges are shares of parameters: trust ratios use the norms
-    // over all shards. Outlives the Update. Null: the ranges are whole.
+    // For a shard of a network, whose ranges hold only its share of each parameter: trust ratios
+    // use the norms over all shards. Outlives the Update. Null: the ranges hold whole parameters.
     ShardExchange* exchange = nullptr;
 };
 
-/// Flat buffers of the same length, and the numbers of the step in device memory.
+/// Flat buffers of the same length, and the scalars of the step in device memory.
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // states() of them, in the order of the formulas
+    std::array<std::span<float>, 2> states;  // the first states(rule) are used, m before v
     const StepScalars* numbers = nullptr;
 };
 

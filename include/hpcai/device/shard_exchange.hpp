@@ -11,7 +11,7 @@ namespace hpcai::device {
 class PartMessages {
 public:
     virtual ~PartMessages() = default;
-    /// Is not called for this shard itself.
+    /// The next three functions are not called for this shard itself.
     virtual std::size_t bytes_to(int part) const = 0;
     virtual std::size_t bytes_from(int part) const = 0;
     /// Writes the whole message to another shard.

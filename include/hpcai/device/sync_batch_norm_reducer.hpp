@@ -14,8 +14,8 @@ public:
     /// The number of these ranks, including this one.
     virtual int ranks() const = 0;
 
-    /// Sums `values` in place, with the same bits on all ranks. Collective, in the same order of
-    /// calls. Throws Error when another rank does not respond or has failed.
+    /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks make their
+    /// calls in the same order. Throws Error when another rank does not respond or has failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

@@ -9,7 +9,7 @@ namespace hpcai::device {
 
 /// The work of a device that times kernels to choose between them.
 struct Tuning {
-    int convolutions = 0;  // and their gradients whose plans were timed
+    int convolutions = 0;  // forward and gradient passes whose plans were timed
     double seconds = 0;    // including trials of fused operations
 };
 

@@ -24,7 +24,7 @@ struct Box {
     float y2 = 0;
 };
 
-/// The position and size of a box in the units of a BoxCoder.
+/// The position and size of a box relative to a reference box, scaled by a BoxCoder.
 struct BoxDeltas {
     float x = 0;
     float y = 0;
@@ -32,7 +32,7 @@ struct BoxDeltas {
     float h = 0;
 };
 
-/// The largest logarithm of the growth of a decoded side: log(1000 / 16).
+/// The largest logarithm of the ratio of a decoded side to the reference side: log(1000 / 16).
 inline constexpr float kLargestLogSide = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
@@ -80,7 +80,7 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
-/// The growth of a decoded side; NaN stays NaN.
+/// The ratio of a decoded side to the reference side, from its logarithm; NaN stays NaN.
 HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
     return expf(log_side > kLargestLogSide ? kLargestLogSide : log_side);
 }
@@ -102,15 +102,15 @@ HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& referenc
             rounded_sum(y, half_height)};
 }
 
-/// The part of `box` inside an image with these sides. A NaN becomes a bound.
+/// The part of `box` inside an image with these sides. A NaN becomes 0.
 HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float image_width) {
     return {fminf(fmaxf(box.x1, 0.0f), image_width), fminf(fmaxf(box.y1, 0.0f), image_height),
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// The key that determines which candidates are drawn: the smallest keys first and among equal keys
-/// the lower number. It is the high half of the finalizer of SplitMix64 (Steele, Lea, Flood 2014;
-/// Stafford's variant 13) of 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
+/// The key by which candidates are drawn, the smallest first and in a tie the lower candidate: the
+/// high half of the finalizer of SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13) of
+/// 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
     std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +

@@ -31,21 +31,21 @@ struct Bounds {
     float width = 0;
     float shortest = 0;
 };
-/// Clips a box. Returns false if it is not finite or a side is then too short.
+/// Clips a box. Returns false if it is not finite or then has a side below `shortest`.
 HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
     return !(box.x2 - box.x1 < bounds.shortest) && !(box.y2 - box.y1 < bounds.shortest);
 }
 
-/// The largest fp32 number that is not above `limit`: comparing an fp32 number with either gives
-/// the same result.
+/// The largest fp32 number that is not above `limit`. An fp32 number is above the result exactly if
+/// it is above `limit`.
 inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
-/// The largest number of `samples` that may be positive.
+/// The largest number of positives among `samples`.
 inline std::int64_t positive_limit(std::int64_t samples, double share) {
     return static_cast<std::int64_t>(static_cast<double>(samples) * share);
 }

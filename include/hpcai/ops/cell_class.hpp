@@ -12,8 +12,8 @@ struct ImageBoxes {
     int classes = 0;  // rows of other classes than 1 to classes - 1 are ignored
 };
 
-/// The class at the point (x, y), in pixels: that of the smallest box that covers it, in a
-/// tie the first; 0 if there is none. Ends are exclusive.
+/// The class at the point (x, y), in pixels: that of the smallest box that covers it, in a tie the
+/// first; 0 if there is none. x2 and y2 are exclusive.
 HPCAI_HOST_DEVICE inline int class_at(const ImageBoxes& boxes, float x, float y) {
     int found = 0;
     float least = 0;

@@ -8,15 +8,15 @@
 #include <hpcai/tensor/shape.hpp>
 
 /// The operations of Faster R-CNN (Ren et al. 2015) on a feature pyramid (Lin et al. 2017), as in
-/// torchvision's fasterrcnn_resnet50_fpn. All sizes are fixed: rows whose number depends on the
-/// data are padded, and a negative number marks unused rows. Boxes are x1, y1, x2, y2 in pixels of
-/// the image, with exclusive ends. All numbers of boxes and losses are fp32.
+/// torchvision's fasterrcnn_resnet50_fpn. All sizes are fixed: outputs whose number of rows depends
+/// on the data are padded with unused rows, which each operation describes. Boxes are x1, y1, x2,
+/// y2 in pixels of the image, where x2 and y2 are exclusive. Boxes and losses are fp32.
 namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// Reference boxes: those of one cell of each pyramid level, repeated at (x, y) * stride. They are
-/// numbered by level, y, x, and index in `cell`.
+/// Reference boxes: the boxes of one cell of each pyramid level, repeated at (x, y) * stride. They
+/// are numbered by level, y, x, and index in `cell`.
 struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
@@ -42,13 +42,13 @@ struct BoxCoder {
 
 /// Draws the anchors for the losses of each image, with their targets. An anchor is positive if it
 /// has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor has
-/// a higher IoU with that box. It is negative if all its IoU are below `background_iou`. Its target
-/// is the box with its highest IoU (in a tie the first). `samples` anchors are drawn, at most
-/// `positive_share` of them positive: those with the smallest sampling_key of (the image's key,
-/// stage 0, anchor). Inputs: boxes (N, G, 5) of x1, y1, x2, y2, class, where class 0 or an empty
-/// area means no box; keys (N) s32. Output (N, samples, 6): anchor number, 1 or 0, and the target
-/// of its four deltas (zeros for a negative); unused rows have anchor number -1. Positive rows come
-/// first, each group in ascending order of the anchors.
+/// a higher IoU with that box. Every other anchor is negative if all its IoU are below
+/// `background_iou`. The target of an anchor is the box with which it has the highest IoU (in a tie
+/// the first). Up to `samples` anchors are drawn, at most `positive_share` of them positive: those
+/// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
+/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32. Output (N, samples, 6):
+/// anchor number, 1 (positive) or 0, and the targets of its four deltas (zeros for a negative);
+/// unused rows have anchor number -1. Positives come first; both kinds are in anchor order.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -60,9 +60,9 @@ struct AnchorTargets {
 
 /// Losses of the region proposal network. Output (N, 2): for each image the mean over its sampled
 /// anchors of the binary cross-entropy of their logits, and the sum over the positive ones of the
-/// smooth L1 distance (beta 1/9) of their deltas from the target, divided by the same number.
-/// Inputs: for each level logits (N, H, W, A), for each level deltas (N, H, W, 4 A), then the
-/// output of AnchorTargets.
+/// smooth L1 distance (beta 1/9) of their deltas from the target, divided by the number of sampled
+/// anchors. Inputs: for each level logits (N, H, W, A), for each level deltas (N, H, W, 4 A), then
+/// the output of AnchorTargets.
 struct RpnLoss {
     std::int64_t batch = 0;  // N
     Anchors anchors;
@@ -70,12 +70,12 @@ struct RpnLoss {
 };
 
 /// The boxes that the region proposal network proposes. On each level the `per_level` anchors with
-/// the highest logits (in a tie the lower number) are moved by their deltas (BoxCoder of weights
-/// 1, with logarithms of at most log(1000 / 16)) and clipped to the image. Boxes with a side below
-/// `minimum_side` are removed, and those whose IoU with a better one on the same level is above
-/// `nms_iou`. The `limit` best of all levels remain. Inputs: those of RpnLoss without targets.
-/// Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by descending score; unused rows
-/// are zeros with score -1. Boxes that are not finite, and those with a NaN logit, are removed.
+/// the highest logits (in a tie the lower anchor number) are moved by their deltas (BoxCoder of
+/// weights 1; logarithms at most log(1000 / 16)) and clipped to the image. Boxes with a side below
+/// `minimum_side` pixels are removed, as are those whose IoU with a better remaining box of the
+/// level is above `nms_iou`. The `limit` best of all levels remain. Inputs: those of RpnLoss
+/// without targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by descending
+/// score; unused rows are zeros with score -1. Non-finite boxes and NaN logits are removed.
 struct Proposals {
     std::int64_t batch = 0;  // N
     Anchors anchors;
@@ -87,12 +87,12 @@ struct Proposals {
 
 /// Draws the regions for the training of the second stage. The candidates are the proposals,
 /// followed by the boxes of the image. A candidate has the class of the box with which it has the
-/// highest IoU (in a tie the first) if that is at least `foreground_iou`, else background.
-/// `samples` candidates are drawn, at most `positive_share` of them foreground, by the smallest
+/// highest IoU (in a tie the first) if that IoU is at least `foreground_iou`, else background. Up
+/// to `samples` candidates are drawn, at most `positive_share` of them foreground, by the smallest
 /// sampling_key of (the image's key, stage 1, candidate). Inputs: proposals (N, R, 5), boxes (N, G,
 /// 5), keys (N). Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row),
-/// targets of the four deltas by `coder` (zeros for background). Foreground comes first, each group
-/// in ascending order of the candidates.
+/// targets of the four deltas by `coder` (zeros for background). Foreground comes first; both kinds
+/// are in ascending order of the candidates.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;
@@ -102,13 +102,13 @@ struct RoiTargets {
     BoxCoder coder{10, 5};
 };
 
-/// The features of regions: He et al. 2017 (Mask R-CNN), section 3, without the half pixel that
-/// later work adds (torchvision's aligned=False). The level of the pyramid P2 to P5 is
-/// clamp(floor(4 + log2(sqrt(area) / 224) + 1e-6), 2, 5). A region has sides of at least one pixel
-/// of its level and is divided into pooled x pooled bins; the value of a bin is the mean of
-/// sampling_ratio^2 bilinear samples. Inputs: the levels (N, H, W, C), P2 first, then regions (N,
-/// R, 5 or more) of x1, y1, x2, y2 and a number that is negative in unused rows. Output (N R,
-/// pooled pooled C), in the order bin row, bin column, channel; zeros for unused rows.
+/// The features of regions: He et al. 2017 (Mask R-CNN), section 3, without the half-pixel shift of
+/// later work (torchvision's aligned=False). The level of the pyramid P2 to P5 is clamp(floor(4 +
+/// log2(sqrt(area) / 224) + 1e-6), 2, 5). A region, whose sides are at least one pixel of its
+/// level, is divided into pooled x pooled bins; the value of a bin is the mean of sampling_ratio^2
+/// bilinear samples. Inputs: the levels (N, H, W, C), P2 first, then regions (N, R, 5 or more) of
+/// x1, y1, x2, y2 and a number that is negative in unused rows. Output (N R, pooled pooled C), in
+/// the order bin row, bin column, channel; zeros for unused rows.
 struct RoiAlign {
     std::vector<Shape> pyramid;
     Shape regions;
@@ -116,9 +116,9 @@ struct RoiAlign {
     std::int64_t sampling_ratio = 2;
 };
 
-/// Losses of the second stage. Output (N, 2): for each image the mean over its regions of the
+/// Losses of the second stage. Output (N, 2): for each image the mean over its used regions of the
 /// cross-entropy of their logits, and the sum over the foreground regions of the smooth L1 distance
-/// (beta 1/9) of the deltas of their class from the target, divided by the number of regions.
+/// (beta 1/9) of the deltas of their class from the target, divided by the number of used regions.
 /// Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;
@@ -127,10 +127,10 @@ struct RoiLoss {
 
 /// The output of the detector. For each class except background, boxes are the proposals moved by
 /// their deltas and clipped, and scores are the softmax of the logits. Boxes with a score above
-/// `score_threshold` and no side below `minimum_side` are kept unless their IoU with a better one
-/// of the class is above `nms_iou`; then the `limit` best of all classes remain. Boxes that are not
-/// finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both fp32, and proposals (N, R,
-/// 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending score (in a tie the
+/// `score_threshold` and no side below `minimum_side` are kept unless their IoU with a better kept
+/// box of the class is above `nms_iou`; then the `limit` best of all classes remain. Boxes that are
+/// not finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both fp32, and proposals (N,
+/// R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending score (in a tie the
 /// lower class, then the earlier proposal first); zeros in unused rows.
 struct Detections {
     Shape proposals;

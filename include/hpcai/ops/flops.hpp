@@ -21,7 +21,7 @@ inline constexpr std::array kLedgers{LedgerName{Ledger::table3, "table3"},
                                      LedgerName{Ledger::aiperf, "aiperf"}};
 
 /// FLOPs of one operation on its batch, by pass. table3 does not define the backward pass of single
-/// operators: its training count is 3 x forward, divided here evenly between the two gradients.
+/// operators: its training count is 3 x forward, so each of the two gradients counts as forward.
 struct Flops {
     std::int64_t forward = 0;
     std::int64_t weight_gradient = 0;
@@ -36,7 +36,7 @@ struct Flops {
     }
 };
 
-/// Returns the FLOPs of the operation on its batch. `first_layer`: no input gradient is needed.
+/// The FLOPs of the operation. `first_layer` excludes the input gradient, except in table3.
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 }  // namespace hpcai::ops

@@ -13,8 +13,8 @@
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// The operations of models, as descriptions without device, memory or loop over batches. The shape
-/// of the output and the FLOPs follow from a description; devices define how it is computed.
+/// Descriptions of the operations of models, which refer to no device and no memory. The shape of
+/// the output and the FLOPs follow from a description; a device decides how to compute it.
 namespace hpcai::ops {
 
 using tensor::Shape;
@@ -24,7 +24,7 @@ using tensor::Shape;
 struct InputNormalize {
     Shape input;
     std::vector<double> mean;                 // (C), in [0, 1]; pixels only
-    std::vector<double> standard_deviation;   // (C), in [0, 1]; pixels only
+    std::vector<double> standard_deviation;   // (C), in (0, 1]; pixels only
     tensor::DType dtype = tensor::DType::u8;  // of x: u8, f32, f16 or bf16
 };
 
@@ -41,10 +41,10 @@ struct Convolution {
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
-/// with `add`, a second input r (N, H, W, C) is added before that. The running statistics take the
-/// unbiased variance with weight `momentum`. With `from_sums`, the statistics of a whole batch in
-/// training are computed from the sums of channels that x carries. With `frozen`, mean and variance
-/// are the running ones in training too, and no parameter is trained.
+/// with `add`, a second input r (N, H, W, C) is added before that. The running statistics move by
+/// `momentum` towards those of the batch (unbiased variance). With `from_sums`, the statistics of a
+/// whole batch in training are computed from the sums of channels that x carries. With `frozen`,
+/// mean and variance are the running ones in training too, and no parameter is trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
@@ -136,9 +136,9 @@ struct SoftmaxCrossEntropy {
 };
 
 /// Loss of the logits x (N, H, W, K) of the cells of images with objects in boxes (N, G, 5): for
-/// each image the mean over its cells of their cross-entropy, where cells of class 0 have weight
-/// `background_weight`. The class of a cell is that of the smallest box that covers its centre (see
-/// cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
+/// each image the sum of its cells' weighted cross-entropies, divided by their number. The weight
+/// is `background_weight` for class 0, else 1. The class of a cell is that of the smallest box that
+/// covers its centre (see cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
 struct CellCrossEntropy {
     Shape input;              // of x
     Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box
@@ -152,14 +152,14 @@ struct ChannelRange {
     std::int64_t count = 0;
 };
 
-/// The channels of part `part` of `parts`: from channels x part / parts, rounded down, to the begin
+/// The channels of part `part` of `parts`: from channels x part / parts, rounded down, to the start
 /// of the next part.
 ChannelRange channel_range(std::int64_t channels, int parts, int part);
 
-/// Gathers y (..., C) from `parts` networks that run at the same time, each of which has some
-/// channels; x are those of this one. The gradient of x is the channels of this part of the
-/// gradient of y: of its sum over the parts with `sums_gradients`, else of the gradient of y
-/// itself, which is equal on all parts.
+/// An all-gather over the `parts` shards of a network, which run at the same time: x has the
+/// channels of shard `part`, y (..., C) those of all shards. The gradient of x is this shard's
+/// channels of the gradient of y. With `sums_gradients` the gradient of y is first summed over the
+/// shards; otherwise it is equal on all of them.
 struct AllGather {
     Shape input;  // of x
     std::int64_t channels = 0;
@@ -169,8 +169,8 @@ struct AllGather {
     std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
 
-/// The channels of this part of the sum of x (..., C) over `parts` networks that run at the same
-/// time, in fp32 and in their order. The gradient of x has the channels of all parts.
+/// Sums x (..., C) over the `parts` shards of a network, in fp32 and in their order; y has the
+/// channels of shard `part`. The gradient of x is gathered from all shards.
 struct ReduceScatter {
     Shape input;  // of x
     int parts = 1;
@@ -196,24 +196,24 @@ bool is_differentiable(const Operation& operation);
 /// Whether the operation computes losses, where gradients start.
 bool is_loss(const Operation& operation);
 
-/// Whether the output of this loss is a softmax; then the losses are stored separately.
+/// Whether the output of this loss is a softmax; its losses are then in KernelTensors::saved.
 bool gives_softmax(const Operation& operation);
 
 /// The shapes of all inputs, in order.
 std::vector<Shape> input_shapes(const Operation& operation);
 
-/// Whether the output carries the sums of its channels: its elements are followed by the K sums of
-/// y and the K sums of y^2 over the batch, for K channels, in fp32.
+/// Whether the output carries the sums of its channels: its elements are followed by the sums of y
+/// and then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
 bool carries_sums(const Operation& operation);
 
 /// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
-/// Forward: at least 32 input channels, channels of both images in multiples of 16, and at most
+/// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most
 /// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
 /// network and small heads. Input gradient: additionally stride 1, padding below the kernel size
-/// and at most 2^16 terms of its own results. The weight gradient is never computed in int8.
+/// and at most 2^16 terms per result of this pass. The weight gradient is never computed in int8.
 bool computes_in_int8(const Convolution& op, Pass pass);
 
-/// What the backward pass of an operation reads besides parameters and what the kernel saves.
+/// What the backward pass of an operation reads in addition to parameters and KernelTensors::saved.
 struct BackwardReads {
     bool inputs = false;
     bool output = false;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Update rules of optimizers. In the formulas w are parameters, lr is the learning rate and t the
-/// number of this step, from 1, both of StepScalars. g = gradient_factor gradient, plus
-/// weight_decay w where a range decays, unless stated otherwise.
+/// Update rules of optimizers. In the formulas w are the parameters, lr is
+/// StepScalars::learning_rate and t = StepScalars::taken_steps + 1 is the number of this step. g =
+/// gradient_factor gradient + weight_decay w, without the second term in ranges that do not decay.
 namespace hpcai::ops {
 
 /// v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov: PyTorch's SGD (Sutskever et
 /// al. 2013; Goyal et al. 2017, eq. 9). Without momentum correction (eq. 10) v = momentum v + lr g;
-/// w -= v, or lr g + momentum v: a step still moves at the rates that earlier steps had.
+/// w -= v, or lr g + momentum v: v then contains the learning rates of earlier steps.
 struct Sgd {
     float momentum = 0;
     bool nesterov = false;
@@ -37,17 +37,17 @@ struct Adam {
     bool decoupled_decay = false;
 };
 
-/// u is Adam's step with bias correction, without decay in g, plus weight_decay w, times the trust
-/// ratio |w| / |u| of its range, which is 1 if either is 0; w -= lr u (You et al. 2020, algorithm
-/// 2; the LAMB of MLPerf's BERT without its limit on the norm of the gradient).
+/// w -= lr r u (You et al. 2020, algorithm 2; the LAMB of MLPerf's BERT without gradient clipping).
+/// u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay w with Adam's m and
+/// v, where g has no decay. r = |w| / |u| is the trust ratio of the range, 1 if |w| or |u| is 0.
 struct Lamb {
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-6;
 };
 
-/// s = s + g^2; w -= lr g / (sqrt(s) + epsilon): PyTorch's Adagrad without a decay of its own
-/// (Duchi, Hazan, Singer 2011).
+/// s = s + g^2; w -= lr g / (sqrt(s) + epsilon): PyTorch's Adagrad without lr_decay (Duchi, Hazan,
+/// Singer 2011).
 struct AdaGrad {
     float epsilon = 1e-10F;
 };

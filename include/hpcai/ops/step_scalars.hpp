@@ -10,12 +10,12 @@ namespace hpcai::ops {
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the row losses
-    float gradient_factor = 1;        // factor from gradients to those of the minimized loss
+    float gradient_factor = 1;        // from computed gradients to those of the minimized loss
     std::uint32_t finite = 1;         // 0: the gradients have an infinity or a NaN
     std::uint32_t good_steps = 0;     // since the last change of the scale or skipped step
     std::uint32_t skipped_steps = 0;  // since the start
     std::uint32_t taken_steps = 0;    // since the start
-    std::uint32_t micro_batch = 0;    // of the step, whose backward pass runs
+    std::uint32_t micro_batch = 0;    // index in the step, for the backward pass
     double loss_sum = 0;              // of the row losses since the host cleared it
 };
 

@@ -36,8 +36,8 @@ private:
     std::vector<std::int64_t> first_;  // (levels + 1)
 };
 
-/// The outputs of a region proposal network: for each level an image of logits (N, H, W, A) and one
-/// of deltas (N, H, W, 4 A).
+/// Access to the outputs of a region proposal network: for each level an image of logits (N, H, W,
+/// A) and one of deltas (N, H, W, 4 A).
 class AnchorNumbers {
 public:
     AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
@@ -47,7 +47,7 @@ public:
     const ImageNumbers& deltas(std::size_t level) const {
         return images_[images_.size() / 2 + level];
     }
-    /// `values` are the tensors of all levels' logits and then deltas.
+    /// `values` are the tensors of the logits of all levels, then those of the deltas.
     float logit(const std::vector<void*>& values, std::int64_t image, const AnchorPlace& at) const;
     ops::BoxDeltas deltas(const std::vector<void*>& values, std::int64_t image,
                           const AnchorPlace& at) const;

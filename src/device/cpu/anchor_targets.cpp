@@ -19,8 +19,7 @@ struct CellRow {
 
 /// Threads share the rows of cells of all images. For each anchor the workspace has its highest
 /// IoU, or kForced where no anchor has a higher IoU with some box, and the number of the matching
-/// box. For each row and box it has the highest IoU, from which the highest IoU in the image is
-/// computed.
+/// box. For each row and box it has the highest IoU, from which the box's highest IoU is computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,

@@ -12,10 +12,10 @@ namespace {
 constexpr int kMaxLanes = 16;
 
 /// Per-channel numbers are fp32 arrays of (groups, C), where a group is a span of samples that
-/// share statistics. The workspace has partial sums of tiles as (N, C) pairs of arrays. They are
+/// share statistics. The workspace has two sums for each image and channel, (2, N, C), which are
 /// combined in double precision in a fixed order, so the number of threads does not change the
 /// bits. Where a span covers several ranks, its moments and gradient sums are reduced over them in
-/// double, which represents squares of fp32 numbers as well as differences from a pivot.
+/// double, where squares of fp32 numbers are exact, so that no common pivot is needed.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)

@@ -31,7 +31,7 @@ public:
     std::size_t workspace_bytes() const;
     /// Must precede the functions below, which set the address of an argument (DNNL_ARG_...).
     void bind_workspace(void* workspace);
-    /// Sets a value of the batch, sample after sample.
+    /// Sets a value whose first axis is the batch; each part gets the address of its first sample.
     void bind(int argument, void* address);
     /// Sets an argument that every part reads as a whole.
     void bind_parameter(int argument, void* address);

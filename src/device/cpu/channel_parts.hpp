@@ -7,7 +7,7 @@
 
 namespace hpcai::device::cpu {
 
-/// A value (N, H, W, C) or (N, C) whose channels are distributed over the parts of a network.
+/// A value (N, H, W, C) or (N, C) whose channels are distributed over the shards of a network.
 class ChannelParts {
 public:
     /// `whole` is the value's shape; `exchange` outlives the object.
@@ -19,8 +19,8 @@ public:
 
     /// Collects `whole` from the channels of all parts; `mine` has those of this part. Collective.
     void gather(const void* mine, void* whole) const;
-    /// Writes this part's channels of the sum of every part's `whole` to `mine`, added in fp32 in
-    /// the order of the parts. Collective.
+    /// Sums `whole` over all parts, in fp32 and in their order, and writes this part's channels of
+    /// the sum to `mine`. Collective.
     void scatter_sum(const void* whole, void* mine, float* workspace) const;
     /// Copies the channels of `part` from `whole`.
     void take(int part, const void* whole, void* to) const;

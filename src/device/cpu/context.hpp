@@ -69,7 +69,7 @@ struct TileGrid {
 };
 TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// The layouts that oneDNN chooses for a 3x3 and a first convolution.
+/// The layouts that oneDNN chooses for a 3x3 and a first convolution, within `requested`.
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested);
 
 /// A oneDNN primitive with its memory objects.

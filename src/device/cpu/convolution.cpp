@@ -19,8 +19,8 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
     return {dims, type, dnnl::memory::format_tag::any};
 }
 
-/// The values of a convolution in the layout of the engine, and in the layout requested from
-/// oneDNN. The latter is left open where oneDNN has nothing fast for the former.
+/// The values of a convolution in the engine's layout, and in the layout requested from oneDNN,
+/// which is left open where oneDNN has no fast convolution in the engine's layout.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 
@@ -40,7 +40,7 @@ struct Values {
     }
 };
 
-/// Reference implementations take a thousand times as long as others.
+/// oneDNN's reference implementations take a thousand times as long as the optimized ones.
 bool is_reference(const dnnl::primitive_desc_base& plan) {
     return std::string_view(plan.impl_info_str()).starts_with("ref");
 }
@@ -62,7 +62,7 @@ public:
         const Dims dims{op.filters, op.input[3], op.kernel, op.kernel};
         // Canonical filters are (K, R, S, C); oneDNN names the axes (K, C, R, S).
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi);
-        // oneDNN chooses the layout for the first part; the others use the same.
+        // oneDNN chooses a layout for the first part of the batch; the other parts use it too.
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto parts = batch_parts(context, op.input[0]);
@@ -178,9 +178,9 @@ private:
         return {part, options_, context_.layouts};
     }
 
-    /// Plans the pass for a number of samples. Shapes that oneDNN does not compute in the layout of
-    /// the engine use copies in a layout that it chooses, such as gradients of filters from very
-    /// small images without AVX-512.
+    /// Plans the pass for a number of samples. Where oneDNN has only a reference implementation for
+    /// the layout of the engine, values are copied to a layout that it chooses. An example is the
+    /// gradient of filters for very small images without AVX-512.
     template <typename PlanFor>
     auto choose(std::int64_t samples, const PlanFor& plan_for) const {
         Values values = values_of(samples);

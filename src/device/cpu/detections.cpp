@@ -11,8 +11,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Threads share the regions, then the classes of all images, then the images. The number of a
-/// region in its image is class x regions + row, which orders equal scores.
+/// Threads share the regions, then the classes of all images, then the images. The number in a rank
+/// key is class x regions + region, which orders equal scores.
 class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
     DetectionsKernel(const ops::Detections& op, const KernelOptions& options,

@@ -27,7 +27,8 @@ public:
         std::push_heap(keys_, keys_ + count_);
     }
 
-    /// Keeps at most `most` of the drawn candidates, in ascending order, and returns their number.
+    /// Keeps at most `most` of the drawn candidates, those with the smallest keys, in ascending
+    /// order of their numbers. Returns how many it kept.
     std::int64_t finish(std::int64_t most) {
         std::sort_heap(keys_, keys_ + count_);
         count_ = std::min(count_, most);

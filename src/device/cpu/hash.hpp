@@ -8,7 +8,7 @@
 
 namespace hpcai::device::cpu {
 
-/// Device::hash.
+/// Implements Device::hash().
 std::uint64_t hash_of_bits(std::span<const float> values, const SimdKernels& loops);
 
 }  // namespace hpcai::device::cpu

@@ -19,7 +19,7 @@ using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
 constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
-constexpr std::int64_t kPart = 1 << 14;          // elements of a sample, for one thread
+constexpr std::int64_t kPart = 1 << 14;          // elements of a sample in one part
 constexpr std::int64_t kDitheredElements = 128;  // for 16 blocks of random numbers
 constexpr std::int64_t kDitherBlocks = 16;
 
@@ -180,7 +180,7 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
 }
 
 /// Returns random numbers that no other tile, sample of the rank, kernel, step, rank or model uses,
-/// nor any CounterStream. The samples of a step are counted over its micro-batches in any order.
+/// nor any CounterStream. The samples of a step are numbered over all its micro-batches.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
     const std::int64_t sample = places_.step->micro_batch * image_[0] + image;

@@ -13,11 +13,11 @@ namespace hpcai::device::cpu {
 /// One pass of a convolution, Pass::forward or Pass::input_gradient, with factors rounded to int8.
 /// x or dy and the filters are rounded to multiples of a step, which is the largest magnitude /
 /// 127. Each sample has its own step, so no sample affects the result of another. The filters have
-/// one step for each channel of the result, because a step must not change within a sum. Forward
-/// that is one step per filter. The input gradient is a convolution of dy with rotated filters, so
-/// it has one step per input channel. Factors are rounded to nearest, except dy, which is rounded
-/// stochastically to keep its mean. If a sample or the filters of a channel contain a number that
-/// is not finite, all results that depend on it are NaN.
+/// one step for each channel of the result, because a step must not change within a sum. In the
+/// forward pass that is one step per filter. The input gradient is a convolution of dy with rotated
+/// filters, so it has one step per input channel. Factors are rounded to nearest, except dy, which
+/// is rounded stochastically to keep its mean. If a sample or the filters of a channel contain a
+/// number that is not finite, all results that depend on it are NaN.
 class Int8Convolution {
 public:
     /// `rounding` identifies the random numbers of an input gradient.
@@ -54,8 +54,8 @@ private:
     dnnl::memory::desc packed_filters_;
     Primitive primitive_;
     std::int64_t samples_ = 0;        // at a time
-    std::int64_t parts_ = 0;          // of a sample, for its largest number
-    std::int64_t sample_blocks_ = 0;  // of random numbers
+    std::int64_t parts_ = 0;          // of a sample; threads share them to find its largest |x|
+    std::int64_t sample_blocks_ = 0;  // of random numbers for each sample
     std::size_t step_bytes_ = 0, largest_bytes_ = 0, image_bytes_ = 0, sums_bytes_ = 0;
 
     Places places_{};

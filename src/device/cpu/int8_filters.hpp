@@ -20,12 +20,12 @@ struct Int8Factors {
 /// finite, and at least the smallest normal number, so that its inverse is finite.
 float int8_step(std::uint32_t largest_bits);
 
-/// The filters of a convolution rounded to int8, to the nearest multiples of steps: unchanged with
-/// a step for each filter, and rotated for the input gradient with a step for each channel.
+/// Two copies of the filters of a convolution, rounded to int8: `plain` for the forward pass, with
+/// a step per filter, and `turned`, rotated for the input gradient, with a step per input channel.
 class Int8Filters {
 public:
-    /// For primitives that take filters in layout `plain` and, if there is an input gradient in
-    /// int8, `turned`; both are s8.
+    /// `plain` and `turned` are the s8 layouts that the primitives take; `turned` is absent if the
+    /// input gradient is not computed in int8.
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
                 const std::optional<dnnl::memory::desc>& turned, const Context& context);
 
@@ -62,7 +62,7 @@ private:
     std::size_t rounded_bytes_ = 0, inverse_bytes_ = 0;
 
     const float* master_ = nullptr;
-    std::int8_t* rounded_ = nullptr;    // (K, R S, C), first unchanged, then rotated
+    std::int8_t* rounded_ = nullptr;    // (K, R S, C), first plain, then turned
     float* inverse_ = nullptr;          // (C), inverse steps of the rotated filters
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
 };

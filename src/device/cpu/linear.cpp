@@ -23,7 +23,7 @@ public:
         const Dims dims{op.features, op.input[1]};
         const Desc master(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc);
         bias_ = Desc({op.features}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x);
-        // oneDNN chooses the layout for the first part; the others use the same.
+        // oneDNN chooses a layout for the first part of the batch; the other parts use it too.
         forward_layout_ = backward_layout_ =
             Desc(dims, dnnl_type(options.compute), dnnl::memory::format_tag::any);
         gradient_layout_ = Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);

@@ -123,7 +123,7 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
-    /// Sums over the parts of the network, which have their own channels of each parameter.
+    /// Sums over the shards of the network, each of which has some channels of each parameter.
     void sum_over_network() {
         std::vector<double> sums;
         for (const SquareSums& sum : sums_) {

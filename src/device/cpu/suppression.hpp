@@ -28,7 +28,7 @@ inline float score_of(std::uint64_t key) {
     return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-/// A list of the remaining boxes with their keys, the best first.
+/// A list of the boxes that were kept, with their keys, the best first.
 struct RankedBoxes {
     BoxColumns columns{};
     std::uint64_t* keys = nullptr;
@@ -60,8 +60,8 @@ struct RankedBoxes {
     }
 };
 
-/// Calls body(list, index in the list) for the `most` best of `lists`, the best first; `next` has
-/// room for one number for each list. Returns the number of calls.
+/// Calls body(list, index in the list) for the `most` best boxes of all lists, the best first;
+/// `next` is scratch of one number for each list. Returns the number of calls.
 template <typename Body>
 std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
                            std::int64_t most, const Body& body) {

@@ -28,8 +28,8 @@ private:
 /// Moves the gradient of a parameter from the primitives that write it to the gradient of the
 /// master. Each primitive writes the gradient of its part of the batch in its own layout; the parts
 /// are summed in order and the sum is converted. A loop of our own converts the layout that oneDNN
-/// chooses for filters with AVX-512, for which the reorder of oneDNN is several times slower than
-/// memory.
+/// chooses for filters with AVX-512, for which the reorder of oneDNN reaches only a fraction of the
+/// memory bandwidth.
 class ParameterGradient {
 public:
     ParameterGradient() = default;

@@ -99,7 +99,7 @@ void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& 
     }
 }
 
-/// Whether one of `Lanes` boxes from `first` on overlaps `box` too much, by ops::iou_of.
+/// Whether one of the `Lanes` boxes from `first` on has an IoU (ops::iou_of) above box.largest_iou.
 template <int Lanes>
 inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const ReferenceBox& box) {
     using F = Floats<Lanes>;

@@ -32,8 +32,8 @@ inline Products multiply(Words words, std::uint32_t factor) {
     return {(Words)((even >> 32) | (odd & ~kLow)), (Words)((even & kLow) | (odd << 32))};
 }
 
-/// The generator of hpcai/base/philox.hpp for blocks from dither.first_block + `block` on; writes a
-/// row of the kBlocks words of each of the four positions.
+/// The generator of hpcai/base/philox.hpp for the kBlocks blocks from dither.first_block + `block`
+/// on; words[i] receives word i of every block.
 inline void philox(const Dither& dither, std::uint32_t block, Words* words) {
     const Words lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const Words zero = {};

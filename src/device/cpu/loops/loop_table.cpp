@@ -6,7 +6,7 @@
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
-// Each sets the loops of the file <name>_loops.cpp.
+// set_<name>_loops() sets the loops of the file <name>_loops.cpp.
 void set_optimizer_loops(SimdKernels& table);
 void set_detection_loops(SimdKernels& table);
 void set_int8_loops(SimdKernels& table);

@@ -19,7 +19,7 @@ struct Tile {
     tensor::DType dtype = tensor::DType::f32;
 };
 
-/// sum[l] = sum over pixels of (x - pivot[l]), squares[l] likewise of its square.
+/// sum[l] = sum over pixels of (x - pivot[l]), squares[l] = sum over pixels of (x - pivot[l])^2.
 struct StatisticsTile {
     const void* x;
     const float* pivot;  // (lanes)
@@ -37,9 +37,8 @@ struct ApplyTile {
     bool relu;
 };
 
-/// The gradient g of the affine output of a normalization: dy0 (+ dy1), or zero where the ReLU was
-/// 0. The state of the ReLU is that of `y`, else of scale x + shift; without `relu` g is never
-/// zeroed.
+/// The gradient g of the affine output of a normalization: dy0 (+ dy1). With `relu`, g is 0 where
+/// the ReLU was 0: where `y` <= 0 or, if `y` is null, scale x + shift <= 0.
 struct GradientSource {
     const void* dy0;
     const void* dy1;  // null: none
@@ -73,7 +72,7 @@ struct GradientApplyTile {
 struct StepSpan {
     float* parameters;
     const float* gradients;
-    float* first;   // m, v of SGD or s
+    float* first;   // m of Adam and LAMB, v of SGD and LARS, or s
     float* second;  // v of Adam and LAMB; else null
     std::size_t length;
 };
@@ -131,7 +130,7 @@ struct AdaGradCoefficients {
     float epsilon;
 };
 
-/// Sums of squares, without rounding of the squares, in an order that depends on the length alone.
+/// Sums of exact squares in double, in an order that depends on the length alone.
 struct SquareSums {
     double parameters = 0;
     double others = 0;  // gradients, or u of LAMB
@@ -178,7 +177,7 @@ struct RoundTile {
     const float* x;
     const float* inverse_step;  // (lanes)
     std::int8_t* to;
-    std::int64_t to_stride;  // of a pixel
+    std::int64_t to_stride;  // elements between pixels
 };
 
 /// The numbers of one filter, row after row.
@@ -190,7 +189,7 @@ struct FilterRows {
 
 /// The random numbers of a tile: Philox with counters (counter[0], b, counter[1], counter[2]),
 /// where b counts from first_block. 16 blocks serve 128 elements, pixel after pixel: element e
-/// takes half (e / 16) % 2, the lower one first, of word e / 32 of block e % 16.
+/// takes the lower ((e / 16) % 2 = 0) or upper half of word e / 32 of block e % 16.
 struct Dither {
     std::uint32_t key[2];
     std::uint32_t counter[3];
@@ -200,7 +199,7 @@ struct Dither {
 /// y = scale times a sum.
 struct SumsTile {
     const std::int32_t* sums;
-    std::int64_t sums_stride;  // of a pixel
+    std::int64_t sums_stride;  // elements between pixels
     const float* scale;        // (lanes)
     float* y;
 };
@@ -248,21 +247,21 @@ struct SimdKernels {
     std::uint64_t (*hash_words)(const float* pairs, std::int64_t words, std::int64_t first);
     void (*enlarge_add)(const Tile&, const EnlargedRow&);
     void (*shrink_sum)(const Tile&, const ShrunkRow&);
-    /// bins[b * lanes + l] = bin b of the region in image x.
+    /// bins[b * lanes + l] = channel l of bin b of the region in image x.
     void (*gather_region)(const Tile&, const void* x, const RegionBins&, float* bins);
-    /// Adds the gradients of the bins to dx, which is fp32 in every type of the tile.
+    /// Adds the gradients of the bins to dx; both are fp32, whatever the type of the tile.
     void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
-    /// Whether the IoU (ops::iou_of) of `box` and one of the boxes is above its largest_iou.
+    /// Whether the IoU (ops::iou_of) of `box` and any of the boxes is above box.largest_iou.
     bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
     // The next six are for fp32 and tiles of 16 lanes.
     /// largest[l] = the larger of itself and the bits of |x|; bits of numbers that are not finite
     /// are larger than all others.
     void (*largest_bits)(const Tile&, const float* x, std::uint32_t* largest);
-    /// The same for a whole filter, and for each of its channels in `of_channels`.
+    /// The largest bits in a filter; of_channels[c] = the larger of itself and those in channel c.
     std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* of_channels);
     /// Rounds to the nearest integer, ties to even.
     void (*round_to_int8)(const Tile&, const RoundTile&);
-    /// Likewise with a step for each channel, in reverse order of the taps.
+    /// Rounds a filter likewise, with a step for each channel, and reverses the order of its taps.
     void (*round_turned)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
     /// Rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer for random h of 16 bits:
     /// stochastic rounding.

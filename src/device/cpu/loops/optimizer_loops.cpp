@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set, without errno in square roots.
+// Compiled once per instruction set, with square roots that do not set errno.
 #include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
@@ -50,8 +50,8 @@ inline void over_lanes(std::size_t length, const Body& body) {
 
 void sgd(const StepSpan& span, const SgdCoefficients& by) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order the compiler fuses the decay, so with a factor of 1 nothing is rounded
-        // twice.
+        // In this order the product of the decay is fused, so with a gradient_factor of 1 the sum
+        // is rounded once.
         const float gradient =
             by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
         const float velocity = by.momentum * span.first[i] + gradient;
