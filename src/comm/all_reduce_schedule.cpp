@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-/// Returns part `part` of `parts` of a range. A part consists of whole blocks of kWireBlock values;
-/// only the end of the range may cut the last block. The last parts may be empty.
+/// Divides a range into `parts` parts and returns part number `part`. Parts are whole blocks of
+/// kWireBlock values; only the last block of the range may be shorter. The last parts may be empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -72,8 +72,8 @@ public:
 private:
     bool owns() const { return !place_.outer.empty(); }
     int inner_size() const { return static_cast<int>(place_.inner.size()); }
-    /// The k-th rank after this one. Each rank starts with a different one, so that no rank
-    /// receives all messages at once.
+    /// The k-th index after `index`, modulo `size`. Each rank starts with a different peer, so that
+    /// no rank receives all messages at once.
     static int turn(int index, int k, int size) { return (index + k) % size; }
 
     /// Adds a reduce-scatter: the first `parts` of `members` own one part of `range` each. All
@@ -102,7 +102,7 @@ private:
     /// encoded once, by its owner, and forwarded in this form.
     void gather() {
         memory_.begin();
-        std::vector<std::vector<WirePiece>> pieces;  // [part][share]
+        std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns a share of it]
         for (int part = 0; part < place_.parts; ++part) {
             auto& shares = pieces.emplace_back();
             for (int share = 0; share < place_.sets; ++share) {

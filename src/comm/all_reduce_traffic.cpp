@@ -50,7 +50,7 @@ std::vector<Exchanges> list_exchanges(const AllReduceOptions& options) {
     return list;
 }
 
-/// Returns all bytes and those to other nodes. A part is `bytes` / parts, a share is a part / sets.
+/// Returns a rank's bytes, in all and to other nodes. A part is bytes / parts, a share part / sets.
 std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
     const double part = bytes / rank.parts, share = part / rank.sets;
     if (!rank.owns) return {bytes, rank.owners_elsewhere * part};

@@ -31,7 +31,7 @@ bool started_by_launcher(const EnvironmentLookup& environment) {
                                [&](const char* name) { return environment(name) != nullptr; });
 }
 
-/// Reads Slurm's "1" or "1(x4)".
+/// Whether each node has one task; Slurm writes "1", or "1(x4)" for four nodes.
 bool is_one_a_node(const char* tasks_per_node) {
     const std::string_view tasks(tasks_per_node == nullptr ? "" : tasks_per_node);
     return tasks == "1" || (tasks.starts_with("1(x") && tasks.find(',') == std::string_view::npos);

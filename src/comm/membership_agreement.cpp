@@ -183,8 +183,8 @@ void MembershipAgreement::follow(int collector, double now) {
     outgoing_.back().message.statuses = {mine_};
 }
 
-/// Each new collector gets the full waiting time. But after a stop request it only gets the time in
-/// which a living leader answers.
+/// Each new collector gets the full status_seconds. After a stop request it only gets the rest of
+/// the waiting time, but at least the time in which a living leader answers.
 double MembershipAgreement::grace_ends(double now) const {
     if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
     return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
@@ -243,7 +243,7 @@ void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
 
 void MembershipAgreement::receive_notice(int collector, double seconds, double now) {
     if (phase_ != Phase::following && phase_ != Phase::collecting) return;
-    // it timed out before, and its followers follow a later one
+    // This collector timed out before, and its followers follow a later collector.
     if (collector < collector_) return;
     if (collector > collector_) follow(collector, now);
     until_ = now + seconds + 2 * deadlines_.reply_seconds;

@@ -14,8 +14,8 @@ namespace hpcai::comm {
 
 namespace {
 
-// These tags are between those of other messages and that of failures. Sums whose tags repeat are
-// never under way together.
+// Tags of sums: other messages have lower tags, BatchNorm statistics and failures higher ones. Two
+// sums with the same tag are never under way together.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 
@@ -93,7 +93,7 @@ public:
             // The next call on the group throws it again.
         }
         if (!was_removed_) reducer_.remove(*this);
-        if (!is_done()) reducer_.group().keep(memory_);  // others may still send into it
+        if (!is_done()) reducer_.group().keep(memory_);  // late messages may arrive
     }
     PointToPointSum(const PointToPointSum&) = delete;
     PointToPointSum& operator=(const PointToPointSum&) = delete;
@@ -104,7 +104,7 @@ public:
 
     bool test() override {
         ensure(!is_broken_, "a sum that failed cannot continue");
-        is_broken_ = true;  // unless advance() returns: an exchange must not start twice
+        is_broken_ = true;  // if advance() throws: an exchange must not start twice
         const bool is_complete = advance();
         is_broken_ = false;
         return is_complete;
@@ -177,7 +177,7 @@ private:
 
 void PointToPointReducer::wait_for(const PointToPointSum& sum) {
     group_.wait_until([&] {
-        // A later sum may advance, because another rank may wait for what it sends.
+        // Later sums must advance too, because another rank may wait for their messages.
         for (PointToPointSum* one : under_way_) one->test();
         return sum.is_done();
     });
@@ -190,9 +190,9 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
     is_left_out_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// The residual of a skipped step must not be added to the next: its gradients may be hundreds of
-/// times too large, and the loss scale decreases after it. When the scale doubles, after thousands
-/// of good steps, residuals count half, once. This loses at most half of one step's rounding error
+/// The residual of a skipped step must not be added to the next step: its gradients may be hundreds
+/// of times too large, and the loss scale decreases after it. Each doubling of the scale, after
+/// thousands of steps, halves a residual's weight. This loses at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_left_out_, false)) return;

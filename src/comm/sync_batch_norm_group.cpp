@@ -19,8 +19,8 @@ int smallest_factor(int number) {
     return number;
 }
 
-/// The members of `rank`'s exchange in each round, with itself. The members of a round hold sums of
-/// disjoint sets of ranks, so that all ranks have the total after the last round.
+/// Returns the ranks that exchange sums with `rank` in each round, including `rank`. They hold
+/// sums of disjoint sets of ranks, so that all ranks have the total after the last round.
 std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
     std::vector<std::vector<int>> rounds;
     for (int stride = 1; stride < ranks;) {

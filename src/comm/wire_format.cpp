@@ -15,7 +15,7 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kSmallestScaled = 1e-35F;       // magnitude of an int8 block that is not zero
+constexpr float kSmallestScaled = 1e-35F;       // int8 sends a block of smaller magnitudes as zeros
 constexpr float kNearestInteger = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
 constexpr std::int8_t kNotFinite = -128;
 
@@ -30,7 +30,7 @@ std::int32_t finite_mask(float value) {
     return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
 }
 
-/// Returns the bits of the largest finite magnitude of a block; they have the order of the numbers.
+/// Returns the bits of the largest finite magnitude of a block. Bits compare as the magnitudes do.
 std::uint32_t largest_finite(const float* values, std::size_t count) {
     std::int32_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// The exponent that is scaled to 14. Below 2^-112 the factor would overflow.
+    /// The biased exponent that is scaled to 2^14. Below 2^-112 the scale would underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
@@ -118,7 +118,7 @@ void keep_residual(float* residual, const float* wanted, const float* sent, std:
     }
 }
 
-/// One block of at most kWireBlock values.
+/// Encodes a block of at most kWireBlock values and returns its scale.
 template <typename Format>
 float pack_block(const float* values, typename Format::Stored* stored, std::size_t count) {
     const std::uint32_t largest = Format::kIsScaled ? largest_finite(values, count) : 0;
@@ -156,7 +156,7 @@ void encode_as(WireFormat format, std::span<const float> values, std::span<std::
     }
 }
 
-/// Calls `take(first value, decoded block, values in it)` for each block.
+/// Calls `take(index of first value, decoded values, number of values)` for each block.
 template <typename Format, typename Take>
 void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::size_t values,
                       Take take) {

@@ -31,11 +31,11 @@ struct AllReduceOptions {
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
-///   hierarchical  inner: the ranks of its node   outer: as many of each node as the smallest has
+///   hierarchical  inner: the ranks of its node   outer: the ranks with its index on all nodes
 ///
-/// The grid has `columns` ranks in a row, in the order of ranks: 1 x P for a prime P. If nodes have
-/// different numbers of ranks, only the first ranks of each node own parts, as many as the smallest
-/// node has. The others send their gradients to these and receive the sums.
+/// Each row of the grid has columns_of_torus() consecutive ranks. If nodes have different numbers
+/// of ranks, only the first ranks of each node own parts, as many as the smallest node has. All
+/// other ranks of a node send their gradients to its owners and receive the sums from them.
 struct AllReduceTopology {
     std::vector<int> inner;  // includes this rank
     std::vector<int> outer;  // ranks that own the same part; empty: no part
@@ -49,7 +49,7 @@ struct AllReduceTopology {
 /// torus_columns divides the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
-/// Returns the set of inner ranks of each rank. Throws as all_reduce_topology.
+/// Returns the number of each rank's set of inner ranks. Throws as all_reduce_topology.
 std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.
@@ -69,8 +69,8 @@ struct WireMessage {
     std::size_t bytes = 0;
 };
 
-/// The work of one rank between two waits: encode, send and receive. After all messages have
-/// arrived, it adds and then decodes. Each list is processed in order.
+/// One step of a rank: it encodes, sends and receives, waits for all messages, adds, and decodes.
+/// Each list is processed in order.
 struct SumStep {
     std::vector<WirePiece> encode;
     std::vector<WireMessage> sends;
@@ -82,15 +82,15 @@ struct SumStep {
 /// One rank's part of an all-reduce. The result has the same bits on all ranks. Values are rounded
 /// at three points: when they leave their rank, when a partial sum leaves its inner ranks, and when
 /// the total leaves its owner. The owner's own terms stay fp32. Sums are formed in fp32, in an
-/// order that only AllReduceOptions decides. All steps share the same `wire_bytes` of memory, one
-/// after the other. Each value is encoded at most once, so one buffer as long as the values holds
-/// all residuals of error feedback.
+/// order that only AllReduceOptions decides. All steps use the same wire buffer of `wire_bytes`.
+/// Each value is encoded at most once, so one buffer as long as the values holds all residuals of
+/// error feedback.
 struct AllReduceSchedule {
     std::vector<SumStep> steps;
     std::size_t wire_bytes = 0;
 };
 
-/// Schedules that are made from the same options and number of values match on all ranks.
+/// Returns the schedule of `rank`. All ranks must pass the same options and number of values.
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 

@@ -23,17 +23,17 @@ struct AllReduceTraffic {
 struct PlannedSum {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> more;  // other messages, by rank; empty: none
+    std::vector<SentBytes> more;  // bytes of each rank's other messages; empty: none
 };
 
-/// Estimates the traffic of sums in one group, each over other ranks. For a sum of B bytes on the
+/// Estimates the traffic of sums over disjoint ranks of a group. For a sum of B bytes on the
 /// wire over P ranks, in R sets of n inner ranks, a rank sends
 ///
 ///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
-///   the others                B
+///   other ranks               B
 ///
-/// This is 2 (P - 1) / P x B if there are as many parts as inner ranks. It ignores that parts are
-/// whole blocks. Takes time in proportion to sums x ranks. Throws as all_reduce_topology.
+/// This is 2 (P - 1) / P x B if there are as many parts as inner ranks. The estimate ignores
+/// that parts are whole blocks. Takes O(sums x ranks) time. Throws as all_reduce_topology.
 AllReduceTraffic estimate_traffic(std::span<const PlannedSum> sums);
 
 /// Returns the traffic of a group. `sent` are the bytes that this rank, which is on `node`, has

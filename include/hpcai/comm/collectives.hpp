@@ -56,10 +56,9 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     return mine;
 }
 
-/// Runs `part` on every rank and waits for all. If it throws on any, every rank throws the failure
-/// of the lowest such rank as an Error with that code, so that no rank waits in a later collective.
-/// Exceptions other than Error become Error(internal). `part` may use collectives only if it cannot
-/// fail before them.
+/// Runs `part` on every rank and waits for all ranks. If it throws on some, every rank throws the
+/// Error of the lowest of them, so that no rank waits in a later collective. Other exceptions
+/// become Error(internal). `part` may use collectives only if it cannot fail before them.
 void collective_try(Communicator& ranks, const std::function<void()>& part);
 
 /// Returns the first 255 bytes of every rank's string, by rank.

@@ -11,20 +11,20 @@
 
 namespace hpcai::comm {
 
-/// The failure that another rank announced, or an earlier failure of this communicator.
+/// Thrown when another rank has announced a failure or this communicator has failed before.
 class AnnouncedError : public Error {
 public:
     using Error::Error;
 };
 
-/// A collective or message under way. Dropping an unfinished one waits for it.
+/// A collective or an exchange of messages under way. The destructor waits until it is complete.
 class Request {
 public:
     virtual ~Request() = default;
     /// Lets the transport advance; returns true once complete. Open MPI advances a non-blocking
     /// collective only inside such calls.
     virtual bool test() = 0;
-    /// Returns once complete. Throws Error(internal) when the transport reports a failure.
+    /// Returns once complete. Throws as Communicator does.
     virtual void wait() = 0;
 };
 
@@ -40,11 +40,11 @@ struct Incoming {
 
 /// A set of ranks: a group, the leaders, or one process alone. All ranks must call every collective
 /// in the same order. Calls block unless they return a Request; the buffers of a Request must not
-/// change until it is complete. All calls throw Error(internal) if MPI reports an error,
-/// Error(watchdog) if the other ranks do not answer in time, and the failure that another rank
-/// announced. After a throw the communicator cannot be used any more. The caller may then free its
-/// buffers, except the values of an all-reduce of more than 64 KiB: these are summed in place, and
-/// late messages may still arrive in them until the process ends or MPI is finalized.
+/// change until it is complete. All calls throw Error(internal) if MPI rejects a call,
+/// Error(watchdog) if a rank cannot be reached or does not answer in time, and the failure that
+/// another rank announced. After a throw the communicator cannot be used any more. The caller may
+/// then free its buffers, except those of start_exchange() and of an all-reduce of more than 64
+/// KiB. Late messages may arrive in these until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -75,8 +75,8 @@ public:
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
 
-    /// Waits until `is_done` returns true; it may test requests. Not collective; throws as other
-    /// calls do.
+    /// Waits until `is_done`, which may test requests, returns true. Not collective; throws as
+    /// other calls do.
     virtual void wait_until(const std::function<bool()>& is_done) = 0;
 
     virtual void barrier() = 0;
@@ -92,8 +92,8 @@ public:
     /// is any. Not collective, returns at once.
     virtual void look_for_failure() {}
 
-    /// Sets a function that is called about every 20 ms while a call waits for other ranks. If it
-    /// throws, the communicator has failed. It must not use the communicator. Not collective.
+    /// Sets a function that is called about every 20 ms while a call waits for other ranks. It must
+    /// not use the communicator. If it throws, the communicator has failed. Not collective.
     virtual void while_waiting(std::function<void()> /*look*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.

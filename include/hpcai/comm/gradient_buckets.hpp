@@ -23,8 +23,8 @@ struct BucketOptions {
 };
 
 /// Costs of the sums on this rank since the buckets were made. Times are by the host's clock,
-/// except `timed`. If the device makes the sums, they are the times to enqueue them. Steps that a
-/// recording repeats add no host time.
+/// except `timed`. If the device makes the sums, the host only measures how long it takes to
+/// enqueue them. Steps that a recording repeats add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_reduced = 0;   // gradient bytes passed to an all-reduce
@@ -37,9 +37,9 @@ struct BucketAccounting {
 
 /// Sums one flat gradient buffer in device memory over ranks, step after step. Buckets are
 /// contiguous and filled from the buffer's end, where backward produces gradients first. Their
-/// bounds depend only on the ranges and options, and they start in the same order on every rank
-/// whatever the order of ready(). So sums have the same bits in every run. In a group of one rank
-/// nothing is summed.
+/// bounds depend only on the ranges and options, and their sums start in the same order on every
+/// rank, whatever the order of ready(). So sums have the same bits in every run. In a group of one
+/// rank nothing is summed.
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend and do not overlap, else throws Error(internal). Gaps between them
@@ -50,8 +50,8 @@ public:
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> complete = {});
-    /// If an exception destroys it, aborts `reducer`, because freeing memory then waits for the
-    /// device.
+    /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for sums that
+    /// cannot complete.
     ~GradientBuckets();
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
@@ -65,8 +65,8 @@ public:
     void progress();
 
     /// Completes the sums. Work that is enqueued later finds the sums of all ranks in `gradients`,
-    /// and the next step may begin. Every parameter must have been ready. Throws as GradientReducer
-    /// does.
+    /// and the next step may begin. ready() must have been called for every parameter. Throws as
+    /// GradientReducer does.
     void finish();
 
     /// Counts a step that was enqueued as a recording of ready() and finish(). Starts no sums
@@ -112,12 +112,12 @@ private:
     std::vector<Bucket> buckets_;  // in the order of their sums, from the end of the buffer
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;     // buckets
+    std::size_t started_ = 0;     // buckets whose sums overlap with backward
     std::vector<Sum> under_way_;  // by bucket
-    std::size_t open_ = 0;        // sums under way that are not over
+    std::size_t open_ = 0;        // sums in under_way_ that are not over
     bool is_overlapping_ = false;
-    Stopwatch since_overlap_;  // valid while is_overlapping_
-    double interleaved_before_ = 0;
+    Stopwatch since_overlap_;        // valid while is_overlapping_
+    double interleaved_before_ = 0;  // interleaved_seconds when the overlap began
     std::int64_t untimed_repeats_ = 0;
     BucketAccounting accounting_;
     Listener listener_;

@@ -21,7 +21,7 @@ struct SumSeconds {
     double under_way = 0;  // from each start to its end, with the wait for other ranks
 };
 
-/// Bytes of a rank's messages for sums since its start.
+/// Bytes of the messages that a rank sends for sums.
 struct SentBytes {
     std::int64_t all = 0;
     std::int64_t to_other_nodes = 0;
@@ -59,7 +59,7 @@ public:
 
     /// Sums `device_values` in place, after the work enqueued on the device so far; may wait for
     /// that work. Work enqueued after the request's wait() runs after the sum, but wait() itself
-    /// may return earlier. Until then nothing else may use the values. Calling test() is optional.
+    /// may return earlier. Before it returns, nothing else may use the values. test() is optional.
     virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
 
     /// Whether start_sum and wait() may be called inside Device::record. Then all ranks must run
@@ -71,7 +71,7 @@ public:
     /// wait for all work enqueued on the device.
     virtual void check() = 0;
 
-    /// Call it after a step with sums has been enqueued. May keep the host from running more than a
+    /// Call it after a step with sums has been enqueued. May wait, so that the host is at most one
     /// step ahead of the device. Then four calls of Device::enqueue_upload in a step do not block.
     virtual void end_step() {}
 
@@ -83,7 +83,7 @@ public:
     /// make the sums or no recording with sums has run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
-    /// The bytes that this rank sent; nothing if a library chooses the messages.
+    /// Bytes that this rank has sent so far; nothing if a library chooses the messages.
     virtual std::optional<SentBytes> sent() const { return std::nullopt; }
 
     /// Call it between two steps. Returns the rounding error that the next sum of these values on
@@ -101,15 +101,15 @@ public:
 
 /// Makes a reducer that sums over `group` by MPI messages, with the algorithm and format of
 /// `options`. With `device` the gradients are in its memory and pass through host memory (for ranks
-/// that share a GPU, or without NCCL). Without it the device's memory must be host memory and its
-/// work synchronous, as on the CPU. With int8 the rounding error is added to the same values in the
-/// next step (error feedback). A step with a sum that is not finite adds nothing. Sums have the
-/// same bits on all ranks and in every run. The same values must be summed from the same memory in
-/// all steps. `group` and `device` outlive the reducer. Throws as all_reduce_topology.
+/// that share a GPU, or without NCCL). If `device` is null, the gradients must be in host memory
+/// and complete when a sum starts, as on the CPU. With int8 a sum adds its rounding error of the
+/// previous step (error feedback), unless a sum of that step was not finite. Sums have the same
+/// bits on all ranks and in every run. Each sum must use the same memory in all steps. `group` and
+/// `device` outlive the reducer. Throws as all_reduce_topology.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const AllReduceOptions& options);
 
-/// The same with the algorithm `all_reduce` in fp32, for gradients in host memory.
+/// Makes such a reducer with the algorithm `all_reduce` in fp32, for gradients in host memory.
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
 
 }  // namespace hpcai::comm

@@ -13,8 +13,8 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// Rejects a process that should be one of several ranks but runs alone: it was started without an
 /// MPI launcher, or by one that its MPI library does not support. Throws Error(launch) with the
 /// correct form of `command_line` if the world has one rank while OMPI_COMM_WORLD_SIZE, PMI_SIZE or
-/// SLURM_NTASKS has a larger number. Without `world_size` (before MPI_Init) it only rejects a
-/// process that has no launcher. The first of these variables decides.
+/// SLURM_NTASKS has a larger number; the first of these that is set decides. Without `world_size`
+/// (before MPI_Init) it only rejects a process that has no launcher.
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
@@ -27,8 +27,8 @@ bool started_by_srun(const EnvironmentLookup& environment);
 
 /// Whether the launcher ends all ranks if one exits before MPI_Finalize. It does not with mpirun
 /// --enable-recovery, and not with srun if SLURM_KILL_BAD_EXIT=0 and each node has one rank:
-/// Slurm's PMIx plugin ends the step if a rank dies on a node with others. True for unknown
-/// launchers.
+/// Slurm's PMIx plugin ends the step if a rank dies on a node that has other ranks. True for
+/// unknown launchers.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
 }  // namespace hpcai::comm

@@ -21,7 +21,7 @@ enum class GroupState : std::int32_t {
     absent,  // no report was received
     completed,
     failed,
-    lost,  // failed without its leader; another rank reported it
+    lost,  // its leader does not answer; another of its ranks reported the failure
 };
 
 /// The status of a group that its leader sends to the others, as one message of fixed size.
@@ -55,13 +55,14 @@ struct GroupEnd {
 };
 
 /// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
-/// the same list, and those of completed groups vote. Otherwise this group is alone: the others
+/// the same `unfinished`, and completed groups vote. Otherwise this group is alone: the others
 /// continued without it or did not answer. Uses little memory for many groups.
 struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
-    std::vector<GroupStatus> known;  // with reasons: failed groups at the writer, else its own
+    // with reasons: reported unfinished groups at collector and writer; its own if not agreed
+    std::vector<GroupStatus> known;
 
     /// The status of a group; with a reason only if this leader knows it. Without agreement other
     /// groups are absent.
@@ -90,7 +91,7 @@ enum class MembershipAgreementKind : std::int32_t {
     left,       // follower: it already follows another collector
     withdrawn,  // collector: follow the next collector
     result,     // collector to the followers that joined
-    closed,     // collector to all others
+    closed,     // collector to all leaders that did not join
 };
 
 struct AgreementMessage {
@@ -119,10 +120,10 @@ struct AddressedMessage {
 /// collects itself. A collector waits until all groups have reported or the waiting times of all
 /// completed groups are over, including its own. A failed group has no waiting time, so an early
 /// failure does not end the training of others. If a group has stopped there is no vote, and only
-/// the waiting times of stopped groups count: the scheduler may end them soon. A lost group sends
-/// nothing more, so its followers continue with the next collector. The collector then proposes and
-/// decides with those that join. No leader votes with one that has not joined, so a list never
-/// contains a leader that waits elsewhere.
+/// the waiting times of stopped groups count: the scheduler may end the job soon. A lost group
+/// sends nothing more, so its followers continue with the next collector. After its wait a
+/// collector proposes a decision and decides with the followers that join. So a leader only
+/// votes with leaders that joined the same collector.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {
@@ -172,7 +173,7 @@ private:
     int collector_ = 0;  // group whose leader this one follows, or its own
     double until_ = 0;
     double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;  // by group, with its own
+    std::map<int, GroupStatus> reports_;  // by group, including its own
     std::optional<double> grace_until_;   // of completed groups; none: no group completed
     std::optional<double> stop_until_;    // of stopped groups, likewise
     std::set<int> missing_joins_;

@@ -50,7 +50,7 @@ private:
 /// The result of agree_on_members for one leader.
 struct AgreedMembers {
     Membership decision;
-    std::unique_ptr<Communicator> leaders;  // the voting leaders in group order; null for others
+    std::unique_ptr<Communicator> leaders;  // that vote, in group order; null for all other leaders
 };
 
 /// What happens after a run.
@@ -73,14 +73,14 @@ public:
     /// Name and version of the MPI library. Works without an MpiWorld.
     static std::string library_version();
 
-    /// Gathers hosts and nodes. Collective; once, and again after each release to another run.
+    /// Gathers hosts and nodes. Collective. Call it once for each run.
     StartUp start_up();
 
     /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
-    /// whichever ranks have died. A completed group returns at most a few status_seconds after the
-    /// last other completed group, for any number of groups. A failed group may wait
-    /// longest_seconds longer.
+    /// whichever ranks have died. In a completed group it returns at most a few status_seconds
+    /// after the last other group has completed, for any number of groups. In a failed group it may
+    /// wait longest_seconds longer.
     AgreedMembers agree_on_members(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                                    const MembershipAgreementDeadlines& deadlines);
 
@@ -95,17 +95,17 @@ public:
         has_lost_ranks_ = true;
     }
 
-    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also learn what happens
-    /// next and whether any rank may still be working. Another run may follow only if every rank of
-    /// the world is released to it. Returns at once; skips ranks that are gone.
+    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also receive `afterwards`
+    /// and whether other ranks may still be working or are lost. Another run may follow only if
+    /// every rank of the world is released for it. Returns at once; skips ranks that are gone.
     void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
 
     /// Sleeps until `world_rank` releases this rank; returns nothing if that takes longer than
     /// `seconds`.
     std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
 
-    /// How long to wait for ranks that may still be working. The time is long if an exit of this
-    /// process would end them.
+    /// How long to wait for ranks that may still be working: longest_seconds if an exit of this
+    /// process would end them, else wait_seconds.
     double grace_seconds() const;
 
     /// Whether the launcher ends all ranks if one of them exits before the others.
@@ -113,9 +113,9 @@ public:
 
     /// Finalizes MPI together with all ranks. If that takes too long, for example after the death
     /// of a rank, ends the process with `exit_code`. The time limit is finalize_seconds, or a tenth
-    /// of it if ranks are known to be lost. It is doubled for ExitCode::ok, as the launcher takes
-    /// the exit code of the first process that ends. It is longest_seconds if groups outside of the
-    /// agreement may still be working and this exit would end them.
+    /// of it if ranks are known to be lost. It is doubled for ExitCode::ok, so that a process with
+    /// an error ends first: the launcher takes the first exit code. It is longest_seconds if groups
+    /// outside of the agreement may still be working and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
     /// Ends all ranks of the job with `exit_code`. For a start-up that fails on some ranks only.

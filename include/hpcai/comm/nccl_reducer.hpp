@@ -19,7 +19,7 @@ struct NcclReducerOptions {
     std::optional<AllReduceOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
-    double finish_seconds = 30;  // longest shutdown; then left to the end of the process
+    double finish_seconds = 30;  // longest shutdown; one that takes longer is abandoned
 };
 
 }  // namespace hpcai::comm
@@ -29,11 +29,11 @@ extern "C" {
 /// NCCL's version number, 22809 for 2.28.9; 0 if unknown.
 int hpcai_nccl_version();
 
-/// Makes a reducer that the caller owns. `options.group` must outlive every call except its
-/// destruction. `options.device` and the memory of the sums must outlive the reducer, because
-/// freeing memory waits for the device. Calls that wait for the device also throw failures that
-/// ranks announce in the group. If this call fails on any rank, every rank throws the same Error.
-/// Collective.
+/// Makes a reducer that the caller owns. `options.group` must outlive every call of the reducer
+/// except its destructor. `options.device` and the memory of the sums must outlive the reducer,
+/// because freeing memory waits for the device. Calls that wait for the device also throw failures
+/// that ranks announce in the group. If this call fails on any rank, every rank throws the same
+/// Error. Collective.
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options);
 

@@ -20,15 +20,15 @@ struct StatisticsAccounting {
     double seconds = 0;  // in sums, which never overlap with computation
 };
 
-/// Consecutive ranks of a group that share their BatchNorm statistics: ranks 0 to `ranks` - 1, and
-/// so on. Networks can be planned with it before the group exists. Sums have the same bits on all
-/// ranks of a span and in every run.
+/// Sums BatchNorm statistics over spans of consecutive ranks of a group; the first span has ranks 0
+/// to `ranks` - 1. Networks can be planned with this object before the group exists. Sums have the
+/// same bits on all ranks of a span and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
     explicit SyncBatchNormGroup(int ranks);
 
-    /// Call it before the first sum. The size of `group` must be a multiple of ranks(), and it must
-    /// outlive all sums. `node_of_rank` has the node of each of its ranks.
+    /// Call it before the first sum. `group` must outlive all sums, and its size must be a multiple
+    /// of ranks(). `node_of_rank` has the node of each rank of `group`.
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }
@@ -43,14 +43,14 @@ private:
     int ranks_;
     Communicator* group_ = nullptr;
     std::vector<int> node_of_rank_;
-    std::vector<std::vector<int>> rounds_;
-    // of each member of a round; late messages may still use them
+    std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round
+    // values of each rank of a round; late messages may still use them
     std::shared_ptr<std::vector<double>> terms_;
     StatisticsAccounting accounting_;
 };
 
-/// Returns the bytes that each rank sends for a sum of `bytes` over spans of `ranks`: (p - 1) x
-/// bytes for each prime factor p of `ranks`.
+/// Returns the bytes that each rank sends for a sum of `bytes` over spans of `ranks` ranks:
+/// (p - 1) x bytes for each prime factor p of `ranks`.
 std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
                                           std::int64_t bytes);
 

@@ -21,7 +21,7 @@ struct ShardAccounting {
 /// are ranks of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
-    /// Networks can be planned with it before the group exists.
+    /// Shard `part` of `parts`. Networks can be planned with this object before the group exists.
     TensorParallelExchange(int parts, int part) : parts_(parts), part_(part) {}
 
     /// Call it before the first exchange. `ranks` are the ranks of the shards in order. `group`

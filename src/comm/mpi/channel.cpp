@@ -15,7 +15,7 @@ namespace {
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
 constexpr int kTestsBeforeYield = 100;
 constexpr double kFailureCheckSeconds = 0.02;
-constexpr double kSilentShareOfWait = 1.0 / 60;  // of wait_seconds: one minute of an hour
+constexpr double kSilentShareOfWait = 1.0 / 60;  // of wait_seconds until it logs: 1 min of 1 h
 
 std::string text_of_mpi_error(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -88,7 +88,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
 }
 
-/// Only the first and the last rank log it, in case one of them is the missing rank.
+/// Only the first and the last rank log the wait, in case one of them is the missing rank.
 void Channel::log_wait(double seconds) const {
     if (rank_ != 0 && rank_ != size_ - 1) return;
     std::cerr << fmt::format(

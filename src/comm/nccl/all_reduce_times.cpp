@@ -20,7 +20,7 @@ RecordedMark::~RecordedMark() {
 }
 
 void RecordedMark::put(cudaStream_t stream) {
-    // An internal event would only order the recording's streams and have no time.
+    // Without this flag the event would only order the recording's streams and have no time.
     check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), kTiming);
 }
 

@@ -19,8 +19,8 @@ namespace hpcai::comm {
 
 /// Sums over GPUs by AllReduceSchedule, with messages of NCCL and kernels that round and add. The
 /// bits (except those of NaN) and the error feedback of int8 are those of make_exchange_reducer.
-/// `device` must outlive it; its memory must outlive the enqueued work. Throws as NcclGroup and
-/// Device do.
+/// `device` must outlive this object, which must outlive the work that it enqueues. Throws as
+/// NcclGroup and Device do.
 class DeviceAllReduce {
 public:
     /// `rank` is this rank in the group of `size` ranks.
@@ -39,7 +39,7 @@ public:
 
     /// Clears the residuals of error feedback at the end of this step.
     void leave_out_step(cudaStream_t stream);
-    /// Call it after the sums of a step or of a recording, in the order of `stream`.
+    /// Call it after each step, also if it ran a recording, on a stream that waits for its sums.
     void end_step(cudaStream_t stream);
 
     /// As in GradientReducer, for values that were prepared.
@@ -71,8 +71,8 @@ private:
     Block wire_;                // shared by all sums
     Block left_out_;            // int flag: a sum is not finite or leave_out_step() ran
     bool has_begun_ = false;    // sums were enqueued
-    bool counts_sums_ = false;  // sums of this step were counted; else a recording repeats
-    SentBytes of_recording_;
+    bool counts_sums_ = false;  // sums of this step were counted; else a recording ran
+    SentBytes of_recording_;    // by one run of the recording
     SentBytes sent_;
 };
 

@@ -21,7 +21,7 @@ namespace hpcai::comm {
 
 namespace {
 
-/// A stream of high priority: the end of the step waits for the sums, other layers can run later.
+/// A stream of high priority: the step cannot end before its sums, but other work can run later.
 class SumStream {
 public:
     SumStream() {
@@ -74,7 +74,7 @@ public:
                            name_of(options.sums->format));
     }
 
-    /// If an abort did not finish, freeing memory would block, so it is leaked.
+    /// If an abort did not finish, freeing memory would block, so the memory is leaked.
     ~NcclReducer() override {
         if (!nccl_.end()) static_cast<void>(own_sums_.release());
     }
@@ -146,7 +146,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // A recording that ends without this sum reports it.
+            // The end of the recording, from which this sum is missing, reports the failure.
         }
     }
     bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls

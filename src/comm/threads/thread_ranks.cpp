@@ -109,7 +109,7 @@ private:
     std::optional<Error> failure_;
 };
 
-/// The messages that one rank still has to receive; its own were delivered at once.
+/// The messages that one rank still has to receive; those that it sends are delivered at once.
 class AwaitedMessages final : public Request {
 public:
     AwaitedMessages(std::shared_ptr<Team> team, int rank, int tag, std::span<const Incoming> all)
@@ -207,8 +207,8 @@ public:
     }
 
     std::unique_ptr<Communicator> split(int color, int key) override {
-        std::vector<std::pair<int, int>> mine{{color, key}};  // of every rank
-        std::vector<std::pair<int, int>> all(static_cast<std::size_t>(size()));
+        std::vector<std::pair<int, int>> mine{{color, key}};
+        std::vector<std::pair<int, int>> all(static_cast<std::size_t>(size()));  // by rank
         all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
         int before = 0;
         int ranks = 0;
