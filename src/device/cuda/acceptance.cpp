@@ -14,7 +14,7 @@ using P = ConvolutionPass;
 
 constexpr const char* kJoined = "joined";
 
-/// The fused kernels were not tested with other numbers of channels, which fast networks avoid.
+/// The fused kernels were tested with multiples of 8 channels only; fast networks have no others.
 bool fills_vectors(std::int64_t channels) {
     return channels % 8 == 0;
 }
@@ -42,7 +42,7 @@ bool Acceptance::decide(const std::string& question, const std::function<Answer(
     const Stopwatch watch;
     const Answer found = answer();
     known->second = found.joined;
-    // The answer may itself have timed plans.
+    // answer() may have added the time of plans, which `watch` includes.
     if (is_timed) context_.tuning->seconds = before + watch.seconds();
     if (is_timed && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
     return known->second;

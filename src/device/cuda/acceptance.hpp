@@ -10,11 +10,11 @@
 
 namespace hpcai::device::cuda {
 
-/// Decides which fused ("joined") operations a network is built of; see Device::accepts. cuDNN must
-/// have a plan, which it has in fp16 only. With a device and autotune, the forward and backward
-/// passes must also take less time than those of the separate operations ("apart"), both with their
-/// fastest plans; Context::plans keeps that result. An operation that was rejected once is never
-/// accepted later.
+/// Decides which fused ("joined") operations a network is built of; see Device::accepts. For a
+/// DualNorm or a BatchNorm from sums, the shape decides. For convolutions cuDNN must have plans,
+/// which it has in fp16 only. With a device and autotune, their forward and backward passes must
+/// also take less time than those of the separate operations ("apart"), both with their fastest
+/// plans; Context::plans keeps that result. Answers do not change while the object lives.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}

@@ -99,7 +99,7 @@ public:
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {.saved_bytes = 4 * statistic_bytes() + mask, .workspace_bytes = scratch};
     }
-    bool backward_reads_output() const override { return false; }  // it reads the mask
+    bool backward_reads_output() const override { return false; }  // reads x and the mask
 
     void bind(const KernelTensors& tensors) override {
         ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,

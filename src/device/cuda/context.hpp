@@ -15,7 +15,7 @@
 #include <hpcai/ops/operation.hpp>
 
 /// The engine for NVIDIA GPUs. Images are stored channels last, (N, H, W, C), and filters as (K, R,
-/// S, C). Where C is 3, a fourth channel of zeros follows.
+/// S, C): K filters of R rows and S columns. Where C is 3, a fourth channel of zeros follows.
 namespace hpcai::device::cuda {
 
 using tensor::DType;
@@ -33,9 +33,9 @@ struct Context {
     int sm = 90;                 // 10 x major + minor compute capability
     std::string properties;      // cuDNN's device properties as JSON, used without handles only
     PlanCache* plans = nullptr;  // the fastest plans known; may be null
-    bool autotune = true;        // time the plans of convolutions that `plans` lacks
+    bool autotune = true;        // time plans for convolutions without an entry in `plans`
     bool deterministic = false;  // only plans with bitwise repeatable results
-    Tuning* tuning = nullptr;    // counts what is timed; not null with a device
+    Tuning* tuning = nullptr;    // counts timed convolutions and seconds; not null with a device
 
     bool has_device() const { return cudnn != nullptr; }
 };
@@ -50,7 +50,7 @@ void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-/// Call it in a handler of exceptions: throws the exception again if the device is unusable.
+/// Rethrows the current exception if the device is unusable. Must be called in a catch block.
 void rethrow_fault();
 
 /// Plans a BatchNorm that is `frozen`.

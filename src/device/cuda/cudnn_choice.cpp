@@ -42,7 +42,7 @@ const Access& access_of(ConvolutionPass pass) {
 /// seconds.
 constexpr std::size_t kMaxTried = 20;
 constexpr double kMaxSeconds = 0.5;
-/// A plan that is slower than the best by this factor is dropped.
+/// A plan that is slower than the best by this factor is not compared and not chosen.
 constexpr double kSlowest = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
@@ -86,8 +86,8 @@ Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
     return best;
 }
 
-/// Tries the first different plans except those in `barred`. `run` takes the number of a plan and
-/// a limit in seconds, and returns the trial. A slower plan is not compared.
+/// Tries plans in their order within the limits above, each once, except those in `barred`. `run`
+/// takes a plan and a limit in seconds, and returns the trial. It does not compare slower plans.
 template <typename Run>
 std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barred,
                              const Run& run) {
@@ -98,10 +98,10 @@ std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barr
         const Vote vote = vote_of(tried);
         const Tried best = fastest(tried, vote);
         if (best.plan >= 0 && watch.seconds() > kMaxSeconds) break;
-        if (!barred.insert(plans.name(plan)).second) continue;  // several heuristics name the same
+        if (!barred.insert(plans.name(plan)).second) continue;  // listed before, or barred
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++runs;
-        // The first plan may be wrong and fast.
+        // Until two plans agree, the fastest may be wrong, so its time is no limit.
         const double most = vote.plans > 1 ? kSlowest * best.trial.seconds
                                            : std::numeric_limits<double>::infinity();
         if (const auto trial = run(plan, most)) tried.push_back({plan, *trial});
@@ -165,7 +165,7 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
         case O::square_sum:
             return bytes(shape.filters, DType::f32);
         default:
-            return bytes(shape.channels, DType::f32);  // or fewer, for half types
+            return bytes(shape.channels, DType::f32);  // fewer for scale and shift of 16 bits
     }
 }
 
@@ -246,7 +246,7 @@ int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Conte
     return fastest(tried, vote).plan;
 }
 
-/// Timed plans keep code on the GPU until their graph is destroyed.
+/// Replaces the graph: its timed plans keep code on the GPU until it is destroyed.
 void ChosenPlan::keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
     plan_ = find_plan(*plans_, plan);

@@ -15,7 +15,7 @@ namespace hpcai::device::cuda {
 class PlanTimer;
 
 /// One graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else, with a
-/// device, the fastest of the timed plans; else first_good().
+/// device and autotune, the fastest of the timed plans; else first_good().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
@@ -26,7 +26,7 @@ public:
 
     std::size_t workspace_bytes() const;
     std::string name() const;
-    /// Enqueues it; `workspace` has workspace_bytes() at a multiple of 256.
+    /// Enqueues the plan; `workspace` has workspace_bytes() at a multiple of 256.
     void run(const Operands& operands, void* workspace) const;
 
 private:
@@ -39,7 +39,7 @@ private:
 };
 
 /// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If
-/// there is none, the plan that needs least; else -1.
+/// all need more, the one with the smallest workspace; -1 if no plan can be finalized.
 int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
@@ -55,13 +55,13 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Both round to `dtype` once; tf32 factors have an error of up to 2^-10.
+/// in the Euclidean norm. Both round to the shape's type once; tf32 factors err by 2^-10 at most.
 double agreement_bound(const ConvolutionShape& shape);
 
 /// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
 double relative_difference(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// Times the finalizable plans of a graph on random operands and compares their results.
+/// Times finalized plans of a graph on random operands and compares their results.
 class PlanTimer {
 public:
     PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);

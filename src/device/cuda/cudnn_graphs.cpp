@@ -127,10 +127,10 @@ private:
 
     /// The start of ConvBNfprop and ConvBNwgrad in NVIDIA's cuDNN guide, developer/graph-api,
     /// "Specialized Pre-Compiled Engines", and of "SBRCS" in the samples of cudnn-frontend,
-    /// samples/cpp/convolution/fprop.cpp. What is convolved is max(scale x + shift, 0); scale and
-    /// shift have the type of x, and tensors in between have no memory. Their rounding is left
-    /// open: that sample declares them f32, test/python/test_conv_genstats.py fp16. From compute
-    /// capability 9.0 on, the guide has this chain with all three operations or with none.
+    /// samples/cpp/convolution/fprop.cpp. The convolution reads max(scale x + shift, 0). scale and
+    /// shift have the type of x; the tensors in between are not stored. Their rounding is not
+    /// documented: that sample declares them f32, test/python/test_conv_genstats.py fp16. From
+    /// compute capability 9.0 on, the guide supports all three operations or none of them.
     Tensor normalized(const Tensor& x) {
         using Mode = fe::PointwiseMode_t;
         const Tensor scaled = point(Mode::MUL, x, per_channel(Operand::scale, type()));
@@ -140,7 +140,7 @@ private:
     }
 
     /// "Generate Stats" in cudnn-frontend, docs/operations/Normalizations.md: the sums of y and y^2
-    /// per channel. ConvBNfprop has y in memory, so they are of y as it is stored; the reference
+    /// per channel. ConvBNfprop stores y, so the sums are those of the stored y; the reference
     /// in samples/legacy_samples/cpu_references.h, gen_stats_cpu, also starts from fp16.
     void statistics(const Tensor& y) {
         const auto [sum, square_sum] = graph_.genstats(y, fe::graph::Genstats_attributes());
@@ -151,7 +151,7 @@ private:
     Tensor input_gradient() {
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
-        // With a stride, several sizes are possible.
+        // With a stride, several sizes of dx have the same output size.
         dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         return dx;
     }
@@ -163,17 +163,17 @@ private:
         written(dw, Operand::gradient, type());
     }
 
-    /// DgradDreluBNBwdWeight in the same section of the guide, as
+    /// DgradDreluBNBwdWeight in the guide's section named at normalized(), as
     /// samples/cpp/convolution/dgrads.cpp builds it. RELU_BWD takes f32: the gradient dx, and the
     /// norm's output recomputed from x. Its result dy is stored in the type of images, and
-    /// dbn_weight reads and sums that. It yields dgamma, dbeta and A, B, C for "dBNApply": the
-    /// gradient of x is A dy + B x + C. The guide has no other formula, but for n pixels
+    /// dbn_weight reads and sums dy. dbn_weight yields dgamma, dbeta and A, B, C for "dBNApply":
+    /// the gradient of x is A dy + B x + C. The guide has no other formula, but for n pixels
     /// BatchNorm's gradient leaves one choice:
     ///   dgamma = sum(dy xhat), dbeta = sum(dy), with xhat = (x - mean) / deviation;
     ///   gradient of x = gamma / deviation (dy - dbeta / n - xhat dgamma / n);
     ///   A = gamma / deviation, B = -A dgamma / (n deviation), C = -A dbeta / n - B mean.
-    /// All five are f32. Not stated is that RELU_BWD passes nothing at 0. Only fp16 is documented;
-    /// in fp16 the tests of joined operations confirm these formulas on an H200.
+    /// All five results are f32. The guide does not state that RELU_BWD passes nothing at 0, and
+    /// has only fp16; in fp16 the tests of joined operations confirm these formulas on an H200.
     void through_norm(const Tensor& dx) {
         using Mode = fe::PointwiseMode_t;
         constexpr auto kFloat = fe::DataType_t::FLOAT;

@@ -24,9 +24,9 @@ struct ConvolutionShape {
     std::int64_t stride = 1;
     std::int64_t padding = 0;
     DType dtype = DType::f32;
-    bool tf32 = false;  // f32 factors may lose 13 bits; without effect for half types
-    // Each pixel of x is a pair of neighbouring pixels. `width` and `channels` count pairs, while
-    // `kernel`, `stride` and `padding` count single pixels.
+    bool tf32 = false;  // f32 factors may lose 13 bits; no effect for f16 and bf16
+    // Each pixel of x is a pair of neighbouring pixels: `width` counts pairs, and `channels` the
+    // channels of a pair. `kernel`, `stride` and `padding` count single pixels.
     bool pairs = false;
 
     std::int64_t output_height() const { return (height + 2 * padding - kernel) / stride + 1; }
@@ -35,7 +35,7 @@ struct ConvolutionShape {
     }
     std::int64_t stride_width() const { return pairs ? 1 : stride; }
     std::int64_t padding_width() const { return pairs ? (padding + 1) / 2 : padding; }
-    /// With pairs, enough for the kernel and for an equal padding on both sides.
+    /// With pairs, the width for which padding_width() on both sides gives output_width().
     std::int64_t kernel_width() const {
         return pairs ? width + 2 * padding_width() + 1 - output_width() : kernel;
     }
@@ -45,25 +45,26 @@ struct ConvolutionShape {
 /// The shape of an operation with the stored numbers of channels and filters.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
-/// The same, in pairs of pixels if the operation is a first layer with a stride of 2 in a half
-/// type. The 8 channels of a pair fill the 16 bytes that fast plans load at once. On an H200 this
-/// makes the gradient of ResNet-50's first filters faster and the forward pass slower.
+/// The same, in pairs of pixels if the image has 3 channels and an even width, the stride is 2, and
+/// the type is f16 or bf16. The 8 stored channels of a pair fill the 16 bytes that fast plans load
+/// at once. On an H200 pairs make ResNet-50's first weight gradient faster, its forward pass
+/// slower.
 ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options);
 
 /// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Only equal
 /// shapes give equal lines.
 std::string to_string(const ConvolutionShape& shape);
 
-/// What a graph computes. A normalized image is read as max(scale x + shift, 0), with (channels)
-/// factors of its type: the BatchNorm and ReLU before the convolution.
+/// What a graph computes. A normalized image is max(scale x + shift, 0), with scale and shift
+/// (channels) of the type of x. That is the BatchNorm and ReLU before the convolution.
 enum class ConvolutionPass {
     forward,                             // y
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
     normalized_forward_with_statistics,  // the same from a normalized image
     input_gradient,                      // dx
-    input_gradient_with_norm,    // dx through the ReLU and into the sums of the BatchNorm before
-    weight_gradient,             // dw
-    normalized_weight_gradient,  // the same from a normalized image
+    input_gradient_with_norm,            // dx through that ReLU; gradients of that BatchNorm
+    weight_gradient,                     // dw
+    normalized_weight_gradient,          // the same from a normalized image
 };
 inline constexpr int kConvolutionPasses = 7;
 
@@ -74,14 +75,14 @@ enum class Operand {
     image,       // x or dx (N, H, W, C)
     filters,     // w (K, R, S, C)
     output,      // y or dy (N, P, Q, K)
-    gradient,    // dw (K, R, S, C); cuDNN supports no f32 for half types
+    gradient,    // dw (K, R, S, C); cuDNN cannot write f32 if the shape has f16 or bf16
     sum,         // (K) f32, of y
     square_sum,  // (K) f32, of y^2
     scale,       // (C); for input_gradient_with_norm gamma, f32
     shift,       // (C); for input_gradient_with_norm beta, f32
-    // For input_gradient_with_norm: the BatchNorm before it read `norm_input` (N, H, W, C) and had
-    // these (C) f32 statistics. The gradient of its input is factor_dy dx + factor_x norm_input +
-    // constant.
+    // For input_gradient_with_norm: the BatchNorm before the convolution has the input `norm_input`
+    // (N, H, W, C) and the (C) f32 statistics `mean` and `inverse_deviation`. The gradient of its
+    // input is factor_dy dx + factor_x norm_input + constant, with dx as the graph writes it.
     norm_input,
     mean,
     inverse_deviation,

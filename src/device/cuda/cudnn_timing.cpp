@@ -26,9 +26,9 @@ double element(DType dtype, std::span<const std::byte> from, std::size_t index) 
     return dtype == DType::bf16 ? tensor::from_bf16(bits) : tensor::from_f16(bits);
 }
 
-/// Bits of a number in [-1, 1). f32 uses all 24 bits, to detect a plan that drops some. Half types
-/// use odd multiples of 1/16, which they represent exactly; their mean is 0, so sums over a large
-/// image stay finite in fp16.
+/// Bits of a number in [-1, 1). f32 uses all 24 bits, to detect a plan that drops some. f16 and
+/// bf16 use odd multiples of 1/16, which they represent exactly; their mean is 0, so sums over a
+/// large image stay finite in fp16.
 std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
     state = state * 1664525U + 1013904223U;
     if (dtype == DType::f32) {
@@ -152,7 +152,7 @@ struct PlanTimer::State {
         return true;
     }
 
-    /// The number in `different` of the results in memory; none if they are not finite.
+    /// The index in `different` of the current results, which are added if new; none if not finite.
     std::optional<int> number_of_results() {
         Samples samples = results();
         const auto found = std::ranges::find_if(
@@ -165,7 +165,7 @@ struct PlanTimer::State {
     }
 
     double timed(const ConvolutionPlans& plans, int plan, void* workspace) {
-        constexpr int kInARow = 4;  // the first launch takes as long as a small plan
+        constexpr int kInARow = 4;  // the first launch alone takes as long as a small plan
         start.record(stream);
         for (int i = 0; i < kInARow; ++i) plans.execute(plan, operands, workspace);
         stop.record(stream);
@@ -193,7 +193,7 @@ std::optional<PlanTimer::Trial> PlanTimer::run(const ConvolutionPlans& plans, in
     try {
         const DeviceBytes workspace(plans.workspace_bytes(plan));
         state_->spoil_results();
-        plans.execute(plan, state_->operands, workspace.data());  // may load code
+        plans.execute(plan, state_->operands, workspace.data());  // may load code, so not timed
         std::array<double, kRepeats> seconds{state_->timed(plans, plan, workspace.data())};
         if (seconds[0] > most) return Trial{seconds[0], {}};
         const auto result = state_->number_of_results();

@@ -7,7 +7,7 @@
 
 namespace hpcai::device::cuda {
 
-/// The first of `values` as kernels take them: each level's logits, then each level's deltas.
+/// Kernel arguments from `values`, which begins with all levels' logits, then all levels' deltas.
 inline kernels::AnchorNumbers anchor_numbers(const kernels::AnchorGrid& grid, DType dtype,
                                              const std::vector<void*>& values) {
     kernels::AnchorNumbers numbers{

@@ -8,8 +8,8 @@
 
 namespace hpcai::device::cuda {
 
-/// Converts between the fp32 masters (K, R, R, C) and the filters that cuDNN takes, which have the
-/// compute type, the stored number of channels, and zeros around the taps if it reads pairs.
+/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. These have the
+/// compute type, the stored number of channels and, with pairs of pixels, zeros around the taps.
 class FilterLayout {
 public:
     FilterLayout() = default;

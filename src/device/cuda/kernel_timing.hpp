@@ -8,13 +8,13 @@
 
 namespace hpcai::device::cuda {
 
-/// Median seconds of the forward and backward passes of some of Convolution, BatchNorm,
-/// NormConvolution and DualNorm, one after the other, in temporary memory. Empty when there is too
-/// little memory. Both functions throw when the device is unusable afterwards.
+/// Median seconds of one forward and one backward pass through `operations` in temporary memory.
+/// They may be Convolution, BatchNorm, NormConvolution and DualNorm. Empty when they do not run,
+/// for example for lack of memory. Both functions throw when the device is unusable afterwards.
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context);
 
-/// Whether one forward and one backward pass of them succeed, in temporary memory.
+/// Whether one forward and one backward pass through such `operations` succeed.
 bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
           const Context& context);
 

@@ -11,7 +11,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 constexpr std::int64_t kValuesAtOnce = std::int64_t{2} << 20;
-constexpr std::int64_t kAlignedRows = 16;  // of 16-bit numbers: whole 16-byte accesses
+constexpr std::int64_t kAlignedRows = 16;  // parts have a multiple, so they begin aligned
 
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];

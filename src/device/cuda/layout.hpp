@@ -50,8 +50,8 @@ struct Place {
     void* data;
 };
 /// Stores values that pass check_values(), rounded to nearest even; an f16 overflow becomes
-/// infinite, and padding channels become 0. Enqueues after the work on `stream`, which is that of
-/// `transfers`, and waits for it.
+/// infinite, and padding channels become 0. `stream` must be that of
+/// `transfers`. Waits for all work on it.
 void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
                   cudaStream_t stream);
 

@@ -16,7 +16,7 @@ std::size_t aligned(std::int64_t elements, DType dtype) {
 
 /// Logits are fp32 in every compute type; their gradient has the compute type. A matrix stored row
 /// by row is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32
-/// result before it; in backward passes it begins with the gradient of that result.
+/// input of the ReLU; in backward passes it begins with the gradient of this input.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    /// Bytes of the working copy, which is at the start of the prepared memory; the ones follow it.
+    /// Bytes of the working copy at the start of the prepared memory; the column of ones follows.
     std::size_t weight_bytes() const {
         return options_.compute == DType::f32 ? 0 : aligned(weights_, options_.compute);
     }

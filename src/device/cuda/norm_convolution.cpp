@@ -12,9 +12,9 @@ namespace {
 
 using P = ConvolutionPass;
 
-/// Each reader normalizes the image; the normalized image is never written. Saved for the backward
-/// pass: the statistics, and scale and shift in the image's type, as cuDNN requires. One pass forms
-/// all gradients, because they are complete at the same time.
+/// Each graph that reads the image normalizes it; the normalized image is never written. Saved for
+/// the backward pass: the statistics, and scale and shift in the image's type, as cuDNN requires.
+/// The input_gradient pass computes all gradients: those of gamma and beta need that of the input.
 class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
@@ -90,8 +90,7 @@ private:
         if (factor_bytes() == 0) return;
         kernels::cast_from_f32(from, shape_.dtype, to, shape_.channels, context_.stream);
     }
-    /// Bytes of the factors from the gradient of the output of the norm to that of its input, (3,
-    /// C) f32.
+    /// Bytes of factor_dy, factor_x and constant (see Operand), (C) f32 each.
     std::size_t coefficient_bytes() const {
         return rounded_up(3 * static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
@@ -108,7 +107,7 @@ private:
         forward_operands_[Operand::square_sum] = sums.squares;
     }
 
-    /// The filters' gradient as cuDNN writes it is at the start of the workspace.
+    /// cuDNN writes a filter gradient that needs conversion to the start of the workspace.
     void bind_weight_gradient() {
         weight_operands_[Operand::image] = tensors_.inputs[0];
         weight_operands_[Operand::scale] = scale_;

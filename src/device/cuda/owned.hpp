@@ -61,7 +61,7 @@ private:
 };
 
 /// A point in a stream with its time. On a stream that is being captured it is a point of the
-/// recording, with the time of the last run.
+/// recording, with its time in the last run of the recording.
 class TimedEvent {
 public:
     TimedEvent() { check(cudaEventCreate(event_.out()), "making an event"); }
@@ -74,7 +74,7 @@ public:
                                                                        : cudaEventRecordDefault;
         check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");
     }
-    /// Waits for this event.
+    /// The seconds from `start` to this event, which it waits for.
     double seconds_since(const TimedEvent& start) const {
         check(cudaEventSynchronize(event_), "timing work");
         float milliseconds = 0;
@@ -95,7 +95,7 @@ struct FreeWith {
 class PinnedBytes {
 public:
     PinnedBytes() = default;
-    /// Throws Error(internal) when the host has not enough.
+    /// Throws Error(internal) when the host has too little memory.
     explicit PinnedBytes(std::size_t bytes);
 
     std::byte* data() const { return static_cast<std::byte*>(data_.get()); }

@@ -12,8 +12,8 @@ namespace hpcai::device::cuda {
 
 /// The fastest known plan of each problem, the times of tried plans, and barred plans, for one
 /// device and version of cuDNN. They are kept in a JSON file between runs. A problem describes a
-/// graph, or a fusion to accept or reject. Throws nothing: a failure to read or write the file is a
-/// warning.
+/// graph, or a fusion whose plan is "joined" or "apart". Throws nothing: a failure to read or write
+/// the file is a warning.
 class PlanCache {
 public:
     /// Plans are valid on one kind of machine only, so a file of another machine is not used.
@@ -28,7 +28,7 @@ public:
         std::string name;
         double seconds = 0;
         std::size_t workspace_bytes = 0;
-        std::optional<bool> agrees;  // with most plans; none: too slow to be compared
+        std::optional<bool> agrees;  // with the result of most plans; none: not compared
         bool operator==(const Timing&) const = default;
     };
 
@@ -44,8 +44,8 @@ public:
     /// Plans of a problem that must not run: the device was unusable after them.
     const std::set<std::string>& barred(const std::string& problem) const;
     void bar(const std::string& problem, const std::string& plan);
-    /// Atomically rewrites the file if anything is new, and merges what other
-    /// processes have added.
+    /// If anything is new, merges it with the entries that other processes have added to the file,
+    /// and replaces the file atomically.
     void save();
     /// Why the file was not read or written, for display; "" if there was no problem.
     const std::string& warning() const { return warning_; }

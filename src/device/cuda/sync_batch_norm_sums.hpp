@@ -14,7 +14,7 @@ namespace hpcai::device::cuda {
 
 /// Two numbers for each channel of a BatchNorm, which are summed over the ranks that share its
 /// statistics. The host forms the sums and waits for the stream and the other ranks, so this work
-/// cannot be recorded. Does nothing for one rank.
+/// cannot be recorded. With one rank it has no memory, and nothing may be summed.
 class SyncBatchNormSums {
 public:
     /// `sum` reduces over `ranks` ranks if there are several, and outlives the object.
@@ -27,12 +27,12 @@ public:
     void bind(void* memory);
 
     double* values() const { return values_; }             // (2, C)
-    float* coefficients() const { return coefficients_; }  // (3, C), scratch of the caller
+    float* coefficients() const { return coefficients_; }  // (3, C), scratch for the caller
 
     /// Sums values() over the ranks. Throws as SyncBatchNormReducer does, and Error(internal) when
     /// earlier work has failed.
     void sum_values() const;
-    /// Writes the sums of `first` and `second`, (C) each, to values(). Throws likewise.
+    /// Writes the sums over ranks of `first` and `second`, (C) each, to values(). Throws likewise.
     void sum(const float* first, const float* second) const;
 
 private:

@@ -15,7 +15,7 @@ class Transfers {
 public:
     explicit Transfers(cudaStream_t stream);
 
-    /// See the functions of Device. Throw Error(internal) when earlier work has failed.
+    /// The functions of Device with these names. Throw Error(internal) if earlier work has failed.
     void upload(void* to, std::span<const std::byte> from);
     void download(std::span<std::byte> to, const void* from);
     void enqueue_upload(void* to, std::span<const std::byte> from);
@@ -28,13 +28,13 @@ private:
     static constexpr std::size_t kSmallBytes = 4096;
     static constexpr std::size_t kSmallSlots = 32;
 
-    /// A pending copy: `uploads_` copies it to a device buffer while `stream_` still works on
-    /// earlier tasks, and `stream_` then copies it to its destination.
+    /// A pending copy: `uploads_` copies the bytes to a device buffer while `stream_` still works
+    /// on earlier tasks, and `stream_` then copies them to their destination.
     struct Slot {
         PinnedBytes host;
         DeviceBytes device;
-        OwnedEvent arrived;   // `host` may be written again
-        OwnedEvent consumed;  // `device` may be written again
+        OwnedEvent arrived;   // when complete, `host` may be written again
+        OwnedEvent consumed;  // when complete, `device` may be written again
     };
     /// A pending copy to a destination that `stream_` does not use.
     struct FreshSlot {

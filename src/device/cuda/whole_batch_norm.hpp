@@ -10,7 +10,7 @@
 namespace hpcai::device::cuda {
 
 /// A BatchNorm in training that is part of a joined operation. Its statistics are those of the
-/// whole batch, and it has as many channels as are stored.
+/// whole batch, and it has no padding channels.
 class WholeBatchNorm {
 public:
     WholeBatchNorm(const ops::BatchNorm& op, DType dtype) : op_(op) {
@@ -51,7 +51,7 @@ public:
     const float* gamma() const { return parameters_.gamma; }
     const kernels::BatchNormStatistics& statistics() const { return statistics_; }
 
-    /// Enqueues the statistics, from the sums that x carries if it does.
+    /// Computes the statistics: with op.from_sums from the sums that follow x, else from x.
     void take_statistics(void* workspace, cudaStream_t stream) const {
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(shape_, {x_, parameters_, statistics_, workspace},
