@@ -11,7 +11,7 @@
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // within 4 KiB of kernel arguments
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fits 4 KiB of kernel arguments
 
     struct Level {
         int first = 0;  // the number of its first anchor
@@ -45,7 +45,7 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
 };
 
-/// Throws Error(internal) for more levels or anchors than fit, or 2^24 anchors in all.
+/// Throws Error(internal) for more levels or anchors in a cell than fit, or 2^24 or more anchors.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,

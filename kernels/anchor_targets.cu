@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     }
 }
 
-/// The deltas that the first of the boxes with which an anchor's IoU is highest makes of it.
+/// The deltas from an anchor to the box with which its IoU is highest, the first of equal ones.
 __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box& anchor) {
     const float* boxes = plan.boxes(image);
     float best = 0;
@@ -129,7 +129,7 @@ __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box&
     return ops::encode(ops::box_of(boxes + match * 5), anchor, {});
 }
 
-/// An image a block: what is drawn of its chunks.
+/// One block for each image draws the samples from those of the chunks and writes their targets.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
     __shared__ std::uint64_t numbers[kMaxSorted];

@@ -53,9 +53,9 @@ struct BatchNormStatisticsArguments {
     BatchNormStatistics statistics;  // written
     void* workspace = nullptr;
 };
-/// Computes the statistics of every span. The running ones move by `momentum` toward the average
-/// mean and unbiased variance of the spans. Sums are of differences from the first pixel of a span,
-/// so that they do not cancel where the mean is large. Reads 1.
+/// Computes the statistics of every span. The running statistics move by `momentum` toward the
+/// average mean and unbiased variance of the spans. Sums are of differences from the first pixel of
+/// a span, so that they do not cancel where the mean is large. Reads 1.
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream);
 
@@ -65,10 +65,10 @@ struct BatchNormSumsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// The same from sums that a convolution formed with its output. The variance is then a difference:
+/// The same from sums that a convolution wrote with its output. The variance is then a difference:
 /// an error of e relative to `squares` is an error of e (1 + mean^2 / variance) relative to the
-/// variance, which is set to 0 if it would be negative. With fp32 sums of 2^-20, a channel with a
-/// mean of 30 times its deviation keeps three digits, one with 1000 times keeps none. Reads no
+/// variance, which is set to 0 if it would be negative. With e = 2^-20 in fp32, a mean of 30
+/// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
 /// activation.
 void batch_norm_statistics_of_sums(const BatchNormShape& shape,
                                    const BatchNormSumsArguments& arguments, Stream stream);
@@ -83,9 +83,9 @@ struct BatchNormMomentsArguments {
     double* moments = nullptr;  // (2, C), written: mean, biased variance + mean^2
     void* workspace = nullptr;
 };
-/// Computes the moments of the one span of a rank that shares statistics with others. Spans have
-/// equal size, so the common moments are the mean over ranks; doubles represent squares of fp32
-/// numbers as accurately as differences. Sums are those of batch_norm_statistics(). Reads 1.
+/// Computes the moments of the one span of a rank that shares statistics with other ranks. Spans
+/// have equal size, so the common moments are the means over ranks. Doubles have enough digits to
+/// subtract mean^2 from them again. Sums are those of batch_norm_statistics(). Reads 1.
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream);
 
@@ -133,9 +133,9 @@ struct BatchNormGradientArguments {
                                           // null: those in the workspace
     void* workspace = nullptr;
 };
-/// Computes the gradients of gamma, beta and the residual, and writes what the gradient of the
-/// input needs to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3, with a
-/// mask one more bit; with a mask writes 1.
+/// Computes the gradients of gamma, beta and the residual, and writes the coefficients of the
+/// input's gradient to the workspace. `residual_gradient` may be dy0 or dy1. Reads 2, with dy1 3,
+/// with a mask one more bit; with a mask writes 1.
 void batch_norm_gradient_sums(const BatchNormShape& shape,
                               const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -146,16 +146,16 @@ struct BatchNormCoefficientsArguments {
     BatchNormStatistics statistics;  // of the spans of all `ranks`
     float* coefficients = nullptr;   // (3, 1, C), written
 };
-/// Computes what batch_norm_gradient_apply() needs where ranks share statistics. Reads no
+/// Computes the coefficients for batch_norm_gradient_apply() where ranks share statistics. Reads no
 /// activation.
 void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
 /// With n pixels in a span and xhat = (x - mean) / deviation, dx = gamma / deviation (g - sum(g) /
-/// n - xhat sum(g xhat) / n). Must follow batch_norm_gradient_sums() with the same arguments. With
-/// a mask, g is the gradient of the residual. With coefficients a, b and c of the caller, dx = a g
-/// + b x + c. Reads 2, with dy1 and without mask 3; writes 1.
+/// n - xhat sum(g xhat) / n). g is the gradient of the ReLU's input: with a mask, that of the
+/// residual. Must follow batch_norm_gradient_sums() with the same arguments, unless the caller sets
+/// coefficients a, b and c; then dx = a g + b x + c. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -175,11 +175,11 @@ struct BatchNormDualGradientArguments {
     const std::uint32_t* mask = nullptr;  // of the forward pass
     void* workspace = nullptr;            // batch_norm_dual_workspace_bytes()
 };
-/// Bytes of a workspace that is enough for the statistics, too.
+/// Bytes of the workspace, which is also large enough for the statistics of each norm.
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
-/// Gives the bits of batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer norm,
-/// then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads 6,
-/// with dy1 7, and one more bit; writes 3. Throws Error(internal) for another shape.
+/// Gives the same bits as batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer
+/// norm, then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads
+/// 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) for another shape.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);
 

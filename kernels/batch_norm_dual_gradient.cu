@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kFinalThreads)
                                  coefficients + norm * 3 * tiling.channels);
 }
 
-/// The g of a thread's pixel is read before it is replaced by the inner dx. Threads keep fewer
-/// channels of fp32, whose coefficients take many registers.
+/// The g of a thread's pixel is read before it is replaced by the inner dx. A thread keeps
+/// kLanes<T> channels (4 with fp32, not 8), because the coefficients take many registers.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     dual_apply_kernel(const Tiling tiling, const T* outer_x, const T* inner_x,

@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const Place<kWide> place(tiling);
     if (!place.works) return;
     const std::int64_t channels = tiling.channels;
-    // Goes from the end of memory to its beginning: the sums ended there, so the cache has that
-    // part.
+    // Goes from the end of memory to its beginning: the kernel for the sums went the other way, so
+    // the cache has the end.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
     const std::int64_t of_span = span * channels + place.channel;

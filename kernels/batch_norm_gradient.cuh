@@ -24,8 +24,8 @@ struct Loaded {
     unsigned bits;  // of the mask
 };
 
-/// Reads pixels of one span, which begins at element `base`, and computes the gradient of the input
-/// of the ReLU.
+/// Reads pixels of one span and computes the gradient of the ReLU's input. Pixel 0 is at element
+/// `base`, the next one `channels` further, which is negative for descending order.
 template <typename T, int kWidth, Gate kGate, bool kTwo>
 class Source {
 public:
@@ -99,7 +99,7 @@ __device__ inline Coefficients coefficients_of(const Sums& sums, float gamma, do
     return {a, b, -a * sums.first / count - b * mean};
 }
 
-/// Computes dx for kWidth channels. `coefficients` points to the first of them in an array
+/// Computes dx for kWidth channels. `coefficients` points to the first channel in an array
 /// (3, `all`).
 template <int kWidth>
 class InputGradient {

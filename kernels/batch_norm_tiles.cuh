@@ -17,7 +17,7 @@ namespace hpcai::kernels::batch_norm {
 inline constexpr int kWide = 8;  // channels of a thread if C allows it: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
-// All blocks run at once on an H100 or H200. The order of sums must not depend on the chip.
+// All blocks run at once on an H100 or H200. Fixed: the order of sums must not depend on the GPU.
 inline constexpr std::int64_t kBlocks = 132 * kBlocksPerProcessor;
 
 struct Tiling {
@@ -62,14 +62,14 @@ inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
     return shape.spans * tiling_of(shape).chunks * sums * shape.channels;
 }
 
-/// Enqueue the partial sums of every channel and span: those of the differences of x from the first
-/// pixel of the span, which is kept as the pivot, and of their squares; and those of the gradient g
-/// of the input of the ReLU and of g (x - mean).
+/// Enqueues two partial sums for every channel and span: of the differences of x from the span's
+/// first pixel, which is stored as the pivot, and of the squares of these differences.
 void sum_differences(const BatchNormShape& shape, const void* x, float* workspace, Stream stream);
+/// Enqueues the partial sums of g, the gradient of the ReLU's input, and of g (x - mean).
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
                    Stream stream);
 
-/// kWidth neighbouring elements in their memory format, which needs half the registers of fp32.
+/// kWidth neighbouring elements as in memory. f16 and bf16 take half the registers of fp32.
 template <typename T, int kWidth>
 struct Raw {
     uint4 part[kWidth / kLanes<T>];
@@ -104,7 +104,7 @@ struct Place {
     int channel;         // the first of kWidth
     std::int64_t pixel;  // the first in the span
     std::int64_t step;   // to the next
-    bool works;          // else the channels do not exist, and the thread only joins barriers
+    bool works;          // else the thread has no elements and only joins barriers
 
     __device__ explicit Place(const Tiling& tiling)
         : tile(static_cast<int>(blockIdx.x) % tiling.tiles),
@@ -177,8 +177,8 @@ __device__ inline int final_channel() {
            static_cast<int>(threadIdx.x) % kFinalChannels;
 }
 
-/// Sum 0 and sum `second` of the kSums of a span for final_channel(), valid in the first
-/// kFinalChannels threads. All threads must call it.
+/// Totals over all chunks of a span's sum 0 and sum `second` (of kSums) for final_channel(), valid
+/// in the first kFinalChannels threads. All threads must call it.
 template <int kSums = 2>
 __device__ Sums combine_partials(const Tiling& tiling, int span, const float* workspace,
                                  int second = 1) {

@@ -40,8 +40,8 @@ struct BiasGradientArguments {
     float* bias_gradient = nullptr;  // (C), written
     void* workspace = nullptr;
 };
-/// dx = 0 where y <= 0, else the output's gradient. The bias's gradient is the sum of dx over the
-/// pixels before rounding.
+/// dx = 0 where y <= 0, else the output's gradient. The gradient of the bias is the sum over the
+/// pixels of dx before rounding.
 void bias_gradient(const BiasShape& shape, const BiasGradientArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -7,8 +7,8 @@
 
 #include "stream.hpp"
 
-/// Conversions between fp32 masters and the working copies of libraries. Working copies are f32,
-/// f16 or bf16, rounded to nearest even; all buffers are 16-byte aligned and disjoint.
+/// Conversions between fp32 master weights and working copies for libraries. Working copies are
+/// f32, f16 or bf16, rounded to nearest even; all buffers are 16-byte aligned and disjoint.
 namespace hpcai::kernels {
 
 /// to[i] = from[i] for i < count.
@@ -18,8 +18,8 @@ void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_
 void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
                  Stream stream);
 
-/// Rows that are padded with zeros: (rows, columns, channels) f32 and (rows, padded_columns,
-/// padded_channels) of `dtype`. For images a row is a pixel, for KRSC filters the taps of a row.
+/// Rows without padding, (rows, columns, channels) f32, and with zeros, (rows, padded_columns,
+/// padded_channels) of `dtype`. A row is a pixel of an image, or a row of taps of a KRSC filter.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;

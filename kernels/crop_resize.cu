@@ -45,8 +45,8 @@ __device__ void weigh(int size, int side, int index, Place& place) {
     place.count = last - first;
 }
 
-/// Rounds a sum of bytes times weights. The weights are not negative and add up to one within kTaps
-/// / 2 of their last bit, so the result is a byte.
+/// Rounds a sum of bytes times weights to a byte. The weights are not negative, and their sum
+/// differs from 1 << kWeightBits by at most kTaps / 2.
 __device__ inline int rounded(int sum) {
     return sum >> kWeightBits;
 }

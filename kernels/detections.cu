@@ -44,8 +44,8 @@ __device__ ops::Box moved_proposal(const Plan& plan, std::int64_t row, int label
                        ops::box_of(plan.of.proposals + row * 5), plan.shape.coder);
 }
 
-/// Makes the list of boxes of a class; blockIdx.x is the class without background, blockIdx.y the
-/// image.
+/// Makes the list of boxes of a class; blockIdx.x is the class minus 1, as background has no list,
+/// and blockIdx.y the image.
 __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Plan plan) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, classes = plan.shape.classes;

@@ -9,7 +9,7 @@
 namespace hpcai::kernels {
 
 /// Treats some neighbouring pixels as one, so that their channels fill vectors together. Pixels
-/// stay separate if their number is not divisible.
+/// stay separate if their number is not a multiple of `fold`.
 struct Folded {
     BatchNormShape shape;   // one span
     std::int64_t fold = 1;  // pixels combined into one
@@ -28,7 +28,7 @@ struct GatedTensors {
     const T *y, *dy0, *dy1;
 };
 
-/// The gradient of the input of a ReLU, if kGated, for kWidth elements.
+/// The gradient of kWidth inputs of a ReLU. Without kGated there is no ReLU.
 template <typename T, int kWidth, bool kGated, bool kTwo>
 struct GatedGradient {
     using Elements = batch_norm::Raw<T, kWidth>;

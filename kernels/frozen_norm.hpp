@@ -14,7 +14,7 @@ struct FrozenNormGradientArguments {
     void* residual_gradient = nullptr;  // null: not wanted; may be dy0 or dy1, not dx
 };
 /// The gradient of y = x scale + shift (+ r) (+ ReLU) with fixed scale and shift: the gradient of r
-/// is 0 where y <= 0, else that of the output; the gradient of x is `scale` times that. Images
+/// is 0 where y <= 0, else that of the output; the gradient of x is `scale` times that of r. Images
 /// (pixels, C) are 16-byte aligned; the shape has one span.
 void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
                           Stream stream);

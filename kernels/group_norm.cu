@@ -10,7 +10,7 @@ using namespace batch_norm;
 constexpr unsigned kGroupThreads = 256;
 constexpr int kGroupWarps = kGroupThreads / kWarp;
 
-/// The group of a block, in one sample. After the last group there may be padding channels.
+/// The group of a block, in one sample. One more block may have the padding channels.
 struct Group {
     int first, end;          // channels
     std::int64_t of_sample;  // channel 0 in (samples, stored C)
@@ -40,7 +40,7 @@ __device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* 
     return {reduce_warp(sums.first, Sum{}), reduce_warp(sums.second, Sum{})};
 }
 
-/// Sums a value over the warps, given in all lanes of each; returns it in every thread.
+/// Sums over the warps a value that all lanes of a warp share; returns the sum in every thread.
 __device__ double sum_of_warps(const Group& group, double value) {
     return reduce_block(group.lane == 0 ? value : 0.0, 0.0, Sum{});
 }

@@ -3,8 +3,8 @@
 
 #include "batch_norm.hpp"
 
-/// Group normalization, Wu and He 2018: the functions that differ from batch normalization, whose
-/// spans are the samples here. The C / groups channels of a group share statistics. Activations,
+/// Group normalization, Wu and He 2018: the functions that differ from batch normalization. A span
+/// is a sample, in which the C / groups channels of a group share statistics. Activations,
 /// statistics and the workspace are 16-byte aligned; sums are fp32 within a block and double over
 /// blocks, in a fixed order. Padding channels stay 0.
 namespace hpcai::kernels {

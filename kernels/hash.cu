@@ -9,7 +9,7 @@ namespace {
 using Word = unsigned long long;  // the type of atomicAdd
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// The term of word `index`, the bits of two values, in the sum.
+/// The term that word `index`, which has the bits of two values, adds to the sum.
 __host__ __device__ inline Word mixed(std::uint32_t low, std::uint32_t high, std::int64_t index) {
     Word value = low | static_cast<Word>(high) << 32;
     value += static_cast<Word>(index + 1) * 0x9e3779b97f4a7c15;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kUnit = 8;  // elements of a thread at once; ranges begin at units
 
-/// The settings of a step besides its scalars, range by range.
+/// The settings of a step for one range, besides the scalars of the step.
 struct OfRange {
     float weight_decay;
     float trust_ratio;

@@ -50,7 +50,7 @@ struct UpdateParts {
     const UpdatePart* parts = nullptr;
     std::int64_t count = 0;
     const std::int64_t* first_part = nullptr;  // (range_count + 1)
-    double* sums = nullptr;                    // (2, count)
+    double* sums = nullptr;                    // (2, count): of squares of w, and of g or u
 };
 
 /// The following functions take one step for the elements in ranges, unless numbers->finite is 0.

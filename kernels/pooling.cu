@@ -113,7 +113,7 @@ __global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t*
     }
 }
 
-/// The first and the last window that cover pixel `at` of an axis, and their number.
+/// The first and the last window that cover pixel `at` of an axis.
 struct Span {
     int first, last;
 };
@@ -133,7 +133,7 @@ __device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t 
     return sum;
 }
 
-/// Adds the gradient of a window whose maximum is the pixel at `place` in it.
+/// Adds the gradient of a window in channels where the maximum is at `place` in the window.
 template <int N>
 __device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int place,
                        Pack<N>& sum) {

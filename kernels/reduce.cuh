@@ -31,7 +31,7 @@ __device__ T reduce_warp(T value, const Combine& combine) {
 }
 
 /// Combines values over a block of whole warps in a fixed order; every thread gets the result.
-/// `neutral` is the neutral element. All threads must call it; it begins and ends with a barrier.
+/// `neutral` is the neutral element. All threads must call it; the next call may follow at once.
 template <typename T, typename Combine>
 __device__ T reduce_block(T value, T neutral, const Combine& combine) {
     __shared__ T of_warp[kWarp];

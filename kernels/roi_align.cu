@@ -183,8 +183,8 @@ __device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, 
     return all;
 }
 
-/// One block for each tile of a level of an image and kWarp V of its channels: blockIdx.x is the
-/// tile over all levels, blockIdx.y the image and part of the channels. A warp sums kStrip pixels.
+/// One block for each tile of a level of an image and kWarp x V of its channels: blockIdx.x counts
+/// the tiles of all levels, blockIdx.y the images and parts of channels. A warp sums kStrip pixels.
 template <typename T, int V>
 __global__ void __launch_bounds__(kGradientThreads, 1)
     roi_align_gradient_kernel(const __grid_constant__ RoiAlignShape shape,

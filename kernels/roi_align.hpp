@@ -12,16 +12,16 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // on a side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // bins, samples: on a side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
     int regions = 0;          // R, per image
-    int region_columns = 0;   // columns of a region, 5 or more
+    int region_columns = 0;   // of a region, at least 5: a box, then a number below 0 if unused
     int channels = 0;         // C
     int stored_channels = 0;  // of a pixel in memory
-    int pooled = 0;
-    int sampling_ratio = 0;
+    int pooled = 0;           // bins on a side of a region
+    int sampling_ratio = 0;   // samples on a side of a bin
     int height[kLevels] = {};
     int width[kLevels] = {};
 };
@@ -83,7 +83,7 @@ struct RoiAlignGradientArguments {
     const void* dy = nullptr;               // (N R, pooled pooled C)
     void* dx[RoiAlignShape::kLevels] = {};  // null: not wanted
 };
-/// Overwrites the gradients of the levels. The sums of a pixel are in the order of the regions.
+/// Overwrites the gradients of the levels. A pixel sums its terms in the order of the regions.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 

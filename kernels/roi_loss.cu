@@ -16,7 +16,7 @@ __device__ inline int label_of(const RoiLossShape& shape, const float* target) {
     return is_used ? static_cast<int>(target[4]) : -1;
 }
 
-/// The number of regions of an image, at least 1.
+/// The number of used regions of an image, at least 1.
 __device__ double count_of(const RoiLossShape& shape, const float* targets) {
     double count = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {

@@ -7,12 +7,12 @@
 #include "reduce.cuh"
 
 /// Selection of the smallest of many unique 64-bit keys in one block of kSelectThreads threads, all
-/// of which must call these functions. They begin and end with a barrier.
+/// of which must call these functions. Then all can read the results without a barrier.
 namespace hpcai::kernels {
 
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
-inline constexpr int kChunk = 16384;  // keys of a block that searches many
+inline constexpr int kChunk = 16384;  // keys for each block where several blocks share a search
 
 /// The inclusive prefix sum of the values of the threads.
 __device__ inline unsigned running_sum(unsigned value) {
@@ -29,8 +29,8 @@ __device__ inline unsigned running_sum(unsigned value) {
     return value;
 }
 
-/// A key that exactly `most` (above 0) of key_at(i), i < count, do not exceed, or all keys if there
-/// are fewer. Radix selection, 10 bits at a time.
+/// A threshold: exactly `most` (above 0) of the keys key_at(i), i < count, are not above it, or all
+/// if there are fewer. kNoKey does not count. Radix selection, 10 bits at a time.
 template <typename KeyAt>
 __device__ std::uint64_t threshold_of(const KeyAt& key_at, int count, int most) {
     constexpr int kDigitBits = 10;
@@ -105,7 +105,7 @@ __device__ inline void sort(std::uint64_t* keys, int count) {
     }
 }
 
-/// Sorts the keys that select_smallest() takes.
+/// Writes the keys that select_smallest() takes to `keys`, sorted. Returns their number.
 template <typename KeyAt>
 __device__ int sorted_smallest(const KeyAt& key_at, int count, int most, std::uint64_t* keys) {
     const int taken = select_smallest(key_at, count, most,

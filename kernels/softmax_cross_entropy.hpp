@@ -38,7 +38,7 @@ struct SoftmaxGradientArguments {
 void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
                                     const SoftmaxGradientArguments& arguments, Stream stream);
 
-/// total += the sum of losses (rows), in a fixed order.
+/// *total, in device memory, += the sum of losses (rows), in a fixed order.
 void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
 
 }  // namespace hpcai::kernels

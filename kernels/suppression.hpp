@@ -15,7 +15,7 @@ struct RankedLists {
     float largest_iou = 0;
     const std::int32_t* counts = nullptr;  // (lists), boxes of each list
     const float* boxes = nullptr;          // (lists, length, 4), 16-byte aligned
-    std::uint64_t* keys = nullptr;         // (lists, length)
+    std::uint64_t* keys = nullptr;         // (lists, length), see rank_key.hpp
     /// Scratch of (lists, length, overlap_words()).
     unsigned long long* overlaps = nullptr;
 

@@ -11,7 +11,7 @@ constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 132 * 8;
 constexpr int kUnit = 8;  // elements of a thread at once; parts begin at units
 
-/// Sums of squares in fp64, where squares of fp32 numbers are exact.
+/// Sums of squares in fp64, where squares of fp32 numbers are exact. `others` are gradients or u.
 struct Squares {
     double parameters = 0, others = 0;
 
@@ -29,7 +29,7 @@ struct Squares {
     }
 };
 
-/// Calls `body.operator()<N>(at)` for the block's share of elements [begin, end).
+/// Calls `body.operator()<N>(at)` for this thread's share of the elements of `part`.
 template <typename Body>
 __device__ void over_units(const UpdatePart& part, const Body& body) {
     const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * kUnit;
@@ -98,7 +98,7 @@ __global__ void lamb_moments_kernel(UpdateArguments of, ops::Lamb rule, UpdatePa
     }
 }
 
-/// The trust ratio from |w| and |g| or |u|.
+/// The constants of the trust ratio, which LARS forms from |w| and |g|, and LAMB from |w| and |u|.
 struct Ratio {
     bool of_gradients;
     float trust_coefficient, epsilon;
