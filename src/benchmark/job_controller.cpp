@@ -18,7 +18,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Returns the leaders that agreed, without the writer.
+/// Returns the world ranks of the leaders that agreed, without the writer.
 std::vector<int> living_leaders(const comm::Membership& decision, std::span<const int> leaders) {
     std::vector<int> found;
     for (const comm::GroupStatus& status : decision.statuses()) {
@@ -78,7 +78,7 @@ void mark_absent(const context::RunContext& context, int group) {
     results::write_progress(context.output, group, std::move(progress));
 }
 
-/// Large checkpoints extend the deadlines, because those of other groups are also large.
+/// A stop that took long extends the deadline for stopped groups: their checkpoints are as large.
 comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& context,
                                                 const group::GroupOutcome& mine,
                                                 double training_seconds) {
@@ -145,8 +145,8 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     return end;
 }
 
-/// Waits because the exit of this process would end all ranks. A leader that hangs does not exit,
-/// and without another leader no rank ends the job.
+/// Waits for the other groups, because the exit of this process would end all ranks. It then ends
+/// the job, which a leader that hangs cannot do.
 void JobController::wait_until_others_exit(bool logs) {
     constexpr std::chrono::seconds kBetweenLooks{1};
     constexpr double kSecondsToLog = 60;  // for the rank that logs
@@ -199,7 +199,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     if (group == writer) {
         world_.release(living_leaders(agreed.decision, leaders), afterwards(end));
     } else {
-        // The end of this rank could end the writer, so it waits until the result is complete.
+        // The exit of this rank could end the writer, so it waits until the result is complete.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
         end.another = next == comm::Afterwards::another_run;
     }
@@ -223,8 +223,8 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                       .record;
         out << fmt::format("group {}: {}\n", status.group,
                            group.failure.empty() ? kNoStatus : printable(group.failure));
-        // A group without a stored record has no new checkpoint. A checkpoint of a later step is of
-        // an earlier program, and `resume` has found it damaged.
+        // A group without a stored record has no new checkpoint. A checkpoint after the record's
+        // steps is of an earlier launch, and this launch found it damaged.
         const bool is_stored = status.has_stopped() && !group.failure.empty();
         const std::int64_t resumed_step =
             is_stored ? results::last_checkpoint(context_.output, status.group, group.ranks,

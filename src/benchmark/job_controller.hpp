@@ -18,7 +18,7 @@ namespace hpcai::benchmark {
 /// their predictions, scores the run and writes the result directory. Every rank has one.
 class JobController {
 public:
-    /// All arguments outlive the object. `since_start` began with the program or its repetition.
+    /// All arguments outlive the object. `since_start` measures from the start of this run.
     JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : run_(run),
@@ -30,11 +30,11 @@ public:
     /// Ends this rank's part and returns when the result is complete, as far as this rank takes
     /// part in it. All ranks agree whether another run follows. Reports errors on standard error
     /// and returns their code; never throws. The exit codes are:
-    ///  * The writer of the result returns the verdict's code; with several runs ok, and after the
-    ///    last one the worst of all. It prints the summary to `out` even without files.
+    ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
+    ///    another run follows, then the worst code of all runs.
     ///  * If a group has stopped, there is no vote. The writer prints the command and the step to
     ///    resume from and returns stopped, internal if a checkpoint could not be written, or
-    ///    watchdog if groups were `terminated` while another had failed.
+    ///    watchdog if groups were `terminated` while another group had failed.
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
     ///  * Ranks whose leader is lost return watchdog, all other ranks ok.
     results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);

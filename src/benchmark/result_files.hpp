@@ -18,11 +18,11 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 
 struct WrittenResult {
     RunRecord record;
-    std::string manifest;  // its SHA-256
+    std::string manifest;  // the SHA-256 of manifest.sha256
 };
 
-/// Scores the run and writes all files of its result, the summary last. Prints the summary to `out`
-/// even if the files could not be written; then throws Error(usage).
+/// Scores the run and writes all files of its result, the summary last. If the files cannot be
+/// written, prints the summary to `out` all the same and throws Error(usage).
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                            const results::Closing& closing, std::ostream& out);
 

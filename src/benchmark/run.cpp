@@ -70,7 +70,7 @@ void print_start(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // drops the ceiling's matrices and other repetitions
+    reset_peak_resident_bytes();  // excludes find_ceiling() and earlier runs
     const bool logs = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> note;
@@ -124,7 +124,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     return log;
 }
 
-/// One run of `runs`. After a run without failures MPI no longer uses the session.
+/// Makes one run of `runs`. Drops its session after success, because MPI no longer uses it then.
 results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;
@@ -153,8 +153,8 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     return end;
 }
 
-/// Makes all runs of run.repeat while every rank takes part. An error before a run begins ends the
-/// series.
+/// Makes all runs of run.repeat while every rank takes part. If a run cannot start, no more runs
+/// follow.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     while (true) {

@@ -34,10 +34,10 @@ namespace fs = std::filesystem;
 /// The groups of a run, from their files.
 struct StoredGroups {
     std::vector<group::GroupOutcome> finished;  // without predictions
-    std::vector<comm::GroupStatus> statuses;    // of all
+    std::vector<comm::GroupStatus> statuses;    // of all groups
 };
 
-/// Returns the context of the program that trained, from its launch record.
+/// Returns the context of the launch that trained, from its record.
 context::RunContext context_of(const fs::path& output, const LaunchRecord& launch,
                                config::Config config) {
     const TopologyRecord& topology = launch.topology;

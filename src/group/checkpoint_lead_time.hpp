@@ -7,7 +7,7 @@
 
 namespace hpcai::group {
 
-/// The times between the last poll at which a run continues and the end of its last checkpoint.
+/// What determines how long a stop takes: the wait for the next poll, then a checkpoint.
 struct StopCosts {
     double copy_seconds = 0;      // longest copy to host memory so far
     double write_seconds = 0;     // longest write so far; 0: none yet
@@ -18,7 +18,7 @@ struct StopCosts {
 /// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
 /// the limit, because a short limit would otherwise leave no time to train.
 inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds) {
-    // A busy file system.
+    // For the first write, a busy file system is assumed.
     constexpr double kFirstWriteSeconds = 2;
     constexpr double kFirstWriteBytesPerSecond = 32.0 * (1 << 20);
     constexpr double kLargest = 0.5;  // of the limit
@@ -30,10 +30,10 @@ inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_secon
     return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kLargest * limit_seconds);
 }
 
-/// The phases after every given number of steps that nothing interrupts, such as evaluations.
+/// A phase that nothing interrupts, such as an evaluation, after every given number of steps.
 class UninterruptiblePhases {
 public:
-    void every(std::int64_t steps) { steps_ = steps; }  // 0: there are none
+    void every(std::int64_t steps) { steps_ = steps; }  // 0: there is no such phase
 
     void took(double seconds) { longest_seconds_ = std::max(longest_seconds_, seconds); }
 

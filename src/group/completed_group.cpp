@@ -110,7 +110,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
         predict_out_of_bag(context, resources, state.model, group, outcome);
     }
     if (group.rank() == 0) {
-        // The earlier launch may have died before it removed them.
+        // An earlier launch may have died before it removed its checkpoints.
         results::remove_group_checkpoints(context.output, number);
         log.info("group {} has finished before; its files vote", number);
     }

@@ -17,7 +17,7 @@ namespace hpcai::group {
 plan::DataSampler make_sampler(const context::RunContext& context, const data::SampleSets& samples);
 
 /// The training batches of a rank, epoch after epoch. Only ranks with the first shard of a
-/// pipeline's first stage read samples; the others get batches without samples.
+/// pipeline's first stage read samples; other ranks get batches without samples.
 class EpochSource {
 public:
     /// `pictures` may be null.

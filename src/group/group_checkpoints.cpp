@@ -197,7 +197,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks, then removes checkpoints older than the previous one.
-/// Returns why the write failed, empty if it did not. Other ranks report their own failures.
+/// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
     std::string failure = write_.wait();
@@ -209,7 +209,7 @@ std::string GroupCheckpoints::finish_write() {
     const std::int64_t step = *std::exchange(being_written_, std::nullopt);
     if (!is_whole) {
         if (group_.rank() == 0 &&
-            step != last_whole_) {  // the files of other ranks would fill the disk
+            step != last_whole_) {  // the incomplete files would fill the disk
             std::error_code error;
             std::filesystem::remove_all(training::checkpoint_folder(place_, step), error);
         }
@@ -223,8 +223,8 @@ std::string GroupCheckpoints::finish_write() {
     return "";
 }
 
-/// Returns the strongest request of all ranks. A poll is a small all-reduce, so there is one in
-/// many steps if steps are short.
+/// Returns the strongest request of all ranks. As a poll is a small all-reduce, polls of short
+/// steps are many steps apart.
 double GroupCheckpoints::agree_on_stop(training::Trainer& trainer, std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_, 1));
     const double seconds = since_poll_.restart();
@@ -238,8 +238,8 @@ double GroupCheckpoints::agree_on_stop(training::Trainer& trainer, std::int64_t 
     return most[0];
 }
 
-/// Returns the request of this rank. The next poll is assumed as far away as the last two were from
-/// each other.
+/// Returns the request of this rank. Assumes the same time until the next poll as between the last
+/// two.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();

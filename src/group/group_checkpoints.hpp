@@ -29,8 +29,8 @@ struct CheckpointContent {
 /// The end of a group that was asked to stop; its code is ExitCode::stopped.
 class GroupStop : public Error {
 public:
-    /// `state` is stopped, unsaved or terminated, as `status` shows it; `seconds` is how long it
-    /// took.
+    /// `state` is stopped, unsaved or terminated, as `hpcai500 status` shows it. `seconds`: see
+    /// seconds().
     GroupStop(const std::string& message, ProgressState state, double seconds)
         : Error(ExitCode::stopped, message), state_(state), seconds_(seconds) {}
 
@@ -66,8 +66,8 @@ public:
 
     bool needs_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::examine() accepts the state. About once a
-    /// second checks whether a rank was asked to stop. Then writes a checkpoint and throws
-    /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
+    /// second, all ranks agree whether to stop. If so, writes a checkpoint and throws GroupStop on
+    /// all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
 private:

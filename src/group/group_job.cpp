@@ -48,8 +48,8 @@ struct GroupRanks {
     comm::Communicator& replicas() const { return stage == nullptr ? group : *stage; }
 };
 
-/// Returns a hash of some activations as this rank's device stores them. They are small and have
-/// few or many channels, because those of shards may have either.
+/// Returns a hash of small activations as this rank's device stores them. It covers few and many
+/// channels, which a device may store differently.
 std::uint64_t fingerprint_of_layout(const context::Resources& resources) {
     device::Device& device = *resources.device;
     std::uint64_t fingerprint = 0;
@@ -191,7 +191,7 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
         log.error("group {} failed: {}", context.place.group, error.what());
     }
     ranks.group.announce_failure(error);  // other ranks of the group may wait for this one
-    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // so may its replicas
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // its replicas may wait, too
     record_end(context, error, outcome);
 }
 

@@ -29,8 +29,8 @@ constexpr double kHealthTimeoutSeconds = 60;
 std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
     log_bad_samples(report, "training", log);
-    // Ranks meet different samples in an epoch but the same ones over epochs: the largest count
-    // is a lower bound that does not count a sample twice.
+    // Over several epochs, ranks meet the same bad samples. The sum of all ranks would count a
+    // sample twice; the largest count is a lower bound.
     return largest_of_ranks(group, report.count);
 }
 
@@ -53,7 +53,7 @@ struct Session {
     GroupCheckpoints& checkpoints;
 };
 
-/// Continues from the newest checkpoint. The clock continues at the end of that step.
+/// Continues from the newest checkpoint, and the clock at the end of its last step.
 void resume(const Session& session, ResumableRecord& so_far) {
     const GroupTraining& training = session.training;
     const std::int64_t step = session.checkpoints.restore(session.trainer);
@@ -90,7 +90,7 @@ void evaluate_between(const Session& session, int epochs_done, GroupRecord& reco
                 {epochs_done, training.steps.steps().back().end_seconds, *judged.quality.value});
         }
     }
-    group.barrier();  // the other clocks would otherwise include the leader's work
+    group.barrier();  // otherwise the clocks of other ranks would include the leader's work
     training.clock.resume();
 }
 

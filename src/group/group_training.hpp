@@ -34,12 +34,12 @@ struct GroupTraining {
     GroupWatch& watch;
 };
 
-/// Trains all remaining epochs and fills in the work and the times of `result`. The clock has
+/// Trains all remaining epochs and fills in the work and the times of `result`. The clock must have
 /// started right after the last barrier of the start-up. Returns the times of the steps. Throws
 /// Error(data) if the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 
-/// Fills in the steps and samples of a training, complete or not.
+/// Fills in the number of steps and samples of a training, complete or not.
 void count_steps(const training::StepLog& steps, GroupRecord& record);
 
 /// Logs the first bad samples of a report. `split` is "training" or "validation".

@@ -23,7 +23,7 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFlightIntervalSeconds = 1;
-constexpr double kSecondsForRecords = 10;    // of ranks that notice at once
+constexpr double kSecondsForRecords = 10;    // to wait for the records of ranks that notice at once
 constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
 constexpr double kMaxForRecords = 300;
 constexpr double kSecondsToReport = 30;  // after the records are read
@@ -70,8 +70,8 @@ training::WatchdogSettings GroupWatch::settings() {
     return settings;
 }
 
-/// Returns whether a process whose exit ends all ranks may exit: the ranks that answer have
-/// reported it, and the other groups have ended.
+/// Returns whether a process whose exit ends all ranks may exit: the ranks that answer had time to
+/// report the failure, and the other groups have ended.
 bool GroupWatch::may_end() {
     const bool have_ended = others_->have_ended();
     return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToReport;
@@ -87,7 +87,7 @@ void GroupWatch::begin(std::int64_t steps_done) {
     watchdog_.begin();
 }
 
-/// The state of the device is unknown until the results of a step have been read.
+/// Counts a step only when its results are read: the state of the device is unknown before.
 void GroupWatch::step_done(const training::StepReport& step) {
     recorder_.step_done(step.step);
     if (step.is_read) {
@@ -131,7 +131,7 @@ std::filesystem::path GroupWatch::file_of(int group_rank) const {
     return flights_of(context_) / fmt::format("rank-{}.json", group_rank);
 }
 
-/// Runs in the thread of the watchdog while the training thread hangs or is about to notice.
+/// Runs in the thread of the watchdog while the training thread hangs or has not yet noticed.
 void GroupWatch::report_expiry(const std::string& reason) {
     since_expiry_.restart();
     others_.emplace(context_);
@@ -144,8 +144,8 @@ void GroupWatch::report_expiry(const std::string& reason) {
 
 /// Ignores errors: the group has already failed.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for a long time, or permanently on a file system that hangs. The
-    // record of the watchdog's thread adds nothing to that of the training thread.
+    // The other thread may write for a long time, or permanently on a file system that hangs. After
+    // the record of the training thread, one of the watchdog's thread adds nothing.
     const std::unique_lock lock(writing_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
@@ -168,15 +168,15 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     }
 }
 
-/// Returns how long to wait for the records. A rank notices only after its current step.
+/// Returns how long to wait for the records. A rank notices a failure only after its current step.
 double GroupWatch::seconds_for_records() const {
     const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
     const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
     return std::clamp(2 * watchdog_.longest_seconds(), least, kMaxForRecords);
 }
 
-/// Limits the load on a shared file system: all ranks of a group together read the record of a rank
-/// at most a thousand times a second.
+/// Limits the load on a shared file system: all ranks of a group, up to 5,000, together read the
+/// record of a rank at most a thousand times a second.
 std::chrono::milliseconds GroupWatch::poll_interval() const {
     return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
                       kMaxBetweenReadings);

@@ -24,31 +24,31 @@ namespace hpcai::group {
 
 /// The findings of the ranks that still answer about those that do not.
 struct WatchReport {
-    std::string failure;           // what failed; on the rank that logs, also which rank
+    std::string failure;           // what failed; where `logs`, also which rank
     bool has_lost_leader = false;  // the group's first rank does not answer
     bool logs = true;              // whether this rank is the first that answers
 };
 
-/// Detects a rank of this group that hangs or has died. Every rank has one: a watchdog of its own
-/// steps, which also polls the next process of the group on this node every second.
+/// Detects a rank of this group that hangs or has died. Every rank has a watch: a watchdog of its
+/// own steps, which also polls the group's next process on the same node every second.
 class GroupWatch {
 public:
-    /// All arguments outlive the object. Removes flight records of earlier launches. Collective.
+    /// All arguments outlive the object. Removes this rank's old flight record. Collective.
     GroupWatch(const context::RunContext& context, comm::Communicator& group,
                training::FlightRecorder& recorder);
     ~GroupWatch();
     GroupWatch(const GroupWatch&) = delete;
     GroupWatch& operator=(const GroupWatch&) = delete;
 
-    /// Makes calls that wait for other `ranks` of the group poll this object.
+    /// Makes `ranks` poll this object whenever a call waits for other ranks.
     void watch(comm::Communicator& ranks);
 
     /// Begins the first step of this launch, after `steps_done` steps.
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
-    /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; below 0:
-    /// without limit.
+    /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; a negative
+    /// number means no limit.
     void pause(const char* name, double seconds);
     /// Ends that phase.
     void resume() { watchdog_.resume(); }
@@ -59,9 +59,9 @@ public:
     double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }
 
     /// Reports a failure that a hanging or dead rank causes. Writes this rank's flight record and
-    /// waits for those of the others. The first rank that answers names the silent or slowest rank
-    /// from them. Kills stopped processes (SIGSTOP) of this node if that ends no others. Not
-    /// collective.
+    /// waits for the records of other ranks. The first rank that answers reads them and names the
+    /// silent or slowest rank. Kills the group's stopped processes (SIGSTOP) on this node unless
+    /// that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);
 
 private:
@@ -70,7 +70,7 @@ private:
     /// The known state of another rank.
     struct RankState {
         std::optional<FlightRecord> record;
-        bool answers = false;  // and has not died since
+        bool answers = false;  // it has noticed the failure and has not died since
         bool is_gone = false;  // it has died or was stopped
     };
 
@@ -93,12 +93,12 @@ private:
     training::FlightRecorder& recorder_;
     std::vector<ProcessId> processes_;  // by group rank
     std::vector<bool> is_visible_;      // by group rank: on this node and visible in /proc
-    std::optional<int> next_here_;      // of these, the next group rank
+    std::optional<int> next_here_;      // the next visible group rank
     Stopwatch since_poll_;
     std::vector<comm::Communicator*> watched_;
     std::timed_mutex writing_;
-    std::atomic<bool> is_written_ = false;  // by the training thread
-    Stopwatch since_expiry_;                // used by the watchdog's thread, as the next
+    std::atomic<bool> is_written_ = false;  // the training thread has written the flight record
+    Stopwatch since_expiry_;                // for the watchdog's thread only, like others_
     std::optional<PeerGroups> others_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };

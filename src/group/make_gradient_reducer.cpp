@@ -12,7 +12,7 @@
 namespace hpcai::group {
 namespace {
 
-/// Returns why NCCL does not sum the group's gradients; nothing if it does. Equal on all ranks.
+/// Returns why NCCL does not sum the group's gradients; nothing if it does. The same on all ranks.
 std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
                                                const device::CudaLibrary& library) {
     if (rank.config.communication.backend == config::CommunicationBackend::mpi) {

@@ -31,8 +31,8 @@ public:
     /// The messages between the shards of a stage; null if there is one shard.
     comm::TensorParallelExchange* exchange() { return exchange_.get(); }
 
-    /// Copies this rank's parameters out of those of the whole model. `states` is the number of
-    /// arrays that the optimizer keeps.
+    /// Returns this rank's parameters, copied from `whole`. `states` is the number of arrays that
+    /// the optimizer keeps.
     std::unique_ptr<graph::ParameterStore> take(graph::ParameterStore& whole,
                                                 device::Device& device, int states) const {
         auto store = std::make_unique<graph::ParameterStore>(graph(), device, states);
@@ -55,14 +55,14 @@ private:
 
     plan::Layout layout_;
     std::size_t slice_;
-    std::vector<graph::Stage> stages_;  // [slice]
+    std::vector<graph::Stage> stages_;  // [slice]: stage * parts + part
     std::unique_ptr<comm::TensorParallelExchange> exchange_;
 };
 
 namespace {
 
-/// Rounds the weights of a training without fp32 masters. The first step would otherwise start from
-/// other weights than it stores.
+/// Rounds the initial weights of a training without fp32 master weights. The first step would
+/// otherwise start from weights that fp16 cannot store.
 void round_to_f16(graph::ParameterStore& store) {
     std::vector<float> values = store.read(store.parameters());
     for (float& value : values) value = tensor::from_f16(tensor::to_f16(value));

@@ -11,10 +11,10 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kSecondsToLeave = 10;    // for ranks that have the result
-constexpr double kSilentSeconds = 3600;   // as long as any wait of a rank for others
+constexpr double kSecondsToLeave = 10;    // until other ranks have exited after the result
+constexpr double kSilentSeconds = 3600;   // as long as the longest wait of a rank for other ranks
 constexpr double kSecondsOfVote = 10;     // besides the wait for absent groups
-constexpr double kShareOfTraining = 0.5;  // for which leaders wait for others
+constexpr double kShareOfTraining = 0.5;  // that leaders wait for other leaders
 
 bool is_active(const ProgressRecord& progress) {
     const bool is_under_way =

@@ -12,12 +12,12 @@
 namespace hpcai::group {
 
 struct Evaluation {
-    training::Predictions predictions;  // of all samples at the group's rank 0, else empty
+    training::Predictions predictions;  // of all samples on group rank 0; empty on other ranks
     data::BadSampleReport bad_samples;  // of this rank's share
 };
 
-/// Predicts `samples` with the parameters of the whole model, each rank a block of them. Collective
-/// in the group; a failure on one rank is thrown on all.
+/// Predicts `samples` with the parameters of the whole model; each rank predicts one block.
+/// Collective in the group; a failure on one rank is thrown on all.
 Evaluation predict(const context::RunContext& context, const context::Resources& resources,
                    graph::ParameterStore& store, std::shared_ptr<const data::SampleSet> samples,
                    comm::Communicator& group);

@@ -11,7 +11,7 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kFileSeconds = 2;  // between two files of the same state
+constexpr double kFileSeconds = 2;  // between two writes in the same state
 
 }  // namespace
 

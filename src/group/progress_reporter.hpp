@@ -21,12 +21,12 @@ public:
     /// `context` outlives the object.
     explicit ProgressReporter(const context::RunContext& context);
 
-    /// Begins the training, at its first step or after those of an earlier launch.
+    /// Begins the training, or continues that of an earlier launch.
     void begin();
     void step(const training::StepReport& step);
     /// Ends the training and begins the evaluation.
     void finish();
-    /// Ends the group in that state, with the reason `failure` unless it is complete.
+    /// Ends the group in `state`. `failure` is the reason; empty if the group is complete.
     void end(const std::string& failure, ProgressState state, bool is_acting_leader);
 
 private:

@@ -33,7 +33,7 @@ public:
     }
     /// Returns the costs of all steps.
     TrainingCosts costs() const;
-    /// Returns functions that use this object, which outlives them.
+    /// Returns the functions that save and restore this object. It must outlive them.
     CheckpointContent content();
 
 private:

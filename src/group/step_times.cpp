@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAlignments = 9;
 
-/// The numbers of a rank, which travel as one message.
+/// The numbers of a rank that are sent as one message.
 constexpr double RankRecord::*kRankNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
     &RankRecord::longest_step_seconds, &RankRecord::overlapped_communication,
@@ -74,8 +74,8 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
     return reasons;
 }
 
-/// Returns the seconds from this rank's clock to the leader's. All ranks read their clocks after
-/// the same barriers.
+/// Returns the leader's clock minus this rank's, in seconds: the median over readings of all ranks
+/// right after the same barriers.
 double offset_to_leader(comm::Communicator& group, const std::function<double()>& now) {
     std::array<double, kAlignments> mine{};
     for (double& reading : mine) {

@@ -20,15 +20,15 @@ namespace hpcai::group {
 struct StepTimes {
     std::vector<RankRecord> ranks;  // by group rank
     TimeBreakdownRecord breakdown;
-    std::string trace;  // the text of trace.json, at the leader; empty where none was asked for
+    std::string trace;  // the text of trace.json at the leader; empty without run.trace
 };
 
-/// Makes the log of this rank's steps, as the configuration asks for. All arguments outlive it.
+/// Makes the configured log of this rank's steps. All arguments outlive it.
 training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
 /// Returns the seconds per step in which gradient sums overlapped with computation, from this
-/// rank's `accounting`; with `is_device_sum` by the device's clock.
+/// rank's `accounting` of sums over `replicas` ranks; with `is_device_sum` by the device's clock.
 Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
                                      bool is_device_sum);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kName = "costs";
 
-/// Returns references to all numbers, in the order of the file.
+/// Returns references to all numbers, in the order of the checkpoint.
 template <typename Costs>
 auto numbers_of(Costs& costs) {
     auto& [input_wait_seconds, sums, statistics, gradients, messages] = costs;
@@ -50,7 +50,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "no number of another shard" : mine.reason};
 }
 
-/// Returns the exposed time of the sums of this rank, from the device's clock if it made them.
+/// Returns the exposed time of this rank's sums; of sums on the device, by the device's clock.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
                          const comm::StatisticsAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
@@ -163,7 +163,7 @@ Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult
     const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = of;
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
-    // Only the first shard reads.
+    // The mean is over all shards, but only ranks with the first one read samples.
     *record.input_wait_seconds.value *= context.controller.layout().shards();
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =

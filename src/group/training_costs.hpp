@@ -20,7 +20,7 @@ struct TrainingCosts {
     double input_wait_seconds = 0;
     comm::BucketAccounting sums;
     comm::StatisticsAccounting statistics;
-    std::optional<comm::SentBytes> gradients;  // none where a library chooses the messages
+    std::optional<comm::SentBytes> gradients;  // sent in sums; none: unknown, as NCCL sums
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
@@ -43,9 +43,9 @@ struct CostsOf {
     std::int64_t gradient_bytes = 0;  // of this rank's shard
 };
 
-/// Fills in the waits, sums and messages of `result` from each rank's `costs` in all
-/// result.record.iterations steps. Returns overlapped_seconds_per_step() of this rank. Collective
-/// in the group.
+/// Fills in the waits, sums and messages of `result` from each rank's `costs` of all steps;
+/// result.record.iterations is their number. Returns overlapped_seconds_per_step() of this rank.
+/// Collective in the group.
 Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);
 
 }  // namespace hpcai::group

@@ -4,12 +4,12 @@
 namespace hpcai::group {
 namespace {
 
-/// Reserves the device memory that data.resident_mib asks for; null where that is 0. Throws
+/// Reserves the device memory that data.resident_mib asks for; null if that is 0. Throws
 /// Error(usage) when the memory does not suffice.
 std::unique_ptr<data::ResidentPictures> make_resident_pictures(
     const context::RunContext& context, const context::Resources& resources) {
-    // The memory of a GPU that pictures leave free for NCCL's buffers, its gradient sums, kernels
-    // that load at their first use, and the recorded step.
+    // GPU memory that pictures leave free for NCCL's buffers and gradient sums, for kernels that
+    // load at their first use, and for the recorded step.
     constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
     const config::Config& config = context.config;
     if (config.data.resident_mib == 0) return nullptr;

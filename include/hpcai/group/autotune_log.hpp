@@ -11,10 +11,10 @@ namespace hpcai::group {
 /// Logs that a device may time kernels while a network is built, which takes minutes.
 class AutotuneLog {
 public:
-    /// Logs one line if the device tunes; `before` is its tuning so far. The log outlives the
-    /// object.
+    /// Logs one line if the device tunes. `before` is its tuning so far; none: it does not tune.
+    /// The log outlives the object.
     AutotuneLog(std::optional<device::Tuning> before, Logger& log);
-    /// Logs how much was timed since then, from the tuning `after`.
+    /// Logs how much was timed since the construction. `after` is the device's tuning now.
     void finish(std::optional<device::Tuning> after) const;
 
 private:

@@ -13,22 +13,22 @@
 namespace hpcai::group {
 
 /// Adds the stored predictions of a completed group to `outcome`, which has its result. Predictions
-/// of out-of-bag samples are not stored. Decodes with the threads of a rank with `threads` host
-/// threads. Throws Error(data) naming a file that does not fit, also where the test samples have
+/// of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or `threads` if
+/// that is 0. Throws Error(data) naming a file that does not fit, also if the test samples have
 /// changed so that the model's quality differs from its record.
 void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
                       int threads, GroupOutcome& outcome);
 
-/// Returns the outcome of such a group for the vote. Out-of-bag samples are predicted again from
-/// its weights. Returns nothing, and logs why, where the group is not complete. Collective in the
-/// group; a failure on one rank is thrown on all.
+/// Returns the outcome of this rank's group, with its predictions, if an earlier launch completed
+/// it. Out-of-bag samples are predicted again from the stored weights. Otherwise returns nothing
+/// and logs why. Collective in the group; a failure on one rank is thrown on all.
 std::optional<GroupOutcome> load_completed_group(const context::RunContext& context,
                                                  const context::Resources& resources,
                                                  TrainingState& state, comm::Communicator& group,
                                                  Logger& log);
 
-/// Finds the training samples that are not in the bootstrap of the model and predicts them.
-/// Collective in the group.
+/// Predicts the training samples that are not in the bootstrap of the model. Collective in the
+/// group.
 void predict_out_of_bag(const context::RunContext& context, const context::Resources& resources,
                         Model& model, comm::Communicator& group, GroupOutcome& outcome);
 

@@ -10,20 +10,20 @@
 
 namespace hpcai::group {
 
-/// Returns the meters and interfaces of this rank's node if the configuration asks for them and
-/// this rank is the first of its group there; else none. Opens the ones that are slow to open.
+/// Returns the counters of energy and sent bytes of this rank's node. None if the rank is not the
+/// first of its group there, with run.meters none, and with run.evaluate_epochs.
 std::vector<meters::Counter> find_counters(const context::RunContext& context);
 
 /// Reads counters while a group trains, in a thread of its own.
 class EnergyMonitor {
 public:
-    /// Takes the first reading. The group's clock has just started.
+    /// Takes the first reading. Construct it right after the group's clock.
     EnergyMonitor(const context::RunContext& context, const std::vector<meters::Counter>& counters);
 
-    /// Returns the readings of this rank after a last one.
+    /// Takes the last reading and returns all readings of this rank.
     std::vector<CounterRecord> finish();
 
-    /// Returns the counter of the group's steps by this rank's clock, after the last step.
+    /// Returns verification::steps_counter() of the complete `record`.
     CounterRecord steps(const GroupRecord& record) const;
 
 private:

@@ -11,8 +11,8 @@
 
 namespace hpcai::group {
 
-/// Opens the log of a rank. A leader writes groups/<m>/log.txt, and warnings and errors to standard
-/// error, too; other ranks write only the latter. Throws Error(usage) if the file cannot be opened.
+/// Opens the log of a rank. Warnings and errors go to standard error; a leader logs everything to
+/// groups/<m>/log.txt. Throws Error(usage) if the file cannot be opened.
 std::unique_ptr<Logger> open_group_log(const context::RunContext& context);
 
 /// Trains this rank's model with its group, evaluates it and stores the results in groups/<m>/

@@ -14,7 +14,7 @@ struct GroupOutcome {
     GroupResult result;
     workloads::MemberPredictions predictions;
     bool has_lost_leader = false;   // the group's first rank does not answer
-    bool is_acting_leader = false;  // this rank is the first one that answers
+    bool is_acting_leader = false;  // the leader is lost, and this rank is the first that answers
     ProgressState end = ProgressState::failed;
     double stop_seconds = 0;  // GroupStop::seconds() if the group was asked to stop
 };

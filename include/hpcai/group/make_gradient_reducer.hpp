@@ -10,17 +10,17 @@
 
 namespace hpcai::group {
 
-/// Returns how the ranks of this rank's shard sum gradients. Throws as
-/// prediction::all_reduce_options.
+/// Returns the all-reduce options of the ranks with this rank's stage and shard of the model.
+/// Throws as prediction::all_reduce_options.
 comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context);
 
-/// A rank that sums gradients with others.
+/// A rank that sums gradients with other ranks.
 struct SummingRank {
     const config::Config& config;
     device::Device& device;
     std::string host;
     comm::AllReduceOptions sums;
-    bool spans_statistics = false;  // BatchNorm statistics are of several ranks
+    bool spans_statistics = false;  // BatchNorm statistics are over several ranks
 };
 
 /// Makes the same reducer as the next function, without a RunContext.
@@ -28,10 +28,10 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
                                                              comm::Communicator& group,
                                                              Logger& log);
 
-/// Makes the reducer that sums the gradients of `group`, the ranks with one shard. NCCL sums
-/// between GPUs with one rank each, unless communication.backend or BatchNorm statistics over ranks
-/// prevent it. Otherwise MPI sums, for GPUs through copies on the host. Logs the choice and its
-/// reason. Throws Error(launch) when NCCL is required and cannot be used. Collective in the group.
+/// Makes the reducer that sums the gradients of `group`, whose ranks train the same parameters.
+/// NCCL sums if each rank has a GPU of its own, unless communication.backend or BatchNorm
+/// statistics over ranks prevent it. Otherwise MPI sums on the host. Logs the choice and why.
+/// Throws Error(launch) when NCCL is required and cannot be used. Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,
                                                              comm::Communicator& group,

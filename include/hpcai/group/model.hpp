@@ -16,15 +16,15 @@ namespace hpcai::group {
 
 class Partition;
 
-/// Returns the graph of the configured model for the rows that one rank computes at once.
+/// Returns the graph of the configured model for one micro-batch of a rank.
 graph::Graph make_training_graph(const context::RunContext& context,
                                  const data::SampleSet& samples);
 
 /// A model on one rank of the group that trains it. A run can build any number of them.
 class Model {
 public:
-    /// Builds the training networks of `graph`, which is not fused, and their initial weights. The
-    /// number of the group selects the random numbers. Needs no other rank. Throws Error(data) when
+    /// Builds the training networks of `graph`, which is not fused, and their initial weights. Each
+    /// group number gives other random weights. Not collective. Throws Error(data) when
     /// training.initial_weights does not fit, Error(internal) when memory does not suffice.
     Model(graph::Graph graph, const context::RunContext& context,
           const context::Resources& resources);
@@ -36,19 +36,19 @@ public:
     /// The training networks until drop_networks(): one, or one for each micro-batch in flight in
     /// this rank's stage of a pipeline.
     std::vector<graph::Network*> networks() const;
-    /// The messages between shards of layers, which must be connected before the networks run. Null
-    /// without tensor parallelism.
+    /// The exchange of this rank with the other shards of its stage. It must be connected before
+    /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The BatchNorm statistics over ranks, which must be connected before the networks run.
+    /// The ranks that share BatchNorm statistics. It must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
-    /// The parameters of the whole model; until collect() those of this rank's stage and shard.
+    /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
-    /// Returns parameters and running statistics of the whole model, 8 bytes each, where a rank has
-    /// a stage or shard of it; null where store() has all. Collective in the group.
+    /// Returns the parameters and running statistics of the whole model, in a new store of 8 bytes
+    /// per parameter; null if each rank trains the whole model. Collective in the group.
     std::unique_ptr<graph::ParameterStore> collected(comm::Communicator& group);
-    /// Replaces store() by collected() where that is not null. Collective in the group.
+    /// Replaces store() by collected() unless that is null. Collective in the group.
     void collect(comm::Communicator& group);
-    /// Replaces networks and store() by the weights of a file. Throws as training::read_weights.
+    /// Frees the networks and reads store() from a file. Throws as training::read_weights.
     void load(const std::filesystem::path& weights);
     /// Frees the memory of the training networks.
     void drop_networks() { networks_.clear(); }
@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
-    std::vector<std::unique_ptr<graph::Network>> networks_;  // the others are twins of the first
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // all but the first are its twins
 };
 
 }  // namespace hpcai::group

@@ -6,21 +6,21 @@
 
 namespace hpcai::group {
 
-/// Returns how long the leader of a group that trained for `training_seconds` waits for the others.
-/// Groups differ in the size of their bootstrap and the speed of their nodes. The wait is half of
-/// the training time, but at least run.group_timeout_seconds.
+/// Returns how many seconds the leader of a group that trained for `training_seconds` waits for the
+/// leaders of other groups. Groups differ in the size of their bootstrap and the speed of their
+/// nodes. The wait is half of the training time, but at least run.group_timeout_seconds.
 double seconds_for_others(const config::RunConfig& run, double training_seconds);
 
-/// The other groups of a run, as their files show them. A rank of a failed group uses it to keep
-/// its process alive while the exit would end theirs.
+/// The other groups of a run, as their files show them. A rank of a failed group uses it to stay
+/// alive while its exit would end the processes of other groups.
 class PeerGroups {
 public:
     /// `context` outlives the object.
     explicit PeerGroups(const context::RunContext& context) : context_(context) {}
 
     /// Returns whether no other group needs this process: the result has existed for some seconds,
-    /// or no group has trained or evaluated for longer than leaders wait for each other. True at
-    /// once if there are no other groups. Call it repeatedly.
+    /// or all other groups have been idle for longer than leaders wait for each other. True at once
+    /// if there are no other groups. Call it repeatedly.
     bool have_ended();
 
 private:
