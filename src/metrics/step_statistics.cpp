@@ -34,7 +34,7 @@ double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
     return known == 0 ? PhaseSeconds::kUnknown : sum / static_cast<double>(known);
 }
 
-/// Unknown if the value of one rank is unknown.
+/// Returns unknown numbers if the value of one rank is unknown.
 SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
     const std::vector<double> known = sorted_and_known(std::move(values));
@@ -57,8 +57,7 @@ double work_of(const PhaseSeconds& phases) {
     return sum;
 }
 
-/// The phase of a straggler's work that exceeds its median by most. `stage_ranks` are the ranks of
-/// its stage.
+/// Returns the phase of a straggler's work that exceeds the median of `stage_ranks` by most.
 const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& stage_ranks) {
     const char* slowest = "";
     double longest = -1;

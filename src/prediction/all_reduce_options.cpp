@@ -8,12 +8,12 @@
 namespace hpcai::prediction {
 namespace {
 
-/// By config::AllReduceAlgorithm.
+/// Indexed by config::AllReduceAlgorithm.
 constexpr std::array kAlgorithms{comm::AllReduceAlgorithm::all_reduce,
                                  comm::AllReduceAlgorithm::torus_2d,
                                  comm::AllReduceAlgorithm::hierarchical};
 
-/// By config::CommunicationPrecision.
+/// Indexed by config::CommunicationPrecision.
 constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
                               comm::WireFormat::fp16, comm::WireFormat::int8};
 

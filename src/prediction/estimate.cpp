@@ -20,7 +20,7 @@ namespace hpcai::prediction {
 namespace {
 
 constexpr int kMaxRanks = 10'000'000;
-constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // as plan::DataSampler
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
 /// Returns `quantity` x `factor`, or the reason why `quantity` is unknown.
@@ -54,7 +54,7 @@ void check(const EstimateRequest& request) {
             request.flops_per_rank.value_or(0));
 }
 
-/// Whether this is ImageNet-1k as specified for Image Classification.
+/// Returns whether this is the benchmark's official workload, Image Classification on ImageNet-1k.
 bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
@@ -71,7 +71,7 @@ std::string official_name() {
     return std::string(found->name);
 }
 
-/// The placement is not known yet; the ranks of one group are a good guess.
+/// Returns the ranks per node. Without --ranks-per-node, assumes one group on each node.
 int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
                    std::vector<std::string>& assumptions) {
     if (request.ranks_per_node) return std::min(*request.ranks_per_node, request.ranks);
@@ -231,20 +231,20 @@ private:
         }
     }
 
-    /// Number of gradients that a rank of the stage all-reduces.
+    /// Returns the number of gradients that a rank of the stage all-reduces.
     std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
 
-    /// [stage] Bytes of messages in flight and all-reduce buffers of a rank.
+    /// Returns [stage] the bytes of messages in flight and of all-reduce buffers of a rank.
     std::vector<double> exchange_bytes(const ModelParts& parts) const {
         std::vector<double> bytes =
             part_buffer_bytes(layout(), parts, plan_.parallel.micro_batch_samples);
         double before = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
-            // One message is awaited from each side, and one is sent to each for every micro-batch
-            // in flight.
+            // In each direction, a rank awaits one message and sends one for every micro-batch in
+            // flight.
             const double messages = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
             bytes[stage] += messages + sum_bytes(stage);
@@ -252,7 +252,7 @@ private:
         return bytes;
     }
 
-    /// Bytes of the all-reduce buffers of a rank.
+    /// Returns the bytes of the all-reduce buffers of a rank of the stage.
     double sum_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = sums_[stage * layout().parts];
@@ -318,7 +318,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> sums_;  // [slice] of the group that spans most nodes
+    std::vector<comm::AllReduceOptions> sums_;  // [slice], for the group that spans most nodes
 };
 
 }  // namespace

@@ -26,25 +26,25 @@ struct ComputePrecision {
 
 ComputePrecision compute_precision(const config::Config& config);
 
-/// Returns the bytes of a stored value. Outputs of Linear and the loss are fp32 in every precision,
-/// pixels uint8, labels int32.
+/// Returns the bytes of a value of the graph as it is stored. Outputs of Linear and the loss are
+/// fp32 in every precision, pixels uint8, labels int32.
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
-/// The model for one sample as it is trained, and its slices.
+/// The model for one sample as it is trained, and its slices. Parts are the shards of a stage.
 struct ModelParts {
     graph::Graph whole;
-    std::vector<graph::Stage> stages;  // the last part of each, which is the largest
-    std::vector<int> in_flight;        // [stage] micro-batches
-    // [stage] the largest of each number over the parts; in the compute type
+    std::vector<graph::Stage> stages;  // the last part of each stage, which is the largest
+    std::vector<int> in_flight;        // [stage] micro-batches in flight
+    // [stage] each number is the largest of all parts; values are in the compute type
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
 /// Throws like graph::partition_stages and graph::shard.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
-/// Returns the memory of a rank of the stage that needs most, without fullest_node_bytes.
-/// `exchange` [stage] has the bytes of its messages.
+/// Returns the memory of a rank of the stage that needs most; fullest_node_bytes is not set.
+/// `exchange` [stage] has the bytes of message and all-reduce buffers of a rank.
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
                                  const ModelParts& parts, const std::vector<double>& exchange,
                                  const Quantity& training_samples);
@@ -55,8 +55,8 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 /// Returns [stage] the bytes of the BatchNorm statistics that ranks exchange in a step.
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts);
 
-/// Returns [stage] the bytes that parts exchange at a time and of samples that they forward, for
-/// micro-batches of `samples`.
+/// Returns [stage] the bytes of a rank's buffers for exchange with other parts: the largest
+/// exchange of a micro-batch of `samples` samples, and input that the first part forwards.
 std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
                                       int samples);
 
@@ -65,7 +65,7 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
                                    const plan::LayoutSummary& layout, const Quantity& samples);
 
 /// Predicts the times of a step from request.roofline, which must be present, and
-/// request.interconnect. `plan` must be complete but for its times; assumptions are added to it.
+/// request.interconnect. `plan` must be complete except for its times; assumptions are added to it.
 /// docs/METRICS.md has the formulas.
 PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
                             const plan::Layout& layout, PlanRecord& plan);

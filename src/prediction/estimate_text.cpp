@@ -32,7 +32,7 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Number of slices of the model, each on other ranks of a group.
+/// Returns the number of slices of the model. Different ranks of a group hold different slices.
 int slices_of(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
@@ -199,7 +199,7 @@ void print_staging(Page& page, const PlanRecord& plan) {
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-/// Prints the traffic of all-reduces; messages between stages and parts are printed with these.
+/// Prints the traffic of all-reduces. print_pipeline() prints that between stages and parts.
 void print_traffic(Page& page, const PlanRecord& plan) {
     const PlanTrafficRecord& traffic = plan.traffic_per_rank;
     page.title(traffic.statistics_ranks > 1

@@ -19,7 +19,7 @@ using metrics::LedgerRow;
 using nlohmann::ordered_json;
 using ops::Ledger;
 
-/// The counts of one sample, and what the printers show with them.
+/// The FLOPs of one sample and the facts that are printed with them.
 struct Counts {
     graph::Graph graph;
     metrics::FlopsLedger ledger;
@@ -42,9 +42,9 @@ struct Counts {
     }
 };
 
-/// Returns the output of one sample: "112x112x64".
+/// Returns the output shape of one sample: "112x112x64".
 std::string extents(const LedgerRow& row) {
-    // The first extent is not 1 where a sample has many regions.
+    // If the first extent is not 1, it is the number of a detector's regions and is shown.
     const bool has_batch = row.output.rank() > 0 && row.output[0] == 1;
     return fmt::format("{}",
                        fmt::join(row.output.begin() + (has_batch ? 1 : 0), row.output.end(), "x"));

@@ -31,12 +31,12 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     }
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
-    // The level of each region, and for each sample along its two axes two places and two weights.
+    // Per region a level, per sampling point of an axis two indices and two weights: 4 bytes each.
     const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
     return op->regions[0] * op->regions[1] * (4 + samples * 16);
 }
 
-/// Bytes of one sample that stay from the forward to the backward pass; `graph` has batch 1.
+/// Bytes of one sample that are kept from the forward to the backward pass; `graph` has batch 1.
 double kept_for_backward(const graph::Graph& graph, const ComputePrecision& precision) {
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
@@ -130,8 +130,8 @@ double sample_bytes(const graph::Graph& graph) {
     return static_cast<double>(source_bytes(graph, {}));
 }
 
-/// Memory of the prefetched batches, the batch in use and the caches, which hold no more samples
-/// than there are. Decoded photographs are larger than the input of a model; fields are not.
+/// Memory of the prefetched batches, the batch in use and the caches. A cache of synthetic fields
+/// holds no more than all samples; decoded photographs have other sizes than the model's input.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
     const double sample = sample_bytes(graph);
@@ -145,7 +145,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Bytes of all samples of a step that the first part sends to the others of its stage.
+/// Bytes of all samples of a step that the first part sends to the other parts of its stage.
 double handed_bytes(const plan::Layout& layout, const ModelParts& parts, int samples) {
     return (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * samples;
 }
@@ -168,7 +168,7 @@ double total_of(const PlanMemoryRecord& memory) {
                                      : std::max(training, memory.evaluation_bytes));
 }
 
-/// Names, in the whole model, of the first node of each stage. Parts rename their nodes.
+/// Names of the first node of each stage in the whole model, because parts rename their nodes.
 std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
     std::vector<std::string> names{whole.nodes().front().name};
     for (const std::size_t end : graph::stage_ends(whole, stages)) {
@@ -252,7 +252,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         if (layout.shards() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-            // The whole model is collected in addition to the slice, which is freed then.
+            // The slice is freed only after the whole model has been collected.
             const double slice_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between
@@ -315,7 +315,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts) {
     std::vector<double> bytes;
     for (const graph::Stage& stage : parts.stages) {
-        // Two doubles per channel, in each direction, for each micro-batch.
+        // Two doubles per channel in the forward and two in the backward pass of each micro-batch.
         bytes.push_back(layout.micro_batches *
                         (4 * sizeof(double) * normalized_channels(stage.graph)));
     }

@@ -25,7 +25,7 @@ void check_backend(const config::Config& config, const plan::Layout& layout) {
             "ranks, which synchronize through the host, got 'nccl'");
 }
 
-/// One value is its own mean, so the normalization returns zero and no gradient.
+/// Rejects a BatchNorm over one value, which is its own mean: output and gradients are zero.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
     const int rows = layout.rows(config.training.batch_size);

@@ -12,8 +12,8 @@
 namespace hpcai::prediction {
 namespace {
 
-/// Probability that a sample is in none of a group's draws: 1/e of draws with replacement, in the
-/// limit of many samples.
+/// Probability that a sample is not in a group's bootstrap. For draws with replacement, the limit
+/// for many samples is 1/e.
 double share_left_out(const config::BaggingConfig& bagging) {
     switch (bagging.sampler) {
         case config::Sampler::poisson:
@@ -27,8 +27,8 @@ double share_left_out(const config::BaggingConfig& bagging) {
     return 0;
 }
 
-/// Whether one of these ranks of a group reads training samples: in the first stage, those with the
-/// first part.
+/// Returns whether one of the group ranks from `first` to before `end` reads training samples: a
+/// rank of the first stage with the first part.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.parts);
     return next < std::min(end, layout.data_degree() * layout.parts);
@@ -40,7 +40,7 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;
     const double left_out = share_left_out(config.bagging);
-    std::map<int, double> not_needed;  // by node, as all groups draw independently
+    std::map<int, double> not_needed;  // [node], a product, as all groups draw independently
     double least = 1;
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
         int ranks_before = 0;

@@ -98,7 +98,7 @@ private:
                known.training_flops_per_sample == plan_.work.ledgers.front().training_per_sample;
     }
 
-    /// Seconds of the samples of a rank that are computed at once.
+    /// Seconds of a rank for a step of `samples` samples that it computes at once.
     double pass_seconds(double samples) {
         if (is_calibrated()) return through(roofline_.calibration.points, samples);
         if (!by_operations_) by_operations_ = seconds_by_operations();
@@ -153,8 +153,8 @@ private:
         return 0;
     }
 
-    /// Training time of one sample: operations with many FLOPs per byte by their rates, others by
-    /// bytes.
+    /// Training time of one sample. Convolutions and linear layers take FLOPs / their rate; all
+    /// other operations take moved bytes / memory bandwidth.
     double seconds_by_operations() {
         const graph::Graph model = models::make_model(config_);
         const bool is_narrow = compute_precision(config_).bytes == 2;
@@ -190,7 +190,7 @@ private:
                                (fit.scope == "run" && scope == "node" && roofline_.nodes == 1);
             if (!is_it || !fit.latency_seconds.value || !fit.bytes_per_second.value) continue;
             if (fit.ranks < 2) continue;
-            const double sent = 2.0 * (fit.ranks - 1) / fit.ranks;  // of each byte of payload
+            const double sent = 2.0 * (fit.ranks - 1) / fit.ranks;  // bytes per byte of payload
             return config::Link{*fit.latency_seconds.value / (2 * rounds(fit.ranks)),
                                 *fit.bytes_per_second.value * sent};
         }
@@ -234,8 +234,8 @@ private:
         time_.exposed_seconds = {exposed_of(sums) + others, ""};
     }
 
-    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) at two levels: 2 log2
-    /// successive messages at each, and the bytes that the plan counts.
+    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) within and between nodes: at
+    /// each level 2 x rounds() successive messages, and the bytes that the plan counts.
     double sum_seconds(const config::Link& near, const config::Link& far, bool has_nodes) const {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
@@ -274,7 +274,7 @@ private:
         return std::max(last, sums - most_hidden);
     }
 
-    /// Extra time of steps with all-reduces, divided by the time of these all-reduces alone.
+    /// Extra time of measured steps with all-reduces, divided by the all-reduces' time alone.
     std::optional<double> measured_exposure() {
         if (!is_calibrated()) return std::nullopt;
         const CalibrationPoint& point = roofline_.calibration.points.back();

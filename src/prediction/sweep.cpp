@@ -11,7 +11,7 @@
 namespace hpcai::prediction {
 namespace {
 
-/// FLOP/s of all ranks; `groups` models of `degree` ranks, of `samples` a step each.
+/// Returns the FLOP/s of all ranks that train `groups` models on `degree` ranks each.
 Quantity speed(const config::Config& config, EstimateRequest request, int groups, int degree) {
     request.ranks = groups * degree;
     config::Config laid_out = config;
@@ -39,7 +39,7 @@ public:
         : config_(config), request_(request) {
         require(request.roofline.has_value(), ExitCode::usage,
                 "--sweep: expected --roofline FILE, which has the rates, got none");
-        // Every size has the same ranks per node, so that no size has less loaded nodes.
+        // All numbers of ranks have the same ranks per node, so that nodes are equally loaded.
         if (!request_.ranks_per_node) {
             request_.ranks_per_node = request.roofline->ranks_of_fullest_node;
         }
@@ -77,7 +77,7 @@ private:
     SweepPoint point(int ranks) {
         if (!one_rank_) {
             EstimateRequest alone = request_;
-            // The node has as many other ranks as a full node.
+            // The reference is one rank of a full node, which shares the node with the other ranks.
             alone.ranks = *request_.ranks_per_node;
             config::Config config = with_batch(1);
             config.bagging.groups = alone.ranks;

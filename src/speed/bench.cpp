@@ -32,7 +32,7 @@ constexpr std::int64_t kWarmupSteps = 2;
 constexpr int kTimedSteps = 5;
 constexpr int kAloneRuns = 5;
 
-/// Steps of a model on one rank with a batch of random pixels in memory.
+/// Steps of a model on one rank with one random batch in memory.
 class StepBench {
 public:
     explicit StepBench(const config::Config& config)
@@ -53,7 +53,7 @@ public:
     double step() { return whole_.seconds(); }
     const training::StepResults& results() const { return whole_.results(); }
 
-    /// A step with a timeline mark after each operation, recorded if the device can.
+    /// Runs a step with a timeline mark after each operation; recorded if the device can.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
@@ -178,7 +178,7 @@ private:
     std::unique_ptr<device::Update> update_;
     std::vector<graph::Step> steps_{whole_.network().steps()};
     std::optional<TimedWork> timed_;
-    double now_ = 0;  // time of the clock of `timing_`
+    double now_ = 0;  // seconds; the clock that timing_ reads
     metrics::TimingObserver timing_;
     std::vector<double> upload_seconds_, update_seconds_;
 };

@@ -38,9 +38,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The SHA-256 of the parameters after 20 training steps of a ResNet-50 on 4 random pictures of
-/// 32 x 32 pixels, in fp32 and with run.deterministic, on the configured device: the same on every
-/// rank with such a device. Not collective.
+/// Returns the SHA-256 of the parameters after 20 training steps on the configured device: a
+/// ResNet-50, 4 random pictures of 32 x 32 pixels, fp32, run.deterministic. All ranks with such a
+/// device must get the same. Not collective.
 std::string golden_digest(const config::Config& config, const device::Cores& cores,
                           const context::PlaceOnNode& place) {
     constexpr int kSteps = 20;
@@ -57,13 +57,13 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
         {small, *device,
          context::choose_precision(small.training.precision, context::formats_of(*device)),
          *reducer, kSamples});
-    // One reading may cover several steps of a device.
+    // A call of seconds() may run several steps, up to 20 on a GPU.
     while (std::ssize(step.phases().steps()) < kSteps) step.seconds();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
 }
 
-/// The folder for results, or its nearest existing parent.
+/// Returns `wanted` or its nearest existing parent.
 fs::path existing_folder(const fs::path& wanted) {
     std::error_code error;
     fs::path folder = fs::absolute(wanted, error);
@@ -157,7 +157,7 @@ private:
         gather(&launch::RankHealth::config, mine);
     }
 
-    /// Runs those checks of a run whose result is the same on all ranks.
+    /// Runs the checks at the start of a run whose results are the same on all ranks.
     std::vector<launch::Finding> check_start() {
         const std::vector<int>& nodes = start_up_->node_of_world_rank();
         const int fullest = static_cast<int>(std::ranges::max([&] {
@@ -202,7 +202,7 @@ private:
         return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
     }
 
-    /// The error of `part` must be the same on all ranks.
+    /// Makes the finding of `part` from its text or error, which must be the same on all ranks.
     static launch::Finding attempt(const char* check, const std::function<std::string()>& part) {
         try {
             return {check, part(), "", false, ExitCode::ok};
@@ -227,7 +227,7 @@ private:
         gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
     }
 
-    /// The error of a run for this result directory, on rank 0; empty if it is usable.
+    /// Returns, on rank 0, why a run could not use this result directory; empty if it could.
     std::string directory_error(const std::string& directory) const {
         if (world_.rank() != 0 || directory.empty()) return "";
         try {

@@ -23,8 +23,8 @@ public:
         bool needs_input_gradient = true;
     };
 
-    /// Builds the network of graph_of(). The device must outlive it. Throws Error(internal) if the
-    /// device does not support it or has not enough memory.
+    /// Builds the network of graph_of(). The device must outlive the object. Throws Error(internal)
+    /// if the device does not support the operation or has not enough memory.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
     /// Returns the passes that compute values, without the cast of working copies.

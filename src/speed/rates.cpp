@@ -21,7 +21,7 @@ namespace {
 constexpr int kRunsBefore = 4;  // warm-up runs of a device that records
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
-// Maximum growth of the time and the memory of one large operation over the one before.
+// Largest growth from one large operation to the next: of time, and of memory and setup time.
 constexpr double kTimesSlower = 8, kTimesLarger = 8;
 
 bool is_measured(const ops::Operation& operation) {
@@ -55,7 +55,7 @@ struct Measured {
     double setup_seconds = 0;  // of kernels and inputs
 };
 
-/// Measures one operation; `seconds` are for each of its passes.
+/// Measures one operation, about `seconds` for each of its passes.
 Measured measure(RateMeter& meter, const MeasuredOperation& one, const device::Precision& precision,
                  double seconds) {
     const double began = meter.elapsed_seconds();
@@ -108,7 +108,7 @@ public:
         ranks.reducer.prepare(values_);
     }
 
-    /// Seconds of one all-reduce on the slowest rank, measured from the arrival of the last one.
+    /// Returns the seconds of one all-reduce on the slowest rank, after a barrier.
     double run() {
         meter_.device().synchronize();
         ranks_.group.barrier();
@@ -244,7 +244,7 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRan
     std::vector<AllReduceRate> rates;
     double before = 0;
     for (std::size_t index = 0; index < kSizes.size(); ++index) {
-        // The time grows at most as much as the size.
+        // The time grows at most by the same factor as the size.
         const double growth = static_cast<double>(kSizes[index]) /
                               static_cast<double>(kSizes[index == 0 ? 0 : index - 1]);
         if (rates.size() >= 2 && growth * before > seconds) break;
@@ -266,8 +266,8 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // Uses both ends: buckets of gradients are large, BatchNorm statistics are small. Caches bend
-    // the curve between them.
+    // Uses both ends, as buckets of gradients are large and BatchNorm statistics small. Caches bend
+    // the curve in between.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

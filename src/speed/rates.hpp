@@ -14,11 +14,11 @@
 
 namespace hpcai::speed {
 
-/// Measures on all ranks at once, within a common time. All calls are collective and return the
+/// Measures on all ranks at once, within one time limit. All calls are collective and return the
 /// same on all ranks.
 class RateMeter {
 public:
-    /// All measurements have `seconds` from now. `device` and `everyone` must outlive this object.
+    /// All measurements share `seconds` from now. `device` and `everyone` must outlive this object.
     RateMeter(device::Device& device, comm::Communicator& everyone, double seconds)
         : device_(device), everyone_(everyone), limit_seconds_(seconds) {}
 
@@ -48,7 +48,7 @@ struct MeasuredOperation {
     std::string name;
     ops::Operation operation;
     bool of_model = false;
-    int nodes = 0;  // of the model with this operation
+    int nodes = 0;  // number of the model's nodes with this operation
     bool needs_input_gradient = true;
 };
 
@@ -57,7 +57,7 @@ struct MeasuredOperation {
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute);
 
-/// Returns square matrix products, and convolutions of 256 channels, by increasing size.
+/// These return square matrix products, and convolutions of 256 channels, by increasing size.
 std::vector<MeasuredOperation> large_matrix_products();
 std::vector<MeasuredOperation> large_convolutions();
 
@@ -70,7 +70,7 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
 
-/// Ranks of one all-reduce.
+/// The ranks of one all-reduce.
 struct SummingRanks {
     std::string scope;  // as in AllReduceRate
     comm::Communicator& group;

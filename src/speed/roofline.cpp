@@ -50,7 +50,7 @@ public:
             step = std::make_unique<WholeStep>(WholeStep::Setup{
                 setup_.config, meter_.device(), setup_.precision, reducer, samples});
         });
-        const double before = meter_.agree(step->seconds());  // libraries may allocate in the first
+        const double before = meter_.agree(step->seconds());  // the first step may allocate
         const int steps =
             static_cast<int>(std::clamp(seconds / before, double{kMinSteps}, double{kMaxSteps}));
         std::vector<double> all;
@@ -110,13 +110,13 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
 
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
-// Fractions of the time, in this order; the rest is for other precisions.
-constexpr double kOperations = 0.25;  // large ones, and the same for those of the model
+// Fractions of request.seconds, measured in this order. The rest is for other precisions.
+constexpr double kOperations = 0.25;  // for large operations, and again for those of the model
 constexpr double kBandwidth = 0.05;
 constexpr double kAllReduce = 0.1;
 constexpr double kCalibration = 0.25;
 
-/// All measuring ranks and the host of this one.
+/// All measuring ranks, and this rank's host.
 struct MeasuredRanks {
     comm::Communicator& everyone;
     std::vector<int> node_of_rank;
@@ -217,8 +217,8 @@ private:
                                                    context::formats_of(*device_));
         });
         record_.cores = cores.allowed;
-        // A configuration for other ranks than these is measured as its own ranks would
-        // compute.
+        // If the configuration is for another number of ranks, one of its ranks would compute this
+        // many samples.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,

@@ -11,10 +11,10 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock. Recorded work includes no time of launches.
+/// Times pieces of work by the device's clock; on a device that records, without kernel launches.
 class TimedWork {
 public:
-    /// `pieces` enqueue work, which cannot be recorded if it has an upload.
+    /// `pieces` enqueue the work. With `has_upload` it is not recorded, because uploads cannot be.
     TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
     TimedWork(const TimedWork&) = delete;
     TimedWork& operator=(const TimedWork&) = delete;
@@ -34,10 +34,9 @@ private:
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);
 
-/// Returns the number of runs of `work`, without uploads, between two marks. A device that records
-/// has a coarse clock, which needs 1 to 20 runs in about a millisecond; any other device needs one
-/// run. Runs the work before on a device that records, because libraries may allocate the first
-/// time.
+/// Returns how often to run `work`, which has no upload, between two marks. A device that records
+/// has a coarse clock: returns 1 to 20, for about a millisecond, and runs `work` before, because
+/// libraries may allocate the first time. Any other device needs one run.
 int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

@@ -24,7 +24,7 @@ class RandomBatch {
 public:
     RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed);
 
-    /// Sets all inputs of a network of that graph.
+    /// Sets all inputs of `network`, whose graph must have the same inputs.
     void feed(graph::Network& network) const;
 
 private:
@@ -44,13 +44,13 @@ public:
         int samples = 1;  // of this rank
     };
 
-    /// Everything in `setup` must outlive it. Throws as the device does.
+    /// Everything in `setup` must outlive the object. Throws as the device does.
     explicit WholeStep(const Setup& setup);
 
     /// Runs a step like the trainer and returns its seconds: the mean of several steps if the
     /// trainer does not wait for the device after each. Collective over the reducer's ranks.
     double seconds();
-    /// Read at the end of the last call of seconds(); its samples are those of all its steps.
+    /// The results that the last call of seconds() read, for all its steps.
     const training::StepResults& results() const { return results_; }
 
     void upload() { batch_.feed(network_); }

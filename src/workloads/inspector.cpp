@@ -109,7 +109,7 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
         std::string_view line = next_line(text), wanted = next_line(expected);
         if (line == wanted && !is_missing && !is_surplus) continue;
         const auto differ = std::ranges::mismatch(line, wanted).in1 - line.begin();
-        if (differ > kContext) {  // show only the end of a long common prefix
+        if (differ > kContext) {  // shows only the end of a long common prefix
             line.remove_prefix(static_cast<std::size_t>(differ - kContext));
             wanted.remove_prefix(static_cast<std::size_t>(differ - kContext));
         }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Largest difference between means that were summed in another order. Two members have only one
-/// order.
+/// Returns the largest legal difference of two means of `members` values that were summed in
+/// different orders. Up to two values have the same sum in any order.
 float tolerance(int members) {
     return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
 }
@@ -113,7 +113,7 @@ void ProbabilityCheck::check_unscored() {
     }
 }
 
-/// Counts the samples without a label. All rows of a sample must have one, or none.
+/// Counts the samples without a label. Either all rows of a sample have labels or none.
 std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
     std::int64_t unscored = 0;

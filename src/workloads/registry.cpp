@@ -11,7 +11,7 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Marks each number of a record as missing for the same reason.
+/// Replaces each number of a record by `missing`.
 struct SetReason {
     Quantity missing;
 

@@ -20,7 +20,7 @@ inline constexpr ops::Ledger kOfficialLedger = ops::Ledger::table3;
 struct LedgerRow {
     std::string node;
     std::string operation;  // ops::name_of
-    tensor::Shape output;   // of a batch of 1
+    tensor::Shape output;   // for a batch of 1
     std::int64_t parameters = 0;
     std::int64_t activation_elements = 0;                  // of the output
     std::array<ops::Flops, ops::kLedgers.size()> flops{};  // in the order of ops::kLedgers

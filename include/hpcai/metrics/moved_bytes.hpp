@@ -9,8 +9,8 @@ namespace hpcai::metrics {
 
 /// Returns the bytes that a node reads and writes in one pass if caches keep nothing between
 /// operations: each tensor once, without padding. Values and their gradients are in `compute`
-/// unless they have their own type, gradients of parameters are in fp32. A lower bound; 0 for a
-/// pass in which the node does nothing.
+/// unless they have their own type; gradients of parameters are in fp32. A lower bound. Only valid
+/// for a pass that the node has.
 ///
 ///   forward            inputs, filters and weights, output
 ///   weight_gradient    inputs, the output's gradient, gradients of the parameters

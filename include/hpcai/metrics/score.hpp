@@ -11,7 +11,7 @@ namespace hpcai::metrics {
 
 /// The work of one group.
 struct GroupWork {
-    std::int64_t samples_trained = 0;  // trained on, over all epochs
+    std::int64_t samples_trained = 0;  // over all epochs
     double training_seconds = 0;       // from the end of start-up to the last optimizer step
     bool survived = true;              // false: its time counts (if known), its work does not
 };
@@ -29,7 +29,7 @@ std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 /// fractions: achieved >= 0, target > 0.
 std::optional<double> penalty_coefficient(double achieved, double target, double exponent);
 
-/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty if one of them is.
+/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty if a factor is.
 std::optional<double> vflops(std::optional<double> flops,
                              std::optional<double> penalty_coefficient);
 

@@ -27,7 +27,7 @@ struct UnknownReasons {
 
 /// Summarizes the ranks of `group`: each phase's minimum, median, p99 (nearest rank) and maximum
 /// over ranks, and the stragglers. A straggler's work (input wait, forward and backward together)
-/// takes more than kStragglerRatio times its median over the ranks of the same `stage` (by rank).
+/// takes more than kStragglerRatio times the median over the ranks with the same `stage`[rank].
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 

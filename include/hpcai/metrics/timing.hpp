@@ -20,8 +20,8 @@ struct OperationTime {
 };
 
 /// Measures every kernel call of a network over several training steps; the k-th run of a call
-/// belongs to step k. It measures the time until the call returns. On a device that only enqueues
-/// work this is not the time of the work. Costs two clock readings for each call.
+/// belongs to step k. The time ends when the call returns, so on a device that only enqueues work
+/// it is not the time of the work. Costs two clock readings for each call.
 class TimingObserver final : public graph::Observer {
 public:
     /// `now` returns seconds of a monotonic clock.

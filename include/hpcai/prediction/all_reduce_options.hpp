@@ -7,10 +7,10 @@
 
 namespace hpcai::prediction {
 
-/// Returns the all-reduce options, by `communication`, of the ranks that hold one slice of the
-/// model of `group`. Their nodes are those of `controller` unless communication.ranks_per_node is
-/// set. Throws Error(usage) when communication.torus_columns does not divide the number of these
-/// ranks.
+/// Returns the configured all-reduce options of the ranks of `group` with one slice of the model: a
+/// stage and shard, numbered as Layout::shard_of(). `controller` has their nodes, which
+/// communication.ranks_per_node replaces in the algorithm `hierarchical`. Throws Error(usage) when
+/// communication.torus_columns does not divide the number of these ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
                                           int slice = 0);

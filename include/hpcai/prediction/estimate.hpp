@@ -16,28 +16,27 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or were measured on a machine.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;                 // absent: one group's ranks
-    std::optional<std::int64_t> samples;               // counted in the training folder
-    std::optional<double> bytes_per_sample;            // likewise, the mean of the files
-    std::optional<double> flops_per_rank;              // FLOP/s sustained in training, table3
-    std::optional<double> watts_per_rank;              // while training
-    std::optional<RooflineRecord> roofline;            // in place of flops_per_rank
+    std::optional<int> ranks_per_node;       // absent: the ranks of one group
+    std::optional<std::int64_t> samples;     // counted in the training folder
+    std::optional<double> bytes_per_sample;  // mean size of the files in the training folder
+    std::optional<double> flops_per_rank;    // FLOP/s sustained in training, table3
+    std::optional<double> watts_per_rank;    // while training
+    std::optional<RooflineRecord> roofline;  // in place of flops_per_rank
     std::optional<config::Interconnect> interconnect;  // in place of the roofline's all-reduces
 };
 
-/// Estimates a run of `config` on request.ranks ranks, numbered node by node, without running it.
-/// Throws Error(launch) when eq. 5 cannot hold (plan::make_layout). Throws Error(usage) when a
-/// number of `request` is out of range or check_model() fails. 100,000 ranks take well under a
-/// second.
+/// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
+/// Error(launch) when eq. 5 cannot hold (plan::make_layout). Throws Error(usage) when a number of
+/// `request` is out of range or check_model() fails. 100,000 ranks take well under a second.
 PlanRecord estimate(const config::Config& config, const EstimateRequest& request);
 
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
 /// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
-/// make_layout() made of it. Reasons: device.kind cuda with shards, nccl with BatchNorm statistics
-/// over ranks, a BatchNorm with one value per channel, a model that cannot be split into so many
-/// stages and shards or not in int8. Plans and runs share this check.
+/// make_layout() made of it. Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm
+/// statistics over ranks, a BatchNorm with one value per channel, a model that cannot be split into
+/// the stages and shards, or has no int8 convolution then. Plans and runs share this check.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

@@ -13,11 +13,11 @@ struct SweepRange {
     int last = 1;
 };
 
-/// Predicts the speed of bagging and of one data-parallel model at each number of ranks. Bagging
-/// has as many base models of bagging.P_degree ranks (1 if that is auto) as fit. A rank has as many
-/// samples per step as in the configured batch. `request` must have a roofline; its ranks are
-/// ignored. A value that cannot be laid out or predicted is empty and has a reason. Throws
-/// Error(usage) for an invalid range.
+/// Predicts the speed of bagging and of one data-parallel model at each number of ranks. In
+/// bagging, each base model has bagging.P_degree ranks (1 if that is auto). Each rank computes
+/// training.batch_size / P_degree samples per step. `request` must have a roofline; its ranks are
+/// ignored. A value is empty, with a reason, if no layout has that number of ranks or the speed is
+/// unknown. Throws Error(usage) for an invalid range.
 SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
                   const SweepRange& range);
 

@@ -31,10 +31,10 @@ struct BenchReport {
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double loss = 0;                 // mean over the steps of the last reading; may be NaN
-    std::int64_t skipped_steps = 0;  // since the start, because gradients were not finite
-    double alone_sum_seconds = 0;    // of all operations
-    std::int64_t clock_readings_per_step = 0;  // to measure phases
+    double loss = 0;  // mean of the steps since the results were last read; may be NaN
+    std::int64_t skipped_steps = 0;            // since the start, because gradients were not finite
+    double alone_sum_seconds = 0;              // of all operations
+    std::int64_t clock_readings_per_step = 0;  // those that measure phases
     double measuring_seconds_per_step = 0;     // readings times the measured cost of one
     double images_per_second = 0;              // batch_size / step_seconds
     double flops = 0;                          // FLOP/s by the table3 ledger
@@ -43,16 +43,16 @@ struct BenchReport {
 
 /// Measures whole training steps (input upload, working copies, forward, backward, optimizer) of
 /// the configured model on random data in memory, on one rank without communication, and every
-/// operation alone. Times `steps` steps after two others. Throws as the device does; Error(usage)
-/// if steps < 1.
+/// operation alone. Times `steps` steps after two warm-up steps. Throws as the device does;
+/// Error(usage) if steps < 1.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
-/// Tables: totals, then the time by operation and pass, then the slowest operations.
+/// Returns tables: totals, then the time by operation and pass, then the slowest operations.
 std::string bench_text(const BenchReport& report);
 std::string bench_json(const BenchReport& report);
 
-/// The speed of the operations in the step against their FLOPs per byte, under the ceilings of
-/// `roofline` for this precision (report::roofline_svg). Throws Error(data) if it has none.
+/// Returns a figure (report::roofline_svg) of the operations' speed over FLOPs per byte, under the
+/// ceilings of `roofline`. Throws Error(data) if `roofline` lacks the precision.
 std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline);
 
 }  // namespace hpcai::speed

@@ -42,14 +42,14 @@ public:
     /// Stores one model's predictions in `directory`, each file whole or not at all.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
-    /// Reads what store() wrote to `directory` into `member`, whose sample labels are known. Throws
-    /// Error(data) naming a file that does not fit.
+    /// Reads what store() wrote to `directory` into `member`, which must have the labels of the
+    /// samples. Throws Error(data) naming a file that does not fit.
     virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and fills in
     /// `quality`, except for the numbers of the members. Collective among the leaders.
     virtual EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
-    /// Stores the ensemble's predictions and what is needed to score them again.
+    /// Stores the ensemble's predictions and the labels, with which they can be scored again.
     virtual void store(const EnsemblePredictions& predictions,
                        const std::filesystem::path& directory) const = 0;
 };

@@ -33,7 +33,7 @@ public:
     /// Lists the directory without following links; adds a finding if that fails.
     explicit Inspector(std::filesystem::path directory);
 
-    /// All entries except folders, by their path in the directory; true: a regular file.
+    /// All entries except folders: their path in the directory, and whether they are regular files.
     const std::map<std::string, bool>& entries() const { return entries_; }
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take() { return std::move(findings_); }

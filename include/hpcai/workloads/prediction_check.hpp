@@ -18,11 +18,11 @@ std::string group_prefix(int group);
 class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
-    /// Scores the stored predictions of `group`, writes the scores to `result` and keeps the
-    /// predictions for the vote.
+    /// Scores the stored predictions of `group` and writes the scores to `result`. The predictions
+    /// then count in finish().
     virtual void add_member(int group, GroupResult& result) = 0;
-    /// Combines the members, compares the result with the stored ensemble and writes its scores to
-    /// `quality`, whose metric must be that of the workload.
+    /// Combines the members, compares the result with the stored ensemble, and writes the
+    /// ensemble's scores to `quality`, whose metric must be that of the workload.
     virtual void finish(QualityRecord& quality) = 0;
 };
 

@@ -25,8 +25,8 @@ struct VotedProbabilities {
     const Probabilities& counted() const { return majority_counts ? majority : soft; }
 };
 
-/// 95 % interval, by the bootstrap over samples, of the mean intersection over union or, with an
-/// `other`, of the difference to the other's. Both have the same labels. Nothing without cells.
+/// Returns the 95 % interval of the mean intersection over union or, with `other`, of the
+/// difference `other` - `predicted`, by the bootstrap over samples. Nothing if no cell is scored.
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);

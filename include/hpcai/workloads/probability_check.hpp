@@ -21,7 +21,7 @@ public:
     void finish(QualityRecord& quality) override;
 
 protected:
-    /// Adds task-specific values to `quality`. The second argument is the stored metric.
+    /// Adds task-specific values to `quality` from the labels and the stored metric.
     virtual void add_quality(std::span<const std::int32_t>, const MetricRecord&, QualityRecord&) {}
 
     static std::string labels_name() { return "evaluation/" + kProbabilityFiles.labels; }

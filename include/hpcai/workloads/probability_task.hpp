@@ -17,7 +17,7 @@ inline const PredictionFiles kProbabilityFiles{"predictions.npy", "ensemble.npy"
 
 /// A task whose predictions are rows of probabilities.
 struct ProbabilityTask {
-    std::int64_t cells = 0;    // of a sample, row by row; 0: a sample is one row
+    std::int64_t cells = 0;    // of a sample; 0: the network predicts one row for a sample
     std::int64_t classes = 0;  // including the background of cells
     std::function<void(const Probabilities&, GroupResult&)> judge_member;
     std::function<void(const VotedProbabilities&, QualityRecord&)> judge_vote;
@@ -48,8 +48,8 @@ private:
     }
 };
 
-/// Reads them. Throws Error(data) unless the labels have `rows_per_sample` rows for each sample and
-/// both probabilities are fp32 (rows, classes).
+/// Reads the files of two results. Throws Error(data) unless the labels have `rows_per_sample` rows
+/// for each sample and both probabilities are fp32 (rows, classes).
 ComparedProbabilities read_probabilities(const ComparedResults& results, std::int64_t classes,
                                          std::int64_t rows_per_sample);
 

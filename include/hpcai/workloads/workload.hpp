@@ -30,7 +30,7 @@ struct QualityComparison {
 
 /// The directories of two results whose ensembles were scored with the same labels.
 struct ComparedResults {
-    const config::Config& config;  // the first's
+    const config::Config& config;  // of the first result
     std::filesystem::path first;
     std::filesystem::path second;
 
@@ -45,7 +45,7 @@ struct ComparedResults {
 /// The interface of a task.
 struct Workload {
     config::Task task;
-    MetricRecord metric;  // without numbers
+    MetricRecord metric;  // its kind; its numbers are not set
     PredictionFiles files;
     std::unique_ptr<const Evaluator> (*make_evaluator)(const config::Config& config,
                                                        const data::SampleSets& samples);
@@ -62,7 +62,7 @@ const Workload& workload_of(const config::WorkloadConfig& workload);
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
-/// Returns a quality record with `metric` in which each number is missing for `reason`.
+/// Returns a quality record with the kind of `metric`. Each number is missing for `reason`.
 QualityRecord no_quality(MetricRecord metric, const std::string& reason);
 
 }  // namespace hpcai::workloads

@@ -43,7 +43,7 @@ private:
         bootstrap_members(mine.validation, leaders, quality);
         if (!config_.bagging.out_of_bag) return;
         if (leaders.rank() != 0)
-            quality.metric = TopAccuracyRecord{};  // which rank 0 has filled in
+            quality.metric = TopAccuracyRecord{};  // only that of rank 0 is kept
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (mine.out_of_bag.empty()) {
             metric.out_of_bag = nothing(

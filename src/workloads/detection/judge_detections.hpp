@@ -30,11 +30,11 @@ evaluation::FusionOptions fusion_of(const config::Config& config);
 /// The detectors of one rank.
 struct DetectorMembers {
     std::span<const evaluation::Member> mine;
-    int first = 0;  // index of the first one among all detectors
+    int first = 0;  // index of mine.front() among all detectors
     int all = 0;
 };
 
-/// Returns quality.members_interval of detectors at rank 0. Collective.
+/// Returns quality.members_interval on rank 0. Collective.
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members);
