@@ -269,7 +269,7 @@ void check_schema(const json& in, const Place& place, const std::string& expecte
     if (schema != expected) place.key("schema").fail(fmt::format("\"{}\"", expected), schema);
 }
 
-/// Replaces invalid UTF-8, which names of hosts and files may contain.
+/// Returns the text of `document`. Replaces invalid UTF-8, which names of hosts and files may have.
 std::string text_of(const ordered_json& document) {
     return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -25,7 +25,7 @@ void for_each(const std::vector<Element>& list, const Place& place, const Check&
     for (std::size_t i = 0; i < list.size(); ++i) check(list[i], place.index(i));
 }
 
-/// Checks what the differences of consecutive readings require.
+/// Checks that neither the times nor the values of consecutive readings decrease.
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
     constexpr double kYear10000 = 253402300800.0;
     for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {

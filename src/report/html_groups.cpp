@@ -118,7 +118,7 @@ Markup cells(const std::set<int>& failed, const Nodes& nodes) {
          element(R"(div class="map")", {rows})});
 }
 
-/// A column for each node with a row for each of its ranks; neighbours of one group form one shape.
+/// A column per node with a row per rank; neighbouring ranks of one group form one shape.
 Markup raster_band(const std::set<int>& failed,
                    std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
     std::array<std::string, kTints + 1> paths;

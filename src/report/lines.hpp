@@ -56,7 +56,7 @@ inline std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
 }
 
-/// format_bytes(); a negative count is 0.
+/// The text of format_bytes(), where a negative count is 0.
 inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }

@@ -68,7 +68,7 @@ struct Table {
     std::vector<Column> columns;
     std::vector<std::vector<Markup>> rows;
     std::vector<std::vector<Markup>> totals = {};  // below the rows
-    std::size_t unfolded = 12;                     // rows always shown; many others are folded
+    std::size_t unfolded = 12;  // rows always shown; more than two others are folded
 };
 
 Markup table(const Table& table);

@@ -21,7 +21,7 @@ std::int64_t milliseconds_of(const std::string& utc) {
     std::tm parts{};
     const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
     const std::time_t seconds = end == nullptr ? 0 : timegm(&parts);
-    // strptime also accepts blanks and fewer digits. A time point has nanoseconds until 2262 only.
+    // strptime also accepts blanks and fewer digits. No std::chrono time point: it ends in 2262.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
             "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",

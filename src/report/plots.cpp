@@ -33,7 +33,7 @@ struct LogAxis {
 };
 
 /// A chart with two logarithmic axes; later elements cover earlier ones. Colors are numbers from 0
-/// to 5, which differ between light and dark pages.
+/// to 5, each with one shade for light and one for dark pages.
 class LogChart {
 public:
     LogChart(std::string title, LogAxis x, LogAxis y);
@@ -45,7 +45,7 @@ public:
     void line(const std::vector<std::pair<double, double>>& points, const Style& style);
     /// `hint` is the tooltip of the dot.
     void dot(double x, double y, double radius, int color, const std::string& hint);
-    /// Starts or, if `ends`, ends at the point.
+    /// Writes a text that starts at the point or, if `ends`, ends there.
     void label(double x, double y, const std::string& text, bool ends);
     void legend(const std::vector<std::string>& names);  // for the colors from 0
 

@@ -27,7 +27,7 @@ public:
     /// Returns the node of a rank that is on `node` now and was on another `host`.
     int number(const std::string& host, int node) {
         const auto now = nodes_of_host_.find(host);
-        if (now != nodes_of_host_.end()) {  // nodes of one name are not distinguishable
+        if (now != nodes_of_host_.end()) {  // nodes of one name cannot be distinguished
             return now->second.size() == 1 ? *now->second.begin() : node;
         }
         const auto before = found_.find(host);
@@ -74,7 +74,7 @@ plan::ParallelismController controller_on(const config::Config& config,
     try {
         plan::ParallelismController then = verification::place_ranks(config, nodes);
         return has_same_groups(now, then) ? then : now;
-    } catch (const Error&) {  // the layout depends on the ranks per node
+    } catch (const Error&) {  // no layout fits the ranks per node of `nodes`
         return now;
     }
 }

@@ -16,12 +16,12 @@ struct NodesOfRanks {
     std::vector<std::string> hosts;  // [world_rank]
 };
 
-/// Returns the nodes of ranks, by world rank, that were on these `hosts` when their group trained.
-/// A rank that has not moved keeps its node of `now`. Another rank gets the only node of `now` with
-/// its host's name, or a number that no other host has.
+/// Returns the nodes of the ranks, by world rank, if they are on `hosts`. A rank that has not moved
+/// keeps its node of `now`, as does one whose host's name several nodes of `now` have. Any other
+/// rank gets the node of `now` with its host's name or, without one, a number that no host has.
 std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts);
 
-/// Returns the groups of `now` on such `nodes`; `now` itself if the nodes would change the groups.
+/// Returns the groups of `now` with their ranks on `nodes`, or `now` if that would change a group.
 plan::ParallelismController controller_on(const config::Config& config,
                                           const plan::ParallelismController& now,
                                           const std::vector<int>& nodes);

@@ -69,7 +69,7 @@ void add_verdict(const context::RunContext& context, const Closing& closing,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // `score` has only the files of the group, which do not contain another code.
+        // `score` knows failed groups by their files alone, which show no other exit code.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : closing.groups[index].exit_code);
@@ -107,7 +107,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-/// Returns the placement of the ranks on these hosts.
+/// Returns the placement of the ranks on `hosts`.
 plan::ParallelismController controller_of(const context::RunContext& context,
                                           const std::vector<std::string>& hosts) {
     NodesOfRanks now{{}, context.hostnames};

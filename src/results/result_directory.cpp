@@ -63,7 +63,7 @@ private:
     fs::path output_, folder_;
 };
 
-/// Returns whether the record of a group, which exists, is one of `records`.
+/// Returns whether the existing record of a group is among the `records` to replace.
 bool is_stale(const context::RunContext& context, int group, StaleRecords records) {
     try {
         const fs::path path = group_directory(context.output, group) / "record.json";

@@ -15,7 +15,7 @@ namespace hpcai::verification {
 
 using workloads::Inspector;
 
-/// The parts of a result from which the others are recomputed.
+/// The parts of a result from which its other parts are recomputed.
 struct Claim {
     const RunRecord& record;  // as stored
     const config::Config& config;
@@ -44,12 +44,12 @@ void check_steps(const Claim& claim, const GroupRecord& record,
                  const std::vector<StepRecord>& steps, const GroupFiles& files,
                  Inspector& inspector);
 
-/// Checks record.epoch_seconds, which another clock measured, against the steps.
+/// Checks record.epoch_seconds against the steps, whose times another clock measured.
 void check_epochs(const config::Config& config, const GroupRecord& record,
                   const std::vector<StepRecord>& steps, const GroupFiles& files,
                   Inspector& inspector);
 
-/// Checks `leader`, the row of the rank that stored the steps, against them.
+/// Checks `leader`, the row in ranks.csv of the rank that stored the steps, against the steps.
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector);
 

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
-constexpr double kSameTime = 0.02;       // times that differ by less count as equal
+constexpr double kSameTime = 0.02;       // relative; smaller differences of times do not count
 constexpr double kRatioRounding = 1e-9;  // relative
 constexpr double kTestLevel = 0.05;      // of the rank-sum test
 
@@ -122,7 +122,7 @@ std::optional<double> stored_time_ratio(const MetricComparison& metric, Directio
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// Compares by `ratio`, the interval of the ratio of the runs' times, scaled to that of the metric.
+/// Compares by `ratio`, the interval of the ratio of run times, which `scale` fits to the metric.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
@@ -221,8 +221,8 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
         .compare({first.config, first.directory, second.directory});
 }
 
-/// Compares quality.ensemble: by a paired test if both results have the same labels, else by
-/// whether their intervals overlap.
+/// Compares quality.ensemble: by a paired test if both results have the same labels, else by the
+/// overlap of their intervals.
 MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
     const QualityRecord &one = first.record.quality, &other = second.record.quality;
     const auto [judgement, why] = judge_quality(first, second);
@@ -243,7 +243,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const auto ratio = !steps_1.empty() && steps_1 == steps_2
                            ? evaluation::Interval{1, 1}
                            : evaluation::time_ratio_95(steps_1, steps_2);
-    // The scales turn times of runs into times per sample and per FLOP.
+    // These scales convert the ratio of run times into that of times per sample and per FLOP.
     const double samples = static_cast<double>(one.work.samples_trained) /
                            static_cast<double>(other.work.samples_trained);
     const double flops = samples * static_cast<double>(one.flops.training_per_sample) /

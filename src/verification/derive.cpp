@@ -126,7 +126,7 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
         record.work.iterations += row.iterations;
         epochs = std::max(epochs, row.epoch_seconds.size());
     }
-    longest_epochs.resize(epochs);  // those of the finished groups
+    longest_epochs.resize(epochs);  // without epochs that only failed groups have
     double longest = 0;
     for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
     record.time.training_seconds = {longest, ""};
@@ -163,7 +163,7 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-/// Returns eq. 7 and 8 at both ends of an interval of the quality.
+/// Returns VFLOPS, by eq. 7 and 8, at both ends of the quality's interval.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();

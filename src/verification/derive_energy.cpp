@@ -74,7 +74,7 @@ std::string_view family_of(std::string_view name) {
     return name.substr(0, name.find(':'));
 }
 
-/// Returns "NVML" for both its counter and its power.
+/// Returns the name of a kind, such as "NVML" for the families "nvml" and "nvml-power".
 std::string_view name_of_kind(std::string_view family) {
     const auto* kind = std::ranges::find(kKinds, family, &Kind::family);
     return kind == kKinds.end() ? "" : kind->name;
@@ -133,9 +133,9 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
     return nothing(fmt::format("no {} on {}", missing, *hosts.begin()));
 }
 
-/// Adds the core phase, from the first step of any group to the last, by the clocks of their hosts.
-/// All groups start after one barrier, so the phase is as long as the longest training if the
-/// clocks agree. Returns its length, or why it is unknown.
+/// Adds the core phase: from the start of the first to the end of the last step of all groups, by
+/// the leaders' clocks. All groups start after one barrier, so the phase is as long as the longest
+/// training if the clocks agree. Returns its length, or why it is unknown.
 Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
@@ -187,7 +187,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     energy.method += kHow;
 }
 
-/// Returns the sum of record.energy.meters.
+/// Returns the sum of record.energy.meters, and fills in source, level and method of record.energy.
 Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& record) {
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
@@ -282,7 +282,7 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
         if (farthest == nullptr) return nothing("no group read it for a while");
         sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
         now = end_of(*farthest);
-        // Each group starts its own sum of NVML's power at 0.
+        // Each group integrates NVML's power from 0, so the readings of two groups are unrelated.
         if (family_of(farthest->name) != "nvml-power") read_last = farthest->readings.back().value;
     }
 }

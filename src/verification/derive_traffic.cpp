@@ -16,7 +16,7 @@ namespace {
 
 using Result = GroupResult;
 
-/// Returns the value of the groups that `exceeds` all others, or the last reason why there is none.
+/// Returns the group's value that `exceeds` all others, or the last reason why there is none.
 template <typename Exceeds = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
                  const Exceeds& exceeds = {}) {
@@ -46,8 +46,8 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// Fills in the grid or the nodes of hierarchical sums, as the first rank of the widest group has
-/// them.
+/// Fills in torus_columns or ranks_per_node, whichever the algorithm has: the largest number that
+/// the first rank of any group has.
 void derive_places(const config::CommunicationConfig& settings,
                    const plan::ParallelismController& controller,
                    CommunicationRecord& communication) {

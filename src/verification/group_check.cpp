@@ -87,8 +87,8 @@ private:
         });
     }
 
-    /// Rejects a size that a Poisson sampler draws with a probability of 1e-23, before as many
-    /// numbers are drawn.
+    /// Rejects a size that a Poisson sampler draws with a probability of 1e-23, so that a forged
+    /// size does not make this check draw as many numbers.
     bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
         const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
@@ -118,7 +118,7 @@ private:
         steps_ = *steps;
     }
 
-    /// Checks that each program resumed at a step that the previous one has done, or at the first.
+    /// Checks that steps and start times of the resumptions do not decrease.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;
@@ -136,7 +136,7 @@ private:
         }
     }
 
-    /// Checks only whether readings of drivers are possible: nothing else contains them.
+    /// Checks only whether the driver's readings are possible, because no other file has them.
     void check_health(GroupRecord& record) const {
         int last_rank = -1;
         for (DeviceHealthRecord& one : record.device_health) {
@@ -170,7 +170,7 @@ private:
         }
     }
 
-    /// Recomputes the counter of steps from its first time, which only the record has.
+    /// Recomputes the counter of steps from its first reading's time, which only the record has.
     void recompute_steps_counter(GroupResult& result) {
         if (!result.record.continuations.empty()) {
             result.counters.clear();

@@ -64,8 +64,8 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
-/// Recomputes the verdict. The exit code of a failed group is known only if it is the code of the
-/// run or if its replicas diverged.
+/// Recomputes the verdict. No file has the exit code of a failed group: it is `invalid` if the
+/// replicas diverged, and otherwise follows from the code of the run.
 void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     VerdictFacts facts = facts_of(record, groups);

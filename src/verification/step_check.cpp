@@ -10,7 +10,7 @@
 namespace hpcai::verification {
 namespace {
 
-// A length and a sum of its parts differ by rounding.
+// The length of a step and the sum of its phases differ by rounding.
 constexpr double kStepRounding = 1e-6;  // seconds
 // A busy machine may read the end of an epoch this long after its last step.
 constexpr double kPause = 5;  // seconds

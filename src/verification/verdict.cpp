@@ -53,7 +53,7 @@ Rule rule_against(int number, const char* what, const std::vector<std::string>& 
             fmt::format("rule {}: {}", number, found)};
 }
 
-/// Returns the rules of specification V2.0, in which layer 9 never changes.
+/// Returns the rules of specification V2.0, in which layer 9, the problem, never changes.
 std::vector<Rule> rules_of_image_classification(const config::Config& config,
                                                 const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
@@ -72,7 +72,7 @@ std::vector<Rule> rules_of_image_classification(const config::Config& config,
     };
 }
 
-/// Returns the rules of specification V2.0. The split of the years is not published.
+/// Returns the rules of specification V2.0. It does not publish which years are for training.
 std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
                                            const VerdictFacts& facts) {
     const config::WorkloadConfig& workload = config.workload;
@@ -158,8 +158,8 @@ ExitCode code_of_total_failure(const std::vector<ExitCode>& codes) {
     return all_data ? ExitCode::data : ExitCode::all_groups_failed;
 }
 
-/// Makes the verdict without the list of rules. `broken` has the messages of broken rules but
-/// `replicas`.
+/// Makes the verdict without the list of rules. `broken` has the messages of all broken rules
+/// except `replicas`.
 VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, const Rule& replicas,
                      const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());
@@ -215,8 +215,8 @@ std::vector<std::string> rules_broken_by_settings(const config::Config& config) 
 
 VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts) {
     std::vector<Rule> rules = official_rules(config, facts);
-    if (facts.watched_gpus >
-        0) {  // such GPUs may have computed wrong results: every level has the rule
+    // GPUs with errors may have computed wrong results: every level has the rule.
+    if (facts.watched_gpus > 0) {
         rules.push_back(
             rule_against(10, "GPUs with uncorrected memory errors or Xids", facts.gpu_errors));
     }

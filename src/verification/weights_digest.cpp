@@ -65,7 +65,7 @@ std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& 
     return digest.finish_hex();
 }
 
-/// Checks what the digest does not include.
+/// Checks the step counts, which the digest does not include, and the number of tensors.
 void check_other_tensors(const storage::SafetensorsFile& file, const graph::Graph& graph,
                          std::int64_t steps_trained) {
     for (const graph::NormStatistics& statistics : graph.statistics()) {

@@ -28,9 +28,9 @@ struct FlightRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::int64_t process = 0;  // its PID on the host
+    std::int64_t process = 0;  // PID on the host
     std::string reason;
-    bool answers = false;  // the rank noticed; false: only its watchdog wrote this
+    bool answers = false;  // true: written by the training thread; false: by the watchdog
     std::int64_t steps_done = 0;
     std::int64_t all_reduces_started = 0;
     std::int64_t all_reduces_finished = 0;

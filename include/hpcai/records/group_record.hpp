@@ -14,7 +14,7 @@ namespace hpcai {
 /// One reading of a counter that only grows. Its zero is arbitrary.
 struct CounterReading {
     double utc_seconds = 0;  // since 1970
-    double value = 0;        // joules or bytes
+    double value = 0;        // joules, bytes or steps
     HPCAI_RECORD(CounterReading, utc_seconds, value);
 };
 
@@ -22,7 +22,7 @@ struct CounterReading {
 struct CounterRecord {
     std::string host;
     std::string name;                      // "nvml:0", "rapl:package-0", "net:eth0:sent"
-    std::string unit;                      // "J", "B"
+    std::string unit;                      // "J", "B"; "1" for steps
     std::string failure;                   // why there are no readings; empty if there are
     std::vector<CounterReading> readings;  // by time
     HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
@@ -40,11 +40,11 @@ struct MeterRecord {
 struct EnergyRecord {
     std::string source;  // names of the meters; empty if there are none
     std::string method;  // what was read and how often, and what is missing
-    std::string level;   // compared with the levels of the EE HPC WG's methodology
+    std::string level;   // how it compares with the levels of the EE HPC WG's methodology
     Quantity joules;     // of the core phase, all nodes
     Quantity average_watts;
-    std::string core_begin_utc;  // ISO 8601: first step of the first group
-    std::string core_end_utc;    // last step of the last group; for an external meter
+    std::string core_begin_utc;  // ISO 8601: start of the first step of any group
+    std::string core_end_utc;    // end of the last step; for comparison with an external meter
     std::vector<MeterRecord> meters;
     HPCAI_RECORD(EnergyRecord, source, method, level, joules, average_watts, core_begin_utc,
                  core_end_utc, meters);
@@ -70,18 +70,18 @@ struct DivergedRankRecord {
 
 /// Comparisons of the state that must be equal bit for bit on all ranks of a group.
 struct AuditRecord {
-    std::int64_t passed = 0;                // equal on all ranks; 0 in a group of one rank
+    std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all if there is none
+    std::vector<DivergedRankRecord> ranks;  // unlike the majority; all if there is no majority
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
-/// Seconds per step of one phase: the mean of each rank, over the ranks of a group.
+/// Spread of one phase over the ranks of a group. A rank's value is its mean seconds per step.
 struct SpreadRecord {
     Quantity minimum;
     Quantity median;
-    Quantity p99;  // nearest rank
+    Quantity p99;  // by the nearest-rank method
     Quantity maximum;
     HPCAI_RECORD(SpreadRecord, minimum, median, p99, maximum);
 };
@@ -115,7 +115,7 @@ struct TimeBreakdownRecord {
 /// The quality of a base model after an epoch.
 struct EpochQualityRecord {
     int epoch = 0;                // epochs done
-    double training_seconds = 0;  // up to then, without evaluations
+    double training_seconds = 0;  // until the end of this epoch, without evaluations
     double quality = 0;
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
@@ -134,7 +134,7 @@ struct DeviceHealthRecord {
     std::string device;                  // its UUID
     std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
     Quantity slowed_share;               // of the polls, one per second, with lowered clocks
-    Quantity corrected_ecc_errors;       // during training, as the next two
+    Quantity corrected_ecc_errors;       // during training, like the next two
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
@@ -150,13 +150,13 @@ struct GroupRecord {
     std::int64_t samples_drawn = 0;    // size of its bootstrap
     std::int64_t samples_trained = 0;  // over all epochs
     std::int64_t iterations = 0;
-    std::int64_t skipped_steps = 0;  // of these, skipped because fp16 gradients overflowed
-    Quantity training_seconds;       // start-up to last optimizer step, no evaluation
-    Quantity images_per_second;      // samples_trained / training_seconds
-    Quantity flops;                  // FLOP/s: work / training_seconds
-    Quantity input_wait_seconds;     // mean over ranks
-    Quantity communication_seconds;  // exposed; mean over ranks
-    Quantity evaluation_seconds;
+    std::int64_t skipped_steps = 0;     // of `iterations`, because fp16 gradients overflowed
+    Quantity training_seconds;          // end of start-up to end of last step, no evaluation
+    Quantity images_per_second;         // samples_trained / training_seconds
+    Quantity flops;                     // FLOP/s: work / training_seconds
+    Quantity input_wait_seconds;        // of all steps; mean over ranks
+    Quantity communication_seconds;     // of all steps, exposed; mean over ranks
+    Quantity evaluation_seconds;        // prediction of test and out-of-bag samples
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
     AuditRecord audit;
@@ -184,18 +184,18 @@ struct GroupResult {
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
     std::string all_reduce_backend;       // "mpi", "nccl"; empty if there is no all-reduce
-    Quantity bandwidth_bytes_per_second;  // as in CommunicationRecord, as the next three
+    Quantity bandwidth_bytes_per_second;  // this and the next three: as in CommunicationRecord
     Quantity sent_bytes_per_step;
     Quantity between_nodes_bytes_per_step;
     Quantity out_of_node_bytes_per_step;
-    std::int64_t message_bytes_per_step = 0;  // as in ParallelRecord, as the next three
+    std::int64_t message_bytes_per_step = 0;  // this and the next three: as in ParallelRecord
     Quantity message_wait_seconds;
     std::int64_t shard_bytes_per_step = 0;
     Quantity shard_wait_seconds;
-    std::int64_t statistics_sums_per_step = 0;  // as in CommunicationRecord, as the next two
+    std::int64_t statistics_sums_per_step = 0;  // this and the next two: as in CommunicationRecord
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // of its nodes and its steps
+    std::vector<CounterRecord> counters;  // read on its nodes during training, and its steps
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
                  all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,

@@ -21,7 +21,7 @@ struct LaunchRecord {
     std::string samples_sha256;  // of names and classes of the samples: data::samples_digest
     std::string precision;       // in force, never "auto"
     TopologyRecord topology;     // in the latest launch
-    StagingRecord staging;       // as in RunRecord, as the next ones
+    StagingRecord staging;       // this and the members below: as in RunRecord
     Quantity staging_seconds;
     CeilingRecord roofline;
     DeterminismRecord determinism;

@@ -28,15 +28,15 @@ struct TopAccuracyRecord {
 struct CategoryRecord {
     std::string name;
     std::int64_t boxes = 0;       // in the test samples
-    std::int64_t detections = 0;  // that count
-    std::int64_t hits = 0;        // of these, with an intersection over union of 0.5 or more
+    std::int64_t detections = 0;  // right and wrong ones, at most 100 per image
+    std::int64_t hits = 0;        // right detections, at an intersection over union of 0.5
     Quantity ap50;                // average precision at 0.5, COCO's 101 points
     Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
     Quantity ap10;                // at 0.1, COCO's 101 points
     HPCAI_RECORD(CategoryRecord, name, boxes, detections, hits, ap50, voc_ap50, ap10);
 };
 
-/// Mean average precision over the categories of a detection.
+/// Mean average precision over the categories of a detection data set.
 struct AveragePrecisionRecord {
     static constexpr std::string_view name = "coco_ap50";
     Quantity ensemble_voc_ap50;
@@ -48,9 +48,9 @@ struct AveragePrecisionRecord {
 /// The predictions of the ensemble for one class of a segmentation.
 struct SegmentRecord {
     std::string name;
-    std::int64_t cells = 0;      // of this class in the test samples
-    std::int64_t predicted = 0;  // as this class
-    std::int64_t hits = 0;       // of these, correct
+    std::int64_t cells = 0;      // of 8 x 8 pixels; of this class in the test samples
+    std::int64_t predicted = 0;  // cells predicted as this class
+    std::int64_t hits = 0;       // of the predicted cells, the correct ones
     Quantity iou;                // intersection over union
     HPCAI_RECORD(SegmentRecord, name, cells, predicted, hits, iou);
 };

@@ -45,7 +45,7 @@ struct PlanFlopsRecord {
 
 struct PlanWorkRecord {
     std::string convention;             // the official ledger, used for the FLOPs below
-    std::vector<LedgerRecord> ledgers;  // of one sample
+    std::vector<LedgerRecord> ledgers;  // FLOPs of one sample
     PlanFlopsRecord model_flops;        // of one base model
     PlanFlopsRecord ensemble_flops;     // of all M
     HPCAI_RECORD(PlanWorkRecord, convention, ledgers, model_flops, ensemble_flops);
@@ -53,8 +53,8 @@ struct PlanWorkRecord {
 
 /// A pipeline stage of the model.
 struct PlanStageRecord {
-    std::string first_node;
-    int nodes = 0;
+    std::string first_node;       // name of a graph node
+    int nodes = 0;                // graph nodes
     double flops_per_sample = 0;  // of training, table3
     std::int64_t parameters = 0;  // number of parameters
     double boundary_bytes = 0;    // activations of a micro-batch for the next stage
@@ -72,7 +72,7 @@ struct PlanParallelRecord {
     int micro_batch_samples = 0;
     std::string schedule;
     Fraction bubble_fraction;           // of a step, by formula
-    Fraction largest_stage_share{1};    // of one rank in the FLOPs of the model
+    Fraction largest_stage_share{1};    // of the model's FLOPs, on one rank
     double message_bytes_per_step = 0;  // between stages, by the rank that sends most
     double shard_bytes_per_step = 0;    // between shards, by the rank that sends most
     std::vector<PlanStageRecord> stages;
@@ -81,16 +81,16 @@ struct PlanParallelRecord {
                  message_bytes_per_step, shard_bytes_per_step, stages);
 };
 
-/// Bytes of one rank while it trains and evaluates; of a pipeline, the rank of the largest stage.
+/// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs most.
 /// The estimate does not include gradients of activations, scratch memory of libraries, and record
 /// files, which are mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
-/// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and half as much
-/// again if no stage of the backbone is trained.
+/// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more
+/// if no stage of the backbone is trained.
 struct PlanMemoryRecord {
     std::string precision;  // of activations and working copies; with int8, activations are fp32
     double parameter_bytes = 0;     // fp32 masters
-    double gradient_bytes = 0;      // fp32; twice with micro-batches
+    double gradient_bytes = 0;      // fp32; two copies with micro-batches
     double optimizer_bytes = 0;     // fp32
     double statistics_bytes = 0;    // fp32 running means and variances
     double working_copy_bytes = 0;  // filters and weights, once for each pass
@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// Bytes that one rank sends and receives in gradient sums, in the group that spans most nodes.
+/// Bytes that a rank sends in gradient sums, in the group that spans most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm
@@ -126,20 +126,20 @@ struct PlanTrafficRecord {
     Quantity sent_bytes_per_run;
     double between_nodes_bytes_per_step = 0;  // to other nodes, by the rank that sends most there
     double out_of_node_bytes_per_step = 0;    // to other nodes, by all ranks of a group on a node
-    int statistics_ranks = 1;                 // that share BatchNorm statistics
-    double statistics_bytes_per_step = 0;     // their payload, forward and backward
+    int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
+    double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
     HPCAI_RECORD(PlanTrafficRecord, gradient_bytes, algorithm, precision, sent_bytes_per_step,
                  sent_bytes_per_run, between_nodes_bytes_per_step, out_of_node_bytes_per_step,
                  statistics_ranks, statistics_bytes_per_step);
 };
 
-/// Computation and communication from a roofline file, or computation only from a given rate. Input
-/// is assumed to overlap; evaluation is not included.
+/// Predicted times: computation and communication from a roofline file, or computation only from a
+/// given rate. Input is assumed to overlap; evaluation is not included.
 struct PlanTimeRecord {
     std::string source;              // description of the source of the numbers below
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
     Quantity communication_seconds;  // of a step's sums and messages
-    Quantity exposed_seconds;        // of these, not overlapped
+    Quantity exposed_seconds;        // of communication_seconds, not overlapped
     Quantity step_seconds;
     Quantity epoch_seconds;
     Quantity run_seconds;

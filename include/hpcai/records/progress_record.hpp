@@ -13,7 +13,7 @@
 namespace hpcai {
 
 /// `terminated`: stopped by SIGTERM, which a launcher sends to the other ranks when one has died.
-/// `unsaved`: stopped, but the checkpoint of that step could not be written.
+/// `unsaved`: stopped, but the checkpoint of its last step could not be written.
 enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
 
 /// The words of all states in JSON; word_of(state) returns one.

@@ -30,7 +30,7 @@ struct Quantity {
     bool operator==(const Quantity&) const = default;
 };
 
-/// A fraction, which a record with has_whole_numbers also writes with a decimal point (1.0).
+/// A fraction. Even a record with has_whole_numbers writes it with a decimal point (1.0).
 struct Fraction {
     double value = 0;
     constexpr operator double() const { return value; }

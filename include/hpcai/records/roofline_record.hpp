@@ -12,13 +12,13 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;       // of the first such node of the model, or "gemm 2048"
+    std::string name;       // of the first graph node with this operation, or "gemm 2048"
     std::string operation;  // "linear", "convolution"
     std::string precision;  // as in training.precision
     std::string pass;       // "forward", "weight_gradient", "input_gradient"
     std::string shape;      // for display
     bool of_model = false;
-    int nodes = 0;              // of the model with this operation
+    int nodes = 0;              // graph nodes of the model with this operation
     double flops = 0;           // of one call; a multiply-add is two
     double bytes = 0;           // read and written at least
     Quantity seconds;           // median of a rank's calls; mean over ranks
@@ -39,7 +39,7 @@ struct BandwidthRate {
 
 /// The rate of an all-reduce of gradients with the backend of a run.
 struct AllReduceRate {
-    std::string scope;  // "run", "node" (ranks of one), "between nodes" (one rank each)
+    std::string scope;  // "run", "node" (the ranks of one node), "between nodes" (one rank of each)
     int ranks = 0;
     double bytes = 0;             // payload of one rank
     double seconds = 0;           // median of the slowest rank
@@ -47,7 +47,7 @@ struct AllReduceRate {
     HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
 
-/// seconds = latency + bytes / bandwidth, through the smallest and the largest measured size.
+/// The line seconds = latency + bytes / bandwidth through the smallest and the largest size.
 struct AllReduceFit {
     std::string scope;
     std::string backend;  // for display
@@ -68,7 +68,7 @@ struct CalibrationPoint {
 /// Training steps of the configured model on all ranks at the same time, on data in memory.
 struct CalibrationRecord {
     std::string model;
-    std::string precision;  // in force, as the next
+    std::string precision;  // in force, like `optimizer`
     std::string optimizer;
     int image_size = 0;                          // pixels, the height
     int image_width = 0;                         // pixels
@@ -76,7 +76,7 @@ struct CalibrationRecord {
     std::int64_t gradient_bytes = 0;
     std::string sums;                      // description of the all-reduce; empty if there is none
     std::vector<CalibrationPoint> points;  // by samples, ascending
-    std::string reason;                    // why there are none
+    std::string reason;                    // why there are no points
     HPCAI_RECORD(CalibrationRecord, model, precision, optimizer, image_size, image_width,
                  training_flops_per_sample, gradient_bytes, sums, points, reason);
 };
@@ -110,8 +110,8 @@ struct CeilingRecord {
     std::string precision;
     Quantity gemm_flops;               // FLOP/s of the fastest large matrix product
     Quantity model_convolution_flops;  // FLOP/s of the model's fastest convolution
-    Quantity ceiling_flops;            // the larger of these
-    std::string ceiling;               // its operation and pass
+    Quantity ceiling_flops;            // the larger of these two rates
+    std::string ceiling;               // operation and pass of ceiling_flops
     Quantity measuring_seconds;        // not part of any time of the run
     HPCAI_RECORD(CeilingRecord, source, precision, gemm_flops, model_convolution_flops,
                  ceiling_flops, ceiling, measuring_seconds);

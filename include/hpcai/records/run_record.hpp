@@ -99,7 +99,7 @@ struct StagingRecord {
     std::int64_t files = 0;               // source files, once for each node that needs them
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
-    std::int64_t fullest_node_bytes = 0;  // of copies on the node with the most
+    std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with most
     std::int64_t left_files = 0;          // needed but not readable, thus not staged
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
@@ -111,7 +111,7 @@ struct TimeRecord {
     Quantity staging_seconds;
     Quantity training_seconds;          // the longest of all groups: the denominator of eq. 6
     std::vector<double> epoch_seconds;  // per epoch, the longest of all groups
-    Quantity time_to_quality_seconds;   // of training until all groups reached the target
+    Quantity time_to_quality_seconds;   // training time until all groups reached the target
     Quantity vote_seconds;
     Quantity total_seconds;
     HPCAI_RECORD(TimeRecord, started_utc, startup_seconds, staging_seconds, training_seconds,
@@ -163,16 +163,16 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    Quantity torus_columns;               // in force: ranks per row of the torus_2d grid
-    Quantity ranks_per_node;              // in force: the most ranks of a node in `hierarchical`
-    std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
-    std::int64_t buckets = 0;             // per step
-    Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
+    Quantity torus_columns;           // in force: ranks per row of the torus_2d grid
+    Quantity ranks_per_node;          // in force: most ranks of a group on a node in `hierarchical`
+    std::int64_t gradient_bytes = 0;  // payload of one rank per step; 0: no all-reduce
+    std::int64_t buckets = 0;         // per step
+    Quantity exposed_seconds;         // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
-    // Gradient sums of the group that sends most: by the rank that sends most, ...
-    Quantity sent_bytes_per_step;
-    Quantity between_nodes_bytes_per_step;  // ... to other nodes, ...
-    Quantity out_of_node_bytes_per_step;    // ... and by all ranks of the group on one node
+    // Bytes sent in gradient sums; each number is of the group with the largest
+    Quantity sent_bytes_per_step;           // by the rank that sends most
+    Quantity between_nodes_bytes_per_step;  // to other nodes, by the rank that sends most there
+    Quantity out_of_node_bytes_per_step;    // to other nodes, by all ranks of a group on a node
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
@@ -211,7 +211,7 @@ struct ParallelRecord {
 struct DeterminismRecord {
     bool requested = false;  // run.deterministic
     std::string guarantee;   // the guarantee, or why there is none
-    std::string conditions;  // what must be equal for that; empty without a guarantee
+    std::string conditions;  // what must be equal for equal bits; empty without a guarantee
     HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);
 };
 

@@ -16,7 +16,7 @@ struct PhaseSeconds {
     double input_wait = kUnknown;     // until the batch was ready
     double forward = kUnknown;        // with the loss
     double backward = kUnknown;       // without exposed communication
-    double communication = kUnknown;  // exposed: sums, messages, waits for ranks
+    double communication = kUnknown;  // exposed: sums, messages, waits for other ranks
     double optimizer = kUnknown;
     double other = kUnknown;  // the rest of the step
 };
@@ -26,7 +26,7 @@ struct StepRecord {
     std::int64_t step = 0;     // from 0, over all epochs
     int epoch = 0;             // from 0
     std::int64_t samples = 0;  // of all ranks of the group
-    double end_seconds = 0;    // since the group's clock started; exact if results were read
+    double end_seconds = 0;    // on the group's clock; a GPU may end later if nothing was read
     double learning_rate = 0;
     double loss = PhaseSeconds::kUnknown;  // mean over the samples of the steps read together
     PhaseSeconds phases;                   // of the group's first rank
@@ -39,7 +39,7 @@ struct RankRecord {
     std::string host;
     std::int64_t steps = 0;
     double median_step_seconds = PhaseSeconds::kUnknown;
-    double p99_step_seconds = PhaseSeconds::kUnknown;  // nearest rank
+    double p99_step_seconds = PhaseSeconds::kUnknown;  // by the nearest-rank method
     double longest_step_seconds = PhaseSeconds::kUnknown;
     PhaseSeconds mean;  // per step, over the measured steps
     // Gradient sums that overlapped with computation, mean per step
@@ -55,7 +55,7 @@ enum class TraceLane {
 
 struct TraceEvent {
     TraceLane lane = TraceLane::steps;
-    std::string name;          // "step 4", "forward", the name of a node, "bucket 0"
+    std::string name;          // "step 4", "forward", the name of a graph node, "bucket 0"
     std::string pass;          // of a kernel; else empty
     double begin_seconds = 0;  // on the rank's clock
     double end_seconds = 0;

@@ -45,7 +45,7 @@ struct SubmissionRecord {
     std::string system_name;
     std::string organization;
     std::string contact;
-    std::string hardware;                 // layer 1 of nine
+    std::string hardware;                 // layer 1 of the nine layers of docs/RULES.md
     std::string operating_system;         // 2
     std::string communication_libraries;  // 3
     std::string acceleration_libraries;   // 4

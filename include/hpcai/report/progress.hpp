@@ -10,23 +10,23 @@
 
 namespace hpcai::report {
 
-/// The exit code of `hpcai500 status`: stopped if groups have stopped and the others ended,
-/// internal if one of these could not save its checkpoint, all_groups_failed if all have failed.
-/// Otherwise, and while a program is running, watchdog: the run continues or has died, which files
-/// alone do not show. A run with a failed group and `terminated` ones has died.
+/// The exit code of `hpcai500 status`. If all groups have ended: stopped if a group has stopped,
+/// internal if one could not save its checkpoint, all_groups_failed if all have failed. Otherwise,
+/// and while a program is running: watchdog, because the files alone do not show whether the run
+/// continues or has died. A failed group next to `terminated` ones means that the run has died.
 ExitCode exit_code_of(const RunProgress& run);
 
 /// Returns true if the run is over: no program is known to run, and either all groups have ended or
 /// none has shown a sign of life for kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
-/// The silence after which a run that is not over counts as dead, and the one if no program holds
-/// the lock of its directory, because some file systems lock per node.
+/// Seconds of silence after which an unfinished run counts as dead: in general, and if no lock of
+/// its directory is seen. Some file systems lock per node, so that a lock may be held elsewhere.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
-/// Seconds since the last sign of life of any group, or since the start; nothing if the run is over
-/// by its files or the time is unknown.
+/// Seconds since the last sign of life of any group, or since the start. Nothing if all groups have
+/// ended and no program is running, or if the time is unknown.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the reasons of failures and stops, and a line such as

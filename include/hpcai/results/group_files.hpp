@@ -45,11 +45,11 @@ std::string describe_hang(const std::filesystem::path& output, int group);
 /// a run must not fail for its progress file.
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress);
 
-/// Reads the progress of a group from that file or, if there is none, from its record. Never
-/// throws.
+/// Reads the progress of a group from its progress.json or, if there is none, from its record.
+/// Never throws.
 GroupProgress read_progress(const std::filesystem::path& output, int group);
 
-/// Removes that file of all groups below `output`.
+/// Removes progress.json of all groups below `output`.
 void remove_progress(const std::filesystem::path& output);
 
 }  // namespace hpcai::results

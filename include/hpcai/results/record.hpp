@@ -11,7 +11,7 @@
 
 namespace hpcai::results {
 
-/// The facts of a run before its ranks train. Each rank has them, and the files of the run.
+/// The facts of a run before its ranks train. Every rank has them, and they are in the run's files.
 struct LaunchedRun {
     const context::RunContext& context;
     const LaunchRecord& launch;
@@ -20,10 +20,10 @@ struct LaunchedRun {
 
 /// The ensemble of the finished groups.
 struct EnsembleResult {
-    std::vector<GroupResult> members;  // of the groups that finished, in order
+    std::vector<GroupResult> members;  // results of the finished groups, in order
     workloads::EnsemblePredictions predictions;
     QualityRecord quality;  // of the ensemble, if it has members
-    double seconds = 0;     // of the vote
+    double seconds = 0;     // time of the vote
 };
 
 /// How a run ended.

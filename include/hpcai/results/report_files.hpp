@@ -17,7 +17,7 @@ namespace hpcai::results {
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,
                                                        const RunRecord& record);
 
-/// Writes these files into `directory`.
+/// Writes the files of render_report_files into `directory`.
 void write_report_files(const std::filesystem::path& directory, const RunRecord& record);
 
 /// Reads `directory`/result.json. Throws Error(usage) if there is none, Error(data) as
@@ -28,7 +28,7 @@ RunRecord read_result(const std::filesystem::path& directory);
 /// nothing if they differ from those that `directory`/manifest.sha256 lists.
 void renew_report_files(const std::filesystem::path& directory);
 
-/// Verifies as verification::verify and compares the page and the logs, too. Throws as it does.
+/// Verifies and throws as verification::verify does; also compares report.html and mllog/.
 verification::Verification verify_result(const std::filesystem::path& directory);
 
 }  // namespace hpcai::results

@@ -25,12 +25,12 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          std::shared_ptr<storage::FileLock> lock,
                                                          comm::Communicator& everyone);
 
-/// The records that an attempt to end a run replaces. `unreadable`: damaged ones, also of finished
-/// groups whose predictions differ from their record. `unfinished`: those of failed groups, too.
+/// The records that a new attempt to end a run replaces. `unreadable`: damaged records, and those
+/// of finished groups whose files do not fit them. `unfinished`: also those of failed groups.
 enum class StaleRecords { unreadable, unfinished };
 
-/// Moves the result of a run and such records to attempts/<n>/, so that the run can end again. The
-/// records of `whole_groups`, whose files are known to be whole, stay. Throws Error(usage).
+/// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can end
+/// again. Records of `whole_groups`, whose files are undamaged, stay. Throws Error(usage).
 void move_attempt_away(const context::RunContext& context, StaleRecords records,
                        const std::set<int>& whole_groups = {});
 

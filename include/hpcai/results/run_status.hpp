@@ -10,7 +10,7 @@ namespace hpcai::results {
 
 /// The state of a run, from its files.
 struct RunStatus {
-    std::string text;    // a line, after a table of groups if there is no result
+    std::string text;    // the result line; without a result, progress_table()
     ExitCode exit_code;  // of the verdict, or report::exit_code_of without a result
     bool is_final;       // whether the run has a result or has stopped
 };

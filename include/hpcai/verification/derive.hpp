@@ -20,11 +20,11 @@ namespace hpcai::verification {
 plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank);
 
-/// Returns the workload as the configuration has it: without the samples, the disqualifications to
-/// the data and the precision in force.
+/// Returns the workload as the configuration has it. The numbers of samples, the disqualifications
+/// of the data and the precision in force stay unset.
 WorkloadRecord describe_workload(const config::Config& config);
 
-/// Places all ranks as `controller` does. Their threads, hosts and devices stay.
+/// Fills in all of `topology` except threads, hosts and devices of the ranks, which do not change.
 void derive_topology(const plan::ParallelismController& controller, TopologyRecord& topology);
 
 /// Fills in number, ranks and hosts of a group.
@@ -55,7 +55,7 @@ void derive_time_to_quality(const config::Config& config, RunRecord& record);
 void derive_learning_curve(const config::Config& config, const std::vector<StepRecord>& steps,
                            GroupResult& result);
 
-/// Returns what share of the ceiling `flops` of all ranks are.
+/// Returns `flops` (FLOP/s of all `ranks`) per rank, and this as a fraction of the ceiling.
 UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& flops, int ranks);
 
 /// Fills in record.communication and record.parallel from the messages and waits of the groups.
@@ -64,7 +64,7 @@ void derive_traffic(const config::Config& config, const plan::ParallelismControl
                     const std::vector<GroupResult>& groups, RunRecord& record);
 
 /// Fills in everything that follows from `groups`, all M in order: work, times, throughput, scores,
-/// the members' quality, utilization, digests and what derive_traffic does. Needs record.flops,
+/// the members' quality, utilization, digests, communication and parallel. Needs record.flops,
 /// topology.ranks, roofline and the quality of the ensemble. Throws as derive_traffic.
 void derive_results(const config::Config& config, const plan::ParallelismController& controller,
                     const std::vector<GroupResult>& groups, RunRecord& record);
@@ -75,19 +75,19 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
 /// Returns RunRecord::summary_sha256.
 std::string summary_digest(const RunRecord& record);
 
-/// The counter that every group's leader has: the steps done, 0 at the start of the group's clock
-/// and all of them at the end of its last step.
+/// The name of a counter of every group: the steps done, 0 when the group's clock starts and all of
+/// them at the end of the last step.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
-/// Returns that counter from the leader's host and clock.
+/// Returns this counter. The clock of the leader, on `host`, starts at `core_begin_utc_seconds`.
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
                             const GroupRecord& group);
 
 /// Returns the growth of one counter of a node from the first reading of any group to the last.
-/// Each period counts once. `readings` are the readings of one or more groups. If one group stops
-/// reading before another, the value at that time is the first group's last reading if it lies
-/// between the neighbouring readings of the other, else interpolated; for "nvml-power" always
-/// interpolated. No value if a group could not read the counter or if no group read it for a while.
+/// Each period counts once. `readings` has one row per group. Where one group's readings end, those
+/// of another continue. Its value at that time is the first group's last reading if that lies
+/// between its own neighbouring readings, else interpolated; for "nvml-power" always interpolated.
+/// No value if a group could not read the counter or if no group read it for a while.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 
 /// Fills in record.energy, the counters of interfaces in record.communication and

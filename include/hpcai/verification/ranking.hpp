@@ -41,7 +41,7 @@ struct RankingRow {
 struct Ranking {
     std::string workload;
     std::string metric;
-    std::vector<RankingRow> rows;  // ranked ones by descending VFLOPS, then others by name
+    std::vector<RankingRow> rows;  // ranked ones by descending VFLOPS, then unranked ones by name
 };
 
 /// Returns a ranking for each workload of the `submissions`, by name. Results that were not

@@ -26,7 +26,7 @@ bool has_repetitions(const std::filesystem::path& directory);
 RepetitionRecord describe_repetition(int number, const RunRecord& record,
                                      const std::string& manifest);
 
-/// Returns one number of all counted runs that have it.
+/// Returns the values of `number` of all counted runs that have one.
 std::vector<double> counted_values(const RepetitionsRecord& record,
                                    Quantity RepetitionRecord::*number);
 
@@ -37,8 +37,8 @@ void derive_repetitions(RepetitionsRecord& record);
 /// run has VFLOPS. `record` has at least one run.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
-/// Reads the record in `directory`. Throws Error(data) as records::from_json does, and if it has no
-/// run or a directory has another name than repetition_name.
+/// Reads the record in `directory`. Throws Error(data) as records::from_json does, if there is no
+/// run, or if the directory of a run is not named as by repetition_name.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 
 /// The verification of several runs.

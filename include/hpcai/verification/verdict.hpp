@@ -14,12 +14,12 @@ struct VerdictFacts {
     std::int64_t training_samples = 0;
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
-    std::vector<std::string> disqualifications;  // to the data: data::SampleSets::disqualifications
+    std::vector<std::string> disqualifications;  // of the data, from data::SampleSets
     bool has_score = false;                      // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
     int groups = 0;
-    bool was_resumed = false;             // several programs trained a group
-    std::vector<ExitCode> failure_codes;  // of the failures; invalid if replicas diverged
+    bool was_resumed = false;             // several launches trained a group
+    std::vector<ExitCode> failure_codes;  // by failed group; invalid: replicas diverged
     int watched_gpus = 0;                 // of the finished groups
     std::vector<std::string> gpu_errors;  // "rank 3 on node02: Xid 79", for each GPU with errors
 };
@@ -27,7 +27,7 @@ struct VerdictFacts {
 /// Returns the messages of the broken rules among 1 to 7 and 9; none at level custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
-/// Returns the messages of the rules that the configuration breaks with any data.
+/// Returns the messages of the rules that the configuration breaks, whatever the data are.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
 /// Returns the verdict by docs/RULES.md. At run.level custom the result is CUSTOM. At the other
