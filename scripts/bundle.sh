@@ -3,16 +3,16 @@
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
 # Makes a relocatable folder for other Linux machines of the same processor family: the program, the
 # test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
-# and CUDA (with cuDNN and NCCL), which the target must have. DIR is build/release and build/bundle by
-# default; DIR.tar.gz is the same in one file. --without-tests omits the smoke run and needs only
-# hpcai500 to be built. Ends with a run of two ranks from the finished folder in an empty environment.
-# Needs patchelf.
+# and CUDA (with cuDNN and NCCL), which the target must have. --build is the build folder (default:
+# build/release), --output the result (build/bundle), which is also packed as DIR.tar.gz.
+# --without-tests omits the smoke run and needs only hpcai500 to be built. Ends with a run of two ranks
+# from the finished folder in an empty environment. Needs patchelf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/usage.sh
 usage_on_request scripts/bundle.sh "$@"
 
-limit_mib=50 # of the one file, which is what travels
+limit_mib=50 # of the packed file, which is copied to the target
 build=build/release
 output=build/bundle
 programs=(hpcai500 device_test graph_test parity_test)
@@ -33,7 +33,7 @@ fail() {
     exit 1
 }
 
-# Libraries of the target: glibc must match its loader, and CUDA its driver.
+# The target provides these libraries: glibc must match its loader, and CUDA its driver.
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libanl|libmvec)\.so'
 cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|nvidia[-a-z]*)\.so'
 # Not included: fabrics and OpenSHMEM, which need some thirty libraries, and MPI-IO, which is unused.

@@ -49,7 +49,7 @@ licensed() {
 
 finished() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
 
-# A mutant must apply, or its formula has changed.
+# A mutant that does not apply is outdated, because its formula has changed.
 mutants_apply() {
     local patch failed=0
     for patch in tests/mutants/*.patch; do git apply --check "$patch" || failed=1; done

@@ -16,7 +16,7 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 80
 MAX_P90_FUNCTION_LINES = 30  # over include, src and kernels
 MAX_PARAMETERS = 5
-MAX_IFS_PER_1000_LINES = 1.0  # likewise
+MAX_IFS_PER_1000_LINES = 1.0  # over include, src and kernels
 MAX_PYTHON_FILE_LINES = 350
 MAX_PYTHON_FUNCTION_LINES = 40
 
@@ -48,7 +48,7 @@ def closing(text, opening):
 
 
 def without_template(header):
-    """`header` after its template<...> and requires clauses' angle brackets."""
+    """`header` without the template<...> in front of it."""
     while header.startswith("template"):
         depth = 0
         for index, letter in enumerate(header):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fail when a file includes a module that its own may not see or a library outside its corner, or
-when files include each other in a circle.
+"""Fail when a file includes a module that its module may not include, or a library that its folder
+may not use, or when files include each other in a circle.
 
 docs/layers.txt lists which modules a module may include. VENDORS lists which source folder or file
 may include a library's headers. Those headers never appear in a public header, so that no other
@@ -32,8 +32,8 @@ VENDORS = {
     r"cublas.*": ["device/cuda"],
     r"cuda_runtime(_api)?\.h": ["device/cuda", "comm/nccl", "kernels"],
 }
-PUBLIC_VENDORS = {"spdlog/.*"}  # a log is not a corner
-TREES = {"include/hpcai": "", "src": "", "kernels": "kernels/"}  # what stands before paths below them
+PUBLIC_VENDORS = {"spdlog/.*"}  # allowed in public headers, too
+TREES = {"include/hpcai": "", "src": "", "kernels": "kernels/"}  # tree -> prefix of the module paths in it
 SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".h"}
 
 
@@ -95,7 +95,7 @@ def problems_of_tree(root, tree, may_see):
 
 
 def is_from_top(root, name):
-    """True if an included `name` begins with a module outside the folder of the file."""
+    """True if an included `name` begins with a module, not in the folder of the including file."""
     return name.startswith("kernels/") or (root / "include/hpcai" / name).exists()
 
 

@@ -4,9 +4,9 @@
 
     check_mllog.py FILE...
 
-They are MLPerf's form and order of events, with what bagging differs in: a log is one base model,
-whose quality need not reach the target, so run_stop is "success" where the model finished its epochs.
-Prints each broken rule with its line; exit code 1 where there is one, 2 where a file cannot be read.
+The rules are MLPerf's form and order of events, with one difference for bagging. A log describes one
+base model, which need not reach the target: run_stop is "success" if it finished its epochs.
+Prints each broken rule with its line; exit code 1 if there is one, 2 if a file cannot be read.
 Needs Python's standard library only.
 """
 import json
@@ -66,7 +66,7 @@ POINTS = {
     "gradient_accumulation_steps": (is_positive, "a whole number above 0", True),
     "eval_accuracy": (is_share, "a number from 0 to 1", False),
 }
-# An interval and the one that must contain it.
+# interval -> the interval that must contain it
 INTERVALS = {"init": None, "run": None, "epoch": "run", "eval": "run"}
 
 
@@ -83,12 +83,12 @@ def no_constant(name):
 
 class Checker:
     def __init__(self):
-        self.problems = []  # (line, words)
+        self.problems = []  # (line, text)
         self.line = 0
         self.time = 0
         self.counts = {}
         self.open = []  # intervals under way, the innermost last
-        self.done = []  # those that ended, in order
+        self.done = []  # intervals that ended, in order
         self.epoch = 0
         self.status = None
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Kills a process that writes checkpoints at random moments, KILLS times (200 by default), and loads
-# the remaining files. Then tests every damage of docs/RELIABILITY.md and a kill between any two file
-# system calls. Prints the outcomes; fails if a load gave a mixture or nothing.
+# the files that remain. Then tests every damage of docs/RELIABILITY.md and a kill between any two file
+# system calls. Prints the outcomes; fails if a load mixed two checkpoints or found none.
 # usage: scripts/checkpoint_kills.sh [KILLS]
 set -euo pipefail
 cd "$(dirname "$0")/.."

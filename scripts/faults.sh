@@ -3,8 +3,8 @@
 # Usage: scripts/faults.sh [--only N[,N...]] [--markdown] [--program FILE]
 # Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the twenty tests
 # of docs/RELIABILITY.md on the CPU and prints a line for each: the fault, the outcome, the seconds to
-# detect it, and the loss. Tests that are gtest cases use the test programs of build/release, if these
-# are built.
+# detect it, and the loss. Tests that are gtest cases need the test programs of build/release, else
+# they are skipped.
 #   --only N        only these tests, by their numbers, 1 to 20
 #   --markdown      prints the table of docs/RELIABILITY.md
 #   --program FILE  a program built with faults; nothing is built

@@ -64,7 +64,7 @@ cd "$work"
 
 # Each file of OUT is complete at all times, so that a run that is killed leaves what it has measured.
 refresh() {
-    # Code 1: a file grew meanwhile, as that of the clocks may.
+    # Exit code 1 of tar: a file grew meanwhile, as clocks.csv may.
     { tar -czf "$out/logs.tar.gz.part" --warning=no-file-changed --exclude=./data \
         --exclude=./training . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
@@ -113,9 +113,9 @@ result_of() { # exit code, its limit in seconds
     esac
 }
 
-# At most so many seconds, and no more than are left.
+# Prints the given number of seconds, or the number that is left if that is smaller.
 within() { echo $(($1 < total_seconds - SECONDS ? $1 : total_seconds - SECONDS)); }
-least_seconds=3 # that a part is started with
+least_seconds=3 # with less time left, no part is started
 
 part() { # name, seconds it may take, command...
     local name=$1 begin=$SECONDS code=0 limit
@@ -129,7 +129,7 @@ part() { # name, seconds it may take, command...
     {
         timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null &
         wait $! || code=$?
-    } 2>/dev/null # where bash prints "Aborted"
+    } 2>/dev/null # bash prints "Aborted" there
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 

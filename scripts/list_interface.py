@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Print the interface of a program, one item a line and sorted: commands, options, configuration keys with
-their defaults, and the keys of all JSON files in result directories. Two lists that are equal show that a
-change has lost nothing.
+their defaults, and the keys of all JSON files in result directories. Equal lists before and after a change
+show that it has removed nothing.
 
 Usage: scripts/list_interface.py PROGRAM [RESULT_DIRECTORY...]
 """

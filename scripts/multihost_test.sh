@@ -192,7 +192,7 @@ traffic_rows() {
     pipeline_row 2
 }
 
-# Two base models per host with one rank each, so that two groups share a disk.
+# Each host has one rank of each of two base models, so that two groups share its disk.
 staging_row() { # label, what becomes of the bytes: copied or reused
     wanted "$1" || return 0
     rows=$((rows + 1))

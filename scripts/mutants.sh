@@ -4,8 +4,8 @@
 # Checks that wrong formulas fail tests. Every tests/mutants/*.patch whose name contains a NAME
 # (default: all) is applied to a copy of the working tree in build/mutants and built, and the tests in
 # its header are run. Prints which tests failed; fails if a mutant survives, or no longer applies or compiles.
-# "NOT RUN HERE" means that this machine skips the tests, such as those of int8 on a processor without
-# its instructions. A patch begins with
+# "NOT RUN HERE" means that this machine skips the tests, such as tests of int8 on a processor without
+# int8 instructions. A patch begins with
 #     # description of the error
 #     # run: PROGRAM GTEST_FILTER        (one or more lines; MPI tests run on four ranks)
 set -euo pipefail
@@ -22,7 +22,7 @@ export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
 source scripts/mpi_environment.sh
 mpi_environment 4 >/dev/null
 
-# Does not touch unchanged files, so that the second build is short.
+# Does not touch unchanged files, so that later builds are short.
 copy_sources() {
     mkdir -p "$source"
     git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do

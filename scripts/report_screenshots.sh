@@ -32,7 +32,7 @@ scratch=$(mktemp -d)
 # Processes of the browser may still write.
 trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 
-# In a frame, because the minimum width of a window is 500 pixels; its script reports heights.
+# Shows the page in a frame, because a window has at least 500 pixels. A script reports its size.
 probe() {
     cat <<HTML
 <!DOCTYPE html><meta charset="utf-8"><title>probe</title>

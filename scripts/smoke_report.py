@@ -145,7 +145,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond":
 
 
 def kernel_sums(work):
-    """Kernels of ncu's CSV by name, by decreasing time: launches, seconds, bytes of device memory."""
+    """Launches, seconds and bytes of device memory of each kernel in ncu's CSV, by decreasing time."""
     lines = []
     for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -163,7 +163,7 @@ def kernel_sums(work):
 
 
 def read_benches(work):
-    """The outputs bench_<precision>_<batch>[_apart].json; "apart" is of operations not fused."""
+    """The outputs bench_<precision>_<batch>[_apart].json; "apart" is without fused operations."""
     benches = []
     for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
         precision, _, *suffix = os.path.basename(path)[len("bench_"):-len(".json")].split("_")
@@ -174,7 +174,7 @@ def read_benches(work):
 
 
 def read_rivals(work):
-    """The outputs of pytorch_step.py as one."""
+    """The outputs of pytorch_step.py, merged into one."""
     reports = [read(path) for path in sorted(glob.glob(os.path.join(work, "pytorch*.json")))]
     reports = [one for one in reports if one]
     if not reports:

@@ -55,7 +55,7 @@ phase "Build"
 scripts/build.sh release
 phase "Tests"
 if $all; then
-    run_ctest build/release --label-exclude '^e2e-smoke$' # which is a part of e2e
+    run_ctest build/release --label-exclude '^e2e-smoke$' # its tests are among those of e2e
 else
     run_ctest build/release --label-regex '^(unit|mpi|e2e-smoke)$'
 fi

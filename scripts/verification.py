@@ -3,10 +3,10 @@
 """Print the differences of the program's numbers from independent sources (docs/VERIFICATION.md).
 
     verification.py [--build DIR]   run every test program that a row names, print the filled tables
-    verification.py --check         run nothing: do the tests exist, has every number a row?
+    verification.py --check         only check that the tests exist and that every number has a row
 
-A row of tests/verification_rows.md is "| number | reference | `program filter` | tolerance |". The
-printed one also has the largest error. A test that records `number` with
+A row of tests/verification_rows.md is "| number | reference | `program filter` | tolerance |". A
+printed row also has the largest error. A test that records `number` with
 tests/support/largest_error.hpp gives the last two columns; of several errors, the one nearest to its
 tolerance. For other rows a passing test gives "equal" where the tolerance is "exact", else "within".
 mpi_test runs on four ranks; Open MPI's mpirun is found in PATH or in HPCAI500_MPIRUN.

@@ -2,15 +2,15 @@
 # shellcheck shell=bash
 # Sourced by bash: source BUNDLE/bin/env.sh
 # Puts the bundle's programs on PATH and sets Open MPI's prefix; the CUDA libraries of
-# this machine are added to LD_LIBRARY_PATH. Where some are missing it prints a message; the CPU engine still runs.
+# this machine are added to LD_LIBRARY_PATH. If one is missing, it prints which; the CPU engine still runs.
 hpcai500_bundle=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 export PATH=$hpcai500_bundle/bin:$PATH
 export OPAL_PREFIX=$hpcai500_bundle OPAL_SYSCONFDIR=$hpcai500_bundle/etc
 [[ ! -d $hpcai500_bundle/pmix ]] || export PMIX_PREFIX=$hpcai500_bundle/pmix
-# No such folder: hwloc's plug-ins of this machine may be of another version.
+# This folder does not exist: hwloc must not load this machine's plug-ins of another version.
 export HWLOC_PLUGINS_PATH=$hpcai500_bundle/lib/hwloc
 export HPCAI500_SOURCE_DIR=$hpcai500_bundle HPCAI500_BINARY=$hpcai500_bundle/bin/hpcai500
-# The bundle's own libraries are found without it, by run-paths, and stay out of other programs' way.
+# LD_LIBRARY_PATH gets CUDA only: run-paths find the bundle's libraries, which no other program loads.
 hpcai500_cuda=$("$hpcai500_bundle/bin/cuda_library_path") || true
 if [[ -n $hpcai500_cuda && :${LD_LIBRARY_PATH-}: != *:"$hpcai500_cuda":* ]]; then
     export LD_LIBRARY_PATH=$hpcai500_cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -9,9 +9,9 @@ torchvision, pillow and safetensors.
 
     check_export.py DIR --group 0 --weights m0.safetensors --data D/test --config configs/x.yaml
 
-A detector's are loaded into torchvision's Faster R-CNN of the configuration's sizes: exit code 1
-where names or shapes differ, or where it does not detect. That it detects the same is a test,
-tests/parity/faster_rcnn_test.cpp.
+The weights of a detector are loaded into torchvision's Faster R-CNN with the configuration's sizes.
+Exit code 1 if names or shapes differ, or if detections are not finite. That both detect the same
+is checked by tests/parity/faster_rcnn_test.cpp.
 
     check_export.py DIR --weights m0.safetensors --config configs/extreme_weather.yaml
 """

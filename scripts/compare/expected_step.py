@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Expected time of a training step of ResNet-50 v1.5 on a GPU: an expectation, no measurement.
+"""Computes the expected time of a training step of ResNet-50 v1.5 on a GPU. Measures nothing.
 
-Each pass of each operation takes the longer of its bytes over the memory's bandwidth and its
-floating-point operations over the matrix units' rate. Bytes are what the CUDA engine's kernels state
-in kernels/*.hpp that they read and write, once each and nothing from the cache; convolutions,
-joined or not, read and write each tensor once. Numbers per channel are not counted. Nothing is
-added for launches: a step is one CUDA graph.
+The time of a pass of an operation is its bytes / memory bandwidth or its FLOPs / rate of the matrix
+units, whichever is longer. Bytes are those that the CUDA engine's kernels read and write according
+to kernels/*.hpp, each once and without a cache. Convolutions, joined or not, read and write each
+tensor once. Values per channel are not counted. Launches take no time, because a step is one CUDA
+graph.
 
     expected_step.py --batch 400
     expected_step.py --batch 256 --bandwidth 4.8e12 --rate 989e12 --joined all
@@ -37,26 +37,26 @@ def convolutions():
 
 # Elements that the kernels of a norm read and write per element of x, in kernels/batch_norm.hpp.
 BIT = 1 / 8 / ACTIVATION
-STATISTICS = 1  # x; nothing where the convolution before has formed the sums
+STATISTICS = 1  # x; nothing if the preceding convolution has computed the sums
 APPLY = 2  # x, y
 ADDITION = 1 + BIT  # with a residual: r, and the mask
 GRADIENT_SUMS = 2  # x, dy
-MASKED = 1 + BIT  # with a residual: the mask, and its gradient, written
-SECOND = 1  # the output of a block but the last has two gradients
+MASKED = 1 + BIT  # with a residual: reads the mask, writes the residual's gradient
+SECOND = 1  # the output of every block except the last has two gradients
 GRADIENT_APPLY = 3  # x, dy or the residual's gradient, dx
-JOINED_GRADIENT = 3  # of two joined norms besides: the inner x twice, and the inner dx
+JOINED_GRADIENT = 3  # additional with two joined norms: the inner x twice, the inner dx
 
-# What the engine joins. "norms", in any type: the norm of a block's output with that of its
-# downsampling, which is normalized where it is added, its own result never written. "all", in
-# fp16, besides: every convolution but the stem, of 4 channels, forms its output's sums, and the two
-# later ones of a block are joined with the norm before, whose result is never written: they read x
-# in its place.
+# What the engine joins. "norms", in any type: the norm of a block's output and the norm of its
+# downsampling. The latter is applied during the addition, and its result is never written. "all",
+# in fp16, also: every convolution except the stem's, which has 4 channels, computes the sums of its
+# output. The second and third convolution of a block are joined with the norm before them: they
+# read its x, and its result is never written.
 JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside")}
 
 
 def norm_after(kind, joined):
-    """(operation, elements of its forward pass, of its backward pass), per element of x. Nothing
-    for a norm that is counted with the operation it is joined to."""
+    """(operation, elements of its forward pass, of its backward pass), per element of x. Yields
+    nothing for a norm that is counted with the operation it is joined to."""
     if kind in JOINED[joined]:
         return
     statistics = 0 if joined == "all" and kind != "stem" else STATISTICS
@@ -80,18 +80,18 @@ def convolution_passes(batch, joined, layer):
     outputs = batch * (side // stride)**2
     x, y = batch * side**2 * inputs * ACTIVATION, outputs * filters * ACTIVATION
     weights = filters * kernel**2 * inputs
-    flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # of true channels
+    flops = 2 * outputs * weights * (3 / 4 if name == "conv1" else 1)  # without the padding channel
     norm_before = "inside" in JOINED[joined] and name.endswith((".conv2", ".conv3"))
     kind = f"{'norm, ReLU, ' if norm_before else ''}convolution {kernel}x{kernel}"
     yield kind, "forward", x + y + weights * ACTIVATION, flops
     if norm_before:
-        # Also reads x, for the ReLU's sign and the sums; writes what "norm's gradient",
-        # the norm's own apply, then takes in place.
+        # Also reads x, for the ReLU's sign and the sums. The norm's own kernel, "norm's
+        # gradient", then reads and overwrites the result.
         yield kind, "input gradient", 2 * x + y + weights * ACTIVATION, flops
         yield kind, "norm's gradient", GRADIENT_APPLY * x, 0
     elif name != "conv1":
         yield kind, "input gradient", x + y + weights * ACTIVATION, flops
-    # Written in the compute type, then cast to fp32.
+    # The gradient is written in the compute type, then cast to fp32.
     yield kind, "weight gradient", x + y + weights * (2 * ACTIVATION + 4), flops
     for operation, forward, backward in norm_after(norm, joined):  # its x is this y
         yield operation, "forward", forward * y, 0
@@ -109,7 +109,7 @@ def passes(batch, joined):
         copied += weights if name != "conv1" else 0
         yield from convolution_passes(batch, joined, layer)
     large, small, vector = (batch * n for n in (112 * 112 * 64, 56 * 56 * 64, 2048))
-    # The winners are bytes; the pool's output is read by two convolutions.
+    # An index of a maximum is one byte. Two convolutions read the pool's output.
     yield "max pool", "forward", (large + small) * ACTIVATION + small, 0
     yield "max pool", "backward", (large + 2 * small) * ACTIVATION + small, 0
     for direction in ("forward", "backward"):
@@ -122,8 +122,8 @@ def passes(batch, joined):
     for direction in ("forward", "input gradient", "weight gradient"):
         yield "linear", direction, traffic, 2 * batch * weights
     yield "softmax, loss", "forward and backward", (4 + 4 + 4 + ACTIVATION) * logits, 0
-    # Finite check reads g; SGD reads w, g, v and writes w, v and, but for the stem's few filters,
-    # the matrices' working copies.
+    # The finite check reads g; SGD reads w, g, v and writes w, v and the working copies of the
+    # matrices, except the stem's.
     yield "SGD, finite check", "update", parameters * (4 + 5 * 4) + copied * ACTIVATION, 0
 
 

@@ -20,7 +20,7 @@ class Step:
     torch.amp does. With `compiled`, normalisation, forward and loss are compiled together.
     """
 
-    # With torch.amp's 65536 the first steps may overflow, which leaves out their updates.
+    # With torch.amp's initial 65536 the first steps may overflow, so that their updates are skipped.
     initial_scale = 1024.0
 
     def __init__(self, device, dtype, batch, arguments, compiled):
@@ -87,8 +87,8 @@ def warm_up(step, steps):
 
 
 def measure(step, steps):
-    """Seconds between the ends of steps on the device, where the host does not wait in between, and
-    the last loss; None if it is not finite."""
+    """Seconds between the ends of steps on the device, without waits of the host in between, and the
+    last loss, which is None if it is not finite."""
     step()
     events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
     events[0].record()

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of PyTorch's training step of ResNet-50 v1.5 on random data resident in memory.
 
-The figure to compare with `hpcai500 bench`: forward, loss, backward, optimizer; no input pipeline.
-PyTorch is set up as well as it can be: channels_last, autocast, the fused optimizer, and an
-allocator that keeps its pages (about 10 % fewer CPU seconds a step). Run it on a quiet machine:
-its threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.
+Compare it with `hpcai500 bench`. A step is forward, loss, backward and optimizer, without an input
+pipeline. PyTorch has its fastest settings: channels_last, autocast, the fused optimizer, and an
+allocator that keeps its pages (about 10 % fewer CPU seconds per step). Run it on an idle machine,
+because the threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.
 
     pytorch_step.py --threads 2 --batch 32 --image-size 224 --dtype bf16
     pytorch_step.py --threads 2 --batch 64 --image-size 64 --dtype fp32 --compile --json
     pytorch_step.py --device cuda --batches 400,256 --precisions fp16,bf16 --output F.json
 
-On a GPU it goes through all --batches, --precisions and --variants: eager, the same in a CUDA
-graph, torch.compile, and both.
+On a GPU it measures all --batches, --precisions and --variants: eager, eager in a CUDA graph
+(graphs), torch.compile (compile), and torch.compile in a CUDA graph (compile_graphs).
 """
 import argparse
 import ctypes

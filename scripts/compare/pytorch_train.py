@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains one ensemble member in PyTorch with the recipe of an hpcai500 configuration.
 
-Same model, bootstrap distribution, augmentation, schedule and evaluation as hpcai500 (its own
-random numbers), so that the accuracies of both can stand side by side. Training images are
+Model, bootstrap distribution, augmentation, schedule and evaluation are those of hpcai500; only
+the random numbers differ. So the accuracies of both are comparable. Training images are
 decoded once and kept in memory. Needs torch, torchvision and pillow.
 
     pytorch_train.py --config configs/ucmerced.yaml

@@ -129,7 +129,7 @@ def normalize(images, settings):
 
 
 def check_width(settings):
-    """torchvision's resnet50 has one width."""
+    """Exit unless the width is the only one that torchvision's resnet50 has."""
     width = settings["workload.backbone_width"]
     if width != 64:
         raise SystemExit("workload.backbone_width: expected 64, which torchvision's ResNet-50 has, "
@@ -137,7 +137,7 @@ def check_width(settings):
 
 
 def build_model(settings, classes):
-    """torchvision's ResNet-50; v1 has the stride of a bottleneck on its first convolution."""
+    """torchvision's ResNet-50. For v1 the stride moves to the first convolution of a bottleneck."""
     import torch
     import torchvision
 

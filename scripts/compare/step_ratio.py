@@ -4,7 +4,7 @@
 
     scripts/compare/step_ratio.py --python PYTHON_WITH_TORCH --batch 32 --image-size 224
 
-Machines are noisy: what is compared are medians over the rounds of one invocation.
+The ratio is that of the medians over the rounds of one invocation, because machines are noisy.
 """
 import argparse
 import json

@@ -5,10 +5,10 @@
     torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 2 [--json]
     torchvision_detector.py train --config configs/bccd.yaml
 
-`step` measures the training step on random images and boxes in memory, `train` trains on the VOC
-folder of the configuration, from scratch on all of its training split, and prints AP50 by
-pycocotools on the test split. Both with bf16 autocast unless --dtype fp32. torchvision pads sides
-to multiples of 32: bccd's 240 rows are 256 here.
+`step` measures the training step on random images and boxes in memory. `train` trains from scratch
+on the training split of the configuration's VOC folder, and prints AP50 by pycocotools on the test
+split. Both use bf16 autocast unless --dtype is fp32. torchvision pads sides to multiples of 32, so
+that bccd's 240 rows are 256 here.
 Needs torch and torchvision; `train` pillow and pycocotools, too.
 """
 import argparse
@@ -51,7 +51,7 @@ def losses_of(model, images, targets, dtype):
 
 
 def random_batch(settings, batch):
-    """Eight boxes with sides of an eighth to half of the image."""
+    """Images, each with eight boxes whose sides are an eighth to half of the image's."""
     height, width = recipe.image_shape(settings)
     generator = torch.Generator().manual_seed(1)
     images = [torch.randn(settings["workload.channels"], height, width, generator=generator)

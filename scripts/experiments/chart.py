@@ -9,7 +9,7 @@ import textwrap
 PLOT_WIDTH, PLOT_HEIGHT = 490, 332
 LEFT, TOP, BOTTOM = 80, 64, 64  # margins; the right one is as wide as the legend
 NOTE_LINE = 15  # pixels
-LETTER = 0.56  # of the font's size, a mean; wide enough for most words
+LETTER = 0.56  # mean width of a letter / font size; enough for most words
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]  # Okabe and Ito
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 
@@ -32,10 +32,10 @@ class Chart:
     x_label: str
     y_label: str
     series: list
-    x_ticks: list = None  # else round numbers
-    x_names: list = None  # of the ticks, else the numbers
+    x_ticks: list = None  # None: round numbers
+    x_names: list = None  # texts of the ticks; None: the numbers
     y_from: float = 0.0
-    y_to: float = None  # at least
+    y_to: float = None  # the y axis ends there or above
 
 
 def round_ticks(low, high, about=5):
@@ -98,7 +98,7 @@ class Drawing:
         self.top = TOP + NOTE_LINE * max(0, len(self.note) - 1)
         self.bottom = self.top + max(PLOT_HEIGHT, 22 * len(chart.series))
         self.height = self.bottom + BOTTOM
-        self.boxes = []  # of what labels should not cover
+        self.boxes = []  # boxes that labels should not cover
         self.x_ticks = chart.x_ticks or round_ticks(min(0, *xs), max(xs))
         self.y_ticks = round_ticks(min(chart.y_from, *ys), max(*ys, chart.y_to or -math.inf))
         x_low, x_high = min(*self.x_ticks, *xs), max(*self.x_ticks, *xs)

@@ -20,7 +20,7 @@ declare -A legal=([output]='.*' [program]='.+')
 rank_counts='[1-9][0-9]?( [1-9][0-9]?)*'
 # shellcheck disable=SC2034
 small_number='[1-9][0-9]?[0-9]?'
-# shellcheck disable=SC2034  # epochs, where the first does not count
+# shellcheck disable=SC2034  # numbers of epochs; the first epoch does not count
 several='[2-9]|[1-9][0-9][0-9]?'
 # shellcheck disable=SC2034
 parts_of_32='1|2|4|8' # ranks that share the batch of configs/quickstart.yaml
@@ -62,7 +62,7 @@ check_increasing() { # option, numbers
     done
 }
 
-# More shares than cores would give each rank less, and unequally.
+# If the shares exceed the cores, ranks get less than their share, and not equally much.
 check_shares() { # ranks, share
     local cores
     cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
@@ -142,8 +142,8 @@ measure() { # name, ranks on each host, options of the program...
 
 draw() { python3 "$experiments/figures.py" "$figure" "$results"; }
 
-# Short training of a workload whose speed is wanted, not its quality: nothing is drawn, an epoch is
-# some steps, and what epochs after the first take is the figure.
+# Sets `speed`: options of a short training that measures speed, not quality. No bootstrap is drawn,
+# and an epoch has few steps. The result is the time of the epochs after the first.
 speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step, ranks of a model
     local batch=$(($4 * $5))
     case $1 in

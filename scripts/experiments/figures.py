@@ -3,7 +3,7 @@
 """Convert the runs in a results folder into the JSON, table and SVG of a figure.
 
 A run is runs/KEY=VALUE,KEY=VALUE.json, a result.json of the program. An epoch's time is the median
-over the epochs after the first, which has the warming up in it.
+over all epochs except the first, which includes warm-up.
 """
 import argparse
 import csv
@@ -76,7 +76,7 @@ def runs_of(folder):
 
 
 def by_series(points, y, factor=1.0):
-    """Speed against ranks, with that of the slowest and the fastest epoch."""
+    """Speed against ranks, with the speeds of the slowest and the fastest epoch."""
     lines = []
     for name in dict.fromkeys(point["series"] for point in points):
         same = [point for point in points if point["series"] == name]
@@ -201,7 +201,7 @@ def communication(runs, parameters):
     names = list(dict.fromkeys(point["series"] for point in points))
     formats = [name for name in PRECISIONS if any(point["precision"] == name for point in points)]
 
-    def place(point):  # those of a precision side by side
+    def place(point):  # points of one precision side by side
         aside = (names.index(point["series"]) + 0.5) / len(names) - 0.5
         return formats.index(point["precision"]) + 0.6 * aside, point["step_seconds"]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Cost of measuring: short trainings with and without it, alternately.
+# Cost of measurements: short trainings with and without them, alternately.
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 

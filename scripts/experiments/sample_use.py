@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Periodically write the fraction of its share of a core that each rank has used since the last time.
+"""Periodically write mean and minimum over the ranks of the used fraction of their share of a core.
 
 FOLDER has a control group rank0, rank1, ... for each rank, as scripts/hosts/shares.sh makes them. A
-rank that waits for others asks again and again, which counts as use, as a GPU's waiting kernels do.
-Begins when all ranks are there, ends when one has gone.
+rank that waits for others polls, which counts as use, as the waiting kernels of a GPU do. The script
+measures from the start of the last rank to the end of the first that ends.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import time
 
 def counted_seconds(group):
     """CPU time from the control group; None if it is not counted."""
-    if (group / "cpuacct.usage").exists():  # version 1, where that controller is with the other
+    if (group / "cpuacct.usage").exists():  # version 1, if cpuacct is in this hierarchy
         return int((group / "cpuacct.usage").read_text()) / 1e9
     for line in (group / "cpu.stat").read_text().splitlines():
         if line.startswith("usage_usec "):  # version 2

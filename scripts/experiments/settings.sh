@@ -25,7 +25,7 @@ Writes settings.json, settings.txt and settings.svg, and the runs they are from.
 END
 }
 
-# name: options; the rates suit a batch of 32 and few epochs
+# name -> options; the learning rates suit a batch of 32 and few epochs
 declare -A settings=(
     [fp32]="training.precision=fp32"
     [bf16]="training.precision=bf16"

@@ -22,7 +22,7 @@ class Row:
     """The observations of a test."""
     came_out: str
     lost: str
-    seconds: float | None = None  # to detect it; None: nothing to wait for
+    seconds: float | None = None  # to detect the fault; None: there is nothing to detect
 
 
 def case(number, injected):
@@ -46,8 +46,8 @@ def must_end(start, code):
 
 
 def must_be_partial(place, reference, lost, words):
-    """PARTIAL by status and record, the reason of group `lost` with all `words`; the digests of
-    the other groups are those of a run without a fault."""
+    """Require PARTIAL from status and record, all `words` in the reason of group `lost`, and for the
+    other groups the digests of a run without a fault."""
     must(place.status() == 7, f"status gives {place.status()}, expected 7")
     verdict = place.result()["verdict"]
     must(verdict["status"] == "PARTIAL" and verdict["exit_code"] == 7, f"verdict {verdict}")

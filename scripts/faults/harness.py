@@ -10,7 +10,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 900  # with one start, on a machine that is busy
+PATIENCE_SECONDS = 900  # for one start, on a busy machine
 
 # A segmentation of eight steps of four samples in each group, which takes seconds.
 CONFIG = """run: {name: faults, seed: 3, roofline: off, deterministic: true, loss_steps: 1}
@@ -129,7 +129,7 @@ class Place:
         return found
 
     def processes(self):
-        """Numbers of the processes with this folder in their arguments or as working directory."""
+        """PIDs of the processes with this folder in their arguments or as working directory."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. Several hosts on one machine: network namespaces with their own name, address, shared memory
-# and local disk, connected by links of limited rate through a switch. The namespaces always end with
-# the script; only a kill (-9) of the script leaves its scratch folder and groups of shares.sh. Use in
-# this order:
+# Sourced. Makes several hosts on one machine: network namespaces with their own name, address, shared
+# memory and local disk, connected by links of limited rate through a switch. The namespaces end with
+# the script. If the script is killed (-9), its scratch folder and the control groups of shares.sh
+# stay. Use in this order:
 #     enter_private_world "$@"           # runs the script again, inside; needs root
 #     start_hosts COUNT RATE             # host0, host1, ...; RATE as tc has it, such as 100mbit
 #     run_on_hosts RANKS COMMAND...      # mpirun with so many ranks on each host
@@ -34,8 +34,8 @@ check_world_is_possible() {
         world_fails 3 "this system has no bridges, veth links or token buckets (tbf) for network namespaces"
 }
 
-# The first call runs this script again as the first process of new namespaces, which end with it, and
-# exits with its code. Inside of them it returns.
+# The first call runs the calling script again as the first process of new namespaces, which end with
+# that process, and exits with its code. In the namespaces the function only returns.
 enter_private_world() {
     if (($$ == 1)) && [[ -d ${HPCAI500_WORLD:-} ]]; then
         world=$HPCAI500_WORLD
@@ -77,8 +77,8 @@ end_world() {
     rm -rf "$HPCAI500_WORLD"
 }
 
-# Hosts and the links between them: what a host sends is limited where it leaves the host, what it
-# receives where it leaves the switch.
+# Makes hosts and their links. A host's outgoing traffic is limited at the host, its incoming traffic
+# at the switch.
 start_hosts() { # count, rate
     local count=$1 rate=$2 host peer index
     ((count <= 250)) || world_fails 2 "$count hosts are more than the 250 that get addresses"
@@ -125,7 +125,7 @@ run_on_hosts() { # ranks on each host, command...
 
 on_host() { "$hosts_folder/on_host.sh" "$1" "$(printf '%q ' "${@:2}")"; }
 
-# Prints a line for each host: its name, bytes and packets sent, TCP segments sent again.
+# Prints a line for each host: its name, bytes and packets sent, TCP segments retransmitted.
 print_link_counters() {
     local host
     for host in "${hosts[@]}"; do

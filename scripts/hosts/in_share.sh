@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: mpirun ... in_share.sh FOLDER COMMAND...
-# Runs a rank in its group of shares.sh.
+# Runs a rank in its control group below FOLDER, which shares.sh has made.
 set -euo pipefail
 folder=${1:?in_share.sh: no folder}
 shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: on_host.sh HOST COMMAND...
-# Runs a command line on one of the hosts of hosts.sh, as ssh would on a real one; mpirun's launch
+# Runs a command line on a host of hosts.sh, as ssh would on a real host. mpirun uses it as its launch
 # agent. The host has its own name, network, semaphores, /dev/shm, temporary files and $world/disk.
 set -euo pipefail
 while [[ ${1:-} == -* ]]; do shift; done

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. Limits each rank to the same share of a core, by its own control group (version 1 or 2,
-# whichever controls the processors). The ranks have a greater weight than other programs, which may
-# still disturb: measure on idle cores. Needs root.
+# Sourced. Limits each rank to the same share of a core, by its own control group (cgroup version 1 or
+# 2, whichever has the CPU controller). The ranks have a greater weight than other programs, but these
+# may still disturb measurements, so use idle cores. Needs root.
 
-# The folder in which groups that limit processors can be made; empty if there is none.
+# Prints the folder for control groups that limit CPU time; nothing if there is none.
 share_root() {
     if [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/cgroup.procs ]]; then
         echo /sys/fs/cgroup/cpu
@@ -13,8 +13,8 @@ share_root() {
     fi
 }
 
-# Makes a group for each rank below shares_folder. A failure must end the script, or ranks would run
-# without limits.
+# Makes a control group for each rank below shares_folder. A failure must end the script, because
+# ranks would otherwise run without limits.
 make_shares() { # name, ranks, share of a core
     local root folder rank period=10000 quota
     root=$(share_root)
@@ -42,7 +42,7 @@ make_shares() { # name, ranks, share of a core
     shares_folder=$folder
 }
 
-# After their processes have ended, which may take a moment.
+# Removes the groups when their processes have ended; waits a few seconds for that.
 remove_shares() { # name
     local root folder tries
     root=$(share_root)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced after hosts.sh: a Slurm on the hosts of start_hosts, which ends with them.
-# After start_slurm, SLURM_CONF is set, and sbatch, srun, scontrol work on each of them (on_host).
+# Sourced after hosts.sh. Runs Slurm on the hosts of start_hosts; it ends with them.
+# After start_slurm, SLURM_CONF is set, and sbatch, srun and scontrol work on each host (on_host).
 
 missing_of_slurm() {
     local tool missing=()
@@ -11,7 +11,7 @@ missing_of_slurm() {
     echo "${missing[*]}"
 }
 
-# This file, which is always removed, keeps Debian from starting the daemons of a new package.
+# The file $policy keeps Debian from starting the daemons of a new package. It is always removed.
 install_slurm() (
     policy=/usr/sbin/policy-rc.d new=()
     [[ -n $(missing_of_slurm) ]] && command -v apt-get >/dev/null || exit 0
@@ -28,7 +28,7 @@ install_slurm() (
     apt-get update -q >/dev/null || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
         slurm-wlm munge slurm-wlm-basic-plugins >/dev/null || exit 0
-    # Also not at the next boot.
+    # The daemons must not start at the next boot either.
     systemctl disable "${new[@]}" >/dev/null 2>&1 || true
 )
 
@@ -115,16 +115,16 @@ ended='COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|PREEMPTED'
 job_is() { [[ $(job_field "$1" JobState) =~ ^($2)$ ]]; } # job, states as A|B
 job_waits() { job_is "$1" PENDING; }
 job_runs() { job_is "$1" RUNNING; }
-has_left() { job_is "$1" "PENDING|$ended"; } # its hosts
+has_left() { job_is "$1" "PENDING|$ended"; } # the job has left its hosts
 job_has_ended() { job_is "$1" "$ended"; }
-cores_of() { # job that runs; as 0-1, the same on each host, or what each has
+cores_of() { # job that runs; prints such as 0-1, once if all hosts have the same cores
     on_host "${hosts[0]}" scontrol show job --details --oneliner "$1" | tr ' ' '\n' |
         sed -n 's/^CPU_IDs=//p' | sort -u | paste -s -d ' '
 }
 exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
 
-# Slurm lets a requeued job wait for two minutes. A node refuses one that begins in the second in which
-# its last start ended there ("Job credential revoked"), which Slurm makes a failure of the job.
+# Slurm delays a requeued job by two minutes; this starts it in 3 s. Not at once: a node refuses a job
+# in the same second in which it last ended there ("Job credential revoked"), and the job fails.
 begin_again() { # job, if it waits
     ! job_waits "$1" || on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by slurm_test.sh, whose variables it reads: the cases and their checks. They wait for
-# conditions instead of fixed times, and long, because other programs may use the machine.
+# Sourced by slurm_test.sh, whose variables it reads. Has the cases and their checks, which wait for
+# conditions, not fixed times. Timeouts are long, because other programs may use the machine.
 
 cases=0 failures=0 patience=1500 training=() whole=/nowhere
 smoke=(--config "$root/configs/smoke.yaml" --set device.kind=cpu)
@@ -15,7 +15,7 @@ selected() {
     return 1
 }
 
-# $case.sbatch, by the program under test.
+# Writes $case.sbatch with the program under test.
 write_script() { # case, options of sbatch...
     "$program" sbatch "${@:2}" --results "$world/results/$1" >"$1.sbatch"
     ((!show)) || { echo "--- $1.sbatch" && cat "$1.sbatch"; }
@@ -37,13 +37,13 @@ wait_for() { # message for a timeout, command...
 
 note() { echo "$1" >>"$name.log"; } # a line of the case's log
 
-# Prints the job's exit code, or that of timeout.
+# Prints the job's exit code, or 124 after a timeout.
 code_at_end_of() { # job
     wait_for "there is no end" job_has_ended "$1" || { on_host "${hosts[0]}" scancel "$1" && echo 124 && return; }
     exit_code_of "$1"
 }
 
-# Reports whether the job's code and the last line of its log, but for what Slurm adds, are the expected ones.
+# Reports whether the job's code and the last line of its log are as expected. Ignores Slurm's lines.
 judge() { # code, expected code, expected pattern of the line
     local line
     line=$(grep -v '^slurmstepd-' "$name.log" 2>/dev/null | tail -n 1) || true
@@ -84,7 +84,7 @@ shared_case() { # launcher
     judge "$code" 0 "a result; two jobs at a time, on cores 0-1 and 2-3 of the same hosts"
 }
 
-# The folder has small versions of the files in the scripts.
+# The folder `shipped` has small versions of the files that the script names.
 shipped_case() { # case, further options of `hpcai500 sbatch`; without them the stored script
     local name=$1 began=$SECONDS script=$root/scripts/slurm/cpu_only.sbatch
     selected "$name" || return 0
@@ -100,7 +100,7 @@ shipped_case() { # case, further options of `hpcai500 sbatch`; without them the 
     judge "$(code_at_end_of "$(submit "$name" "--chdir=$world/shipped")")" 0 "RESULT CUSTOM *M=2 P=2 *"
 }
 
-# "M P hosts;" of each result.
+# Prints "M=... P=... hosts=...;" for each result.
 layouts_of() { # results
     python3 - "$1" <<'END'
 import json, pathlib, sys
@@ -149,7 +149,7 @@ submit_stand_in() { HPCAI500=$world/stand_in.sh submit "$@"; }
 
 has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, by so many ranks
 
-# Signals the script alone, as at the end of its time (#SBATCH --signal=B:USR1@120).
+# Signals the batch script alone, as Slurm does before the time limit (#SBATCH --signal=B:USR1@120).
 tell() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
 
 # Prints how many ranks of each command were signalled.
@@ -174,7 +174,7 @@ restart_case() { # launcher
     judge "$code" 8 "$ranks resume signalled; $ranks run signalled; "
 }
 
-# Two tasks at once, each on one host.
+# Two array tasks at the same time, each on one host. Only task 1 is signalled.
 one_task_case() {
     local name=one_task began=$SECONDS job first second
     selected "$name" || return 0
@@ -194,8 +194,8 @@ one_task_case() {
     judge 0 0 "task 0: RUNNING ; task 1: 2 run signalled; "
 }
 
-# "stopped at steps ...; the digests ..." of a training in parts and of one without a stop.
-compare_trainings() { # result directory, that of the other
+# Prints the resumption steps of a training in parts, and whether its digests equal those of the other.
+compare_trainings() { # result directories of both
     python3 - "$1" "$2" <<'END'
 import json, pathlib, sys
 def groups(folder):
@@ -213,8 +213,8 @@ seconds_of() { # result directory
     sed -n 's/.*"training_seconds": \([0-9]*\).*/\1/p' "$1/groups/0/record.json"
 }
 
-# A training without a stop, once for all cases, long enough to be stopped twice: ranks look for
-# signals every second.
+# Trains without a stop, once for all cases. The training is long enough to be stopped twice, because
+# ranks check for signals only every second.
 train_whole() {
     local name=whole epochs=4 job
     [[ ! -e whole.sbatch ]] || return 0
@@ -231,8 +231,8 @@ train_whole() {
 
 is_at_work() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
 
-# After the end: its code, and the line that reports how it got there.
-judge_parts() { # job, results, restarts, steps of group 1 where they are others
+# Waits for the end of a job and judges its exit code, restarts, resumption steps and digests.
+judge_parts() { # job, results, restarts, steps of group 1 if they differ from group 0
     local code steps='[1-9]*,'
     code=$(code_at_end_of "$1")
     steps=$(printf "$steps%.0s" $(seq "$3"))
@@ -256,7 +256,7 @@ stopped_case() { # launcher
     judge_parts "$job" "$results" 2
 }
 
-# A job of the partition with priority takes all hosts.
+# Submits a job to the partition with priority, so that it takes all hosts of the given job.
 take_hosts_of() { # job
     local other
     other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
@@ -284,13 +284,13 @@ preempted_case() { # launcher, name
     fi
 }
 
-# Slurm sends its own SIGTERM to the steps instead, not to the script.
+# Afterwards Slurm sends SIGTERM to the job steps, and no signal to the script.
 send_no_user_signal() {
     sed -i '/^SlurmctldParameters=/d' "$SLURM_CONF"
     on_host "${hosts[0]}" scontrol reconfigure
 }
 
-# A rank starts its second checkpoint after all ranks of its group have written their first.
+# Returns whether each group has a complete checkpoint: no rank starts its second one earlier.
 has_checkpoints() { # results
     local group
     for group in 0 1; do
@@ -298,7 +298,7 @@ has_checkpoints() { # results
     done
 }
 
-# Slurm requeues it without a request.
+# Slurm requeues the job at once, without a signal to the script.
 evicted_case() { # launcher
     local name=evicted_$1 began job results
     selected "$name" || return 0
@@ -348,8 +348,8 @@ dead_case() { # launcher
 
 has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
 
-# Kills a rank that shares its node with another. Under mpirun the other group is stopped, and the
-# job continues with both; under srun Slurm's plugin for PMIx ends them all.
+# Kills a rank that shares its node with another rank. Under mpirun the other group is then stopped,
+# and the requeued job resumes both groups. Under srun, Slurm's PMIx plugin ends all ranks.
 lossy_case() { # launcher
     local name=lossy_$1 began job results
     selected "$name" || return 0

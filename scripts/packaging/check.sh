@@ -51,7 +51,7 @@ spack_audits() {
     spack_repository audit packages hpcai500 >"$work/audit" || code=$?
     cat "$work/audit"
     if grep '^[0-9]\+\.' "$work/audit" | grep -vE 'dependency on (cuda|cudnn|nccl)@'; then return 1; fi
-    # A Spack that fails without a finding has not audited.
+    # If Spack fails without a finding, it has not audited.
     ((code == 0)) || grep -q '^[0-9]\+\.' "$work/audit"
 }
 check_spack() {
@@ -61,7 +61,7 @@ check_spack() {
     check "Spack: concretizes hpcai500 +tests" spack_repository spec hpcai500 +tests
 }
 
-# EasyBuild looks for Debian's environment-modules elsewhere.
+# EasyBuild expects environment-modules in another folder than Debian's.
 easybuild() {
     mkdir -p "$work/modules/libexec"
     ln -sf /usr/lib/*/modulecmd.tcl "$work/modules/libexec"
@@ -83,7 +83,7 @@ reframe_runs() {
     reframe_with -r --performance-report --report-junit="$work/junit.xml" &&
         grep -q '<testsuite .*failures="0".*tests="1"' "$work/junit.xml"
 }
-# Expects a speed that no machine reaches.
+# Checks that ReFrame fails for a reference speed that no machine reaches.
 reframe_refuses() {
     echo '{"smoke": {"*": {"images_per_second": [1e12, -0.1, null]}}}' >"$work/references.json"
     ! reframe_with -r -S references="$work/references.json" --report-junit="$work/junit.xml" &&

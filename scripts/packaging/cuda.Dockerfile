@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Bases of Dockerfile and hpcai500.def with CUDA 13, cuDNN 9 and NCCL, from NVIDIA's packages for
-# Debian 12:
+# Base images for Dockerfile and hpcai500.def with CUDA 13, cuDNN 9 and NCCL, from NVIDIA's packages
+# for Debian 12:
 #   docker build -f scripts/packaging/cuda.Dockerfile --target build -t cuda-build .
 #   docker build -f scripts/packaging/cuda.Dockerfile --target run -t cuda-run .
 #   docker build -f scripts/packaging/Dockerfile --build-arg BUILD_BASE=cuda-build \
 #       --build-arg RUN_BASE=cuda-run -t hpcai500-cuda .
 #   docker run --rm --gpus all --ipc host -v "$PWD/results:/bench/results" hpcai500-cuda ...
-# Not run so far.
+# Not tested.
 FROM docker.io/library/debian:12-slim AS cuda
 RUN apt-get update -q && apt-get install -q -y --no-install-recommends ca-certificates wget \
     && wget -q https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/cuda-keyring_1.1-1_all.deb \

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- `cmake --install` puts this in PREFIX/share/modulefiles/hpcai500/VERSION.lua; it finds PREFIX
 -- from there, so the tree may be moved. `module use PREFIX/share/modulefiles; module load hpcai500`.
--- Run by check.sh with Lmod.
+-- check.sh tests it with Lmod.
 local prefix = myFileName():gsub("/share/modulefiles/hpcai500/[^/]*$", "")
 
 whatis("HPC AI500 V3.0: a benchmark of HPC systems by training ensembles of networks")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install` puts this in PREFIX/share/modulefiles/hpcai500/VERSION; it finds PREFIX from
 # there, so the tree may be moved. `module use PREFIX/share/modulefiles; module load hpcai500`.
-# Run by check.sh with environment-modules.
+# check.sh tests it with environment-modules.
 set folder [file dirname [file normalize $ModulesCurrentModulefile]]
 set prefix [file dirname [file dirname [file dirname $folder]]]
 

@@ -23,12 +23,12 @@ def load(path):
 
 
 def case(operation, counted, **sizes):
-    """`counted` ends with the backward count and begins with the forward one."""
+    """`counted` has the forward FLOPs first and the backward FLOPs last."""
     return {"operation": operation, **sizes, "forward": counted[0], "backward": counted[-1]}
 
 
 def convolution_cases(profiler):
-    """Image size, kernel, stride, padding, channels in and out."""
+    """Cases of (image size, kernel, stride, padding, input channels, output channels)."""
     shapes = [(224, 7, 2, 3, 3, 64), (56, 1, 1, 0, 64, 256), (56, 3, 2, 1, 128, 128),
               (13, 3, 2, 1, 5, 7), (9, 5, 1, 2, 4, 6), (8, 1, 2, 0, 16, 32)]
     for size, kernel, stride, padding, channels, filters in shapes:
@@ -70,7 +70,7 @@ def main():
     folder = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else default
     profiler = load(sys.argv[1])
     cases = [*convolution_cases(profiler), *other_cases(profiler)]
-    for counts in cases:  # some are floats there, all are whole numbers
+    for counts in cases:  # the profiler returns some as floats, but all are whole numbers
         for key in ("forward", "backward"):
             assert counts[key] == int(counts[key])
             counts[key] = int(counts[key])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/reference/detection.safetensors: the operations of Faster R-CNN, computed by
-torchvision's own RegionProposalNetwork, RoIHeads and MultiScaleRoIAlign in float64, with samplers
-that draw by the keys of hpcai/ops/box_math.hpp in place of random ones.
+torchvision's own RegionProposalNetwork, RoIHeads and MultiScaleRoIAlign in float64. Its random
+samplers are replaced by samplers that draw by the keys of hpcai/ops/box_math.hpp.
 
-The format is that of op_cases.py. Logits and deltas that go into anchors' operations exist in bf16,
-boxes are whole numbers, and no two scores are equal.
+The format is that of op_cases.py. Logits and deltas of anchors are exact in bf16, boxes are whole
+numbers, and no two scores are equal.
 
 usage: detection_cases.py [FILE]
 Needs PyTorch, torchvision, NumPy and safetensors; the file names the versions that wrote it.
@@ -28,7 +28,7 @@ MASK = (1 << 64) - 1
 
 class Cases(op_cases.Cases):
     def add(self, name, settings, given, expected):
-        """What goes in only has to exist in fp32."""
+        """Adds a case. Its inputs need only be exact in fp32."""
         self.settings[name] = settings
         for role, tensor in given.items():
             assert tensor.equal(tensor.float().to(tensor.dtype)), f"{name}/{role}: not in fp32"
@@ -46,7 +46,7 @@ def sampling_key(image_key, stage, candidate):
 
 
 class KeySampler:
-    """In place of BalancedPositiveNegativeSampler. `numbers` are those of the labels' rows."""
+    """Replaces BalancedPositiveNegativeSampler. `numbers` are the numbers of the rows of labels."""
 
     def __init__(self, samples, share, stage):
         self.samples, self.share, self.stage = samples, share, stage
@@ -91,7 +91,7 @@ def anchors_of(network, images):
 
 
 def boxes_of(numbers, images, rows):
-    """Whole boxes inside the image, (images, rows, 4)."""
+    """Boxes with whole coordinates inside the image, (images, rows, 4)."""
     width = 2 + numbers.integers((images, rows), 40)
     height = 2 + numbers.integers((images, rows), 30)
     x = numbers.integers((images, rows), 1 << 20) % (WIDTH + 1 - width)
@@ -100,7 +100,7 @@ def boxes_of(numbers, images, rows):
 
 
 def labelled_of(numbers, images, rows):
-    """(images, rows, 5) with classes 1 to 4; the last image has no box, and others end early."""
+    """(images, rows, 5) with classes 1 to 4. The last image has no box; image i has i fewer boxes."""
     labels = 1 + numbers.integers((images, rows), 4)
     for image in range(images):
         labels[image, rows - image:] = 0
@@ -115,7 +115,7 @@ def targets_of(labelled):
 
 
 def padded(rows, count, value):
-    """`rows` and after them rows of zeros but for `value`, a pair of column and number."""
+    """`rows`, filled up to `count` with rows of zeros and `value`, a pair of column and number."""
     rest = torch.zeros(count - len(rows), rows.shape[1]).double()
     rest[:, value[0]] = value[1]
     return torch.cat([rows.double(), rest])
@@ -153,7 +153,7 @@ def add_anchor_targets(cases):
 
 
 def anchor_numbers(numbers, images):
-    """Logits, all distinct and in bf16, and deltas of each level, (images, channels, H, W)."""
+    """Logits, all distinct and exact in bf16, and deltas of each level, (images, channels, H, W)."""
     grades = torch.cat([(128 + torch.arange(128)).double() * 2.0 ** e for e in range(-13, -4)])
     grades = torch.cat([grades, -grades])
     shapes = [(-(-HEIGHT // s), WIDTH // s) for s in STRIDES]
@@ -169,7 +169,7 @@ def anchor_numbers(numbers, images):
 
 
 def last(images):
-    """Channels last."""
+    """The images with channels last."""
     return [image.permute(0, 2, 3, 1) for image in images]
 
 
@@ -244,7 +244,7 @@ def roi_targets(network, proposals, labelled, keys):
     kept, _, labels, deltas = network.select_training_samples(used, targets_of(labelled))
     output = []
     for box, label, delta in zip(kept, labels, deltas):
-        target = torch.where(label[:, None] > 0, delta, 0)  # in an image without boxes NaN
+        target = torch.where(label[:, None] > 0, delta, 0)  # deltas are NaN in an image without boxes
         row = torch.cat([box, label[:, None].double(), target], 1)
         row = torch.cat([row[label > 0], row[label == 0]])
         output.append(padded(row, sampler.samples, (4, -1)))
@@ -268,7 +268,7 @@ def add_roi_align(cases):
         pyramid = [numbers.uniform((images, channels, height // s, width // s))
                    for s in STRIDES[:4]]
         regions = proposals_of(numbers, images, rows, unused=2)
-        # Boxes of all levels, some beyond the image.
+        # Boxes for all levels, some partly outside the image.
         growth = (2.0 ** (torch.arange(rows) % 5))[None, :, None]
         regions[..., :4] = regions[..., :4] * growth - 8 * (regions[..., 4:] >= 0)
         pooler = MultiScaleRoIAlign(["0", "1", "2", "3"], pooled, ratio)

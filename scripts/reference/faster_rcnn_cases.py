@@ -5,28 +5,28 @@ pyramid, 16 channels, 5 classes, by torchvision in float64.
 
 Weights and images are formulas of integer hashes (faster_rcnn_network.py), which
 tests/parity/faster_rcnn_formula.hpp computes again to the same bits. They are of the "open" kind
-(see resnet50_cases.py): a channel's ReLU lets all of it through or nothing. What a shift adds to
-two neighbouring channels is the same, and later layers that no normalization follows have opposite
-weights for the two, so that the constant part does not rule them.
+(see resnet50_cases.py): the ReLU of a channel passes all of its values or none. Two neighbouring
+channels have the same shift, and later layers without normalization have opposite weights for them,
+so that the constant parts cancel and do not dominate.
 
-Both samplers draw by ops::sampling_key. Nothing may hang on a rounding: the script refuses a case
-where an IoU, a score or a logit lies so near to a threshold or to its neighbour in an order that
-fp32 could decide otherwise (faster_rcnn_detector.py), or a value before a ReLU so near to zero. The
-numbers of the cases' images were chosen so that none does.
+Both samplers draw by ops::sampling_key. No result may depend on rounding. So the script rejects a
+case (faster_rcnn_detector.py) if fp32 could decide otherwise: if an IoU, a score or a logit is too
+near to a threshold or to its neighbour in an order, or a value before a ReLU too near to zero. The
+images of the cases were chosen, by their numbers, so that no case is rejected.
 
-torchvision divides its losses by what all images sampled together, hpcai500 an image's by what the
-image sampled; both are the same where all images sample as many, which is checked.
+torchvision divides its losses by the samples of all images, hpcai500 the loss of an image by the
+samples of this image. Both agree if all images have equally many samples, which is checked.
 
 faster_rcnn_statistics.safetensors has running statistics to go with the weights. A case's file has
-boxes, keys, fingerprints (see resnet50_cases.py) of values and gradients, and in full what is
-chosen: sampled anchors and regions, proposals, detections. Values have their channels last and
-regions are in hpcai500's order. faster_rcnn.json has the names and shapes of the benchmark's model,
-its anchors, and how far torchvision's own fp32 is from float64.
+boxes, keys, and fingerprints (see resnet50_cases.py) of values and gradients. It has all sampled
+anchors and regions, proposals and detections in full. Values have their channels last, and regions
+are in hpcai500's order. faster_rcnn.json has the names and shapes of the benchmark's model,
+its anchors, and the distances of torchvision's own fp32 from float64.
 
 usage: faster_rcnn_cases.py [--search CASE] [DIRECTORY]
-DIRECTORY is tests/data/reference of this repository by default; --search writes nothing and looks
-for the next number without a refusal. Needs PyTorch, torchvision, NumPy and safetensors, 16 GB of
-memory and about ten minutes on two idle cores.
+DIRECTORY is tests/data/reference of this repository by default. --search writes nothing and prints
+the next image number with which CASE is not rejected. Needs PyTorch, torchvision, NumPy and
+safetensors, 16 GB of memory and about ten minutes on two idle cores.
 """
 import argparse
 import dataclasses
@@ -64,7 +64,7 @@ def proposal_rows(detector, limit):
 
 
 def anchor_target_rows(detector):
-    """(N, samples, 6) of number, label and deltas; positive first."""
+    """(N, samples, 6) of anchor number, label and deltas; positive rows first."""
     _, matched = detector.seen["anchor_labels"]
     result = []
     for image, (positive, negative) in enumerate(detector.network.rpn.fg_bg_sampler.drawn):
@@ -80,7 +80,7 @@ def anchor_target_rows(detector):
 
 
 def region_order(detector):
-    """Per image the order of torchvision's sampled regions here: foreground first."""
+    """Per image the order of torchvision's sampled regions in hpcai500: foreground first."""
     return [torch.cat([torch.where(labels > 0)[0], torch.where(labels == 0)[0]])
             for labels in detector.seen["regions"][2]]
 
@@ -163,7 +163,7 @@ def tensors_of(case, statistics):
 
 
 def distance_of_fp32(case, statistics, exact, tensors):
-    """How far torchvision's fp32 is from float64 in one step: relative, largest of a kind."""
+    """Relative distances of torchvision's fp32 from float64 in one step, the largest of each kind."""
     detector = Detector(case, statistics if case.frozen else None, torch.float32)
     losses = detector.training()
     values, gradients = values_of(exact), exact.gradients()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of faster_rcnn_network.py that remembers what a step goes through and refuses one that
-hangs on roundings."""
+"""A network of faster_rcnn_network.py that records the values of a step and rejects a step whose
+result depends on rounding."""
 import torch
 import torchvision
 from torchvision.ops import box_iou
@@ -9,12 +9,12 @@ from faster_rcnn_network import CLASSES, Sampler, boxes_of, images, keys_of, mak
 
 
 class Refused(Exception):
-    """A case hangs on roundings."""
+    """The result of a case depends on rounding."""
 
 
 class Margins:
-    """What fp32 has to be able to distinguish; overlaps of anchors with boxes are exact but for the
-    division."""
+    """Minimum distances that fp32 can distinguish. Overlaps of anchors with boxes are exact except
+    for the division."""
     OVERLAP, EXACT, SCORE, LEVEL, OPEN = 2e-5, 1e-6, 5e-6, 1e-5, 2e-5
 
     @staticmethod
@@ -32,7 +32,7 @@ class Margins:
 
     @classmethod
     def matches(cls, overlaps, thresholds, margin, what):
-        """(boxes, candidates): of each candidate the best box, and against what it is held."""
+        """`overlaps` is (boxes, candidates). Checks each candidate's best box against the thresholds."""
         best = overlaps.max(0).values
         for threshold in thresholds:
             cls.apart(best, threshold, margin, f"{what}: an overlap at {threshold}")
@@ -42,7 +42,7 @@ class Margins:
 
     @classmethod
     def suppression(cls, boxes, scores, threshold, what):
-        """Greedy suppression decides without doubt."""
+        """Requires that no decision of greedy suppression depends on rounding."""
         order = scores.argsort(descending=True)
         boxes, scores = boxes[order], scores[order]
         overlaps = box_iou(boxes, boxes)
@@ -58,7 +58,7 @@ class Margins:
 
 
 class Detector:
-    """A network, what it is fed and, after training(), what it went through."""
+    """A network, its inputs and, after training() or inference(), the recorded values."""
 
     def __init__(self, case, statistics, dtype=torch.float64):
         self.case, self.dtype = case, dtype
@@ -83,7 +83,7 @@ class Detector:
                 module.register_forward_pre_hook(lambda _, inputs: self.refuse_near_zero(inputs[0]))
 
     def keep(self, owner, method, name):
-        """Remembers what a method was given and gave."""
+        """Records the arguments and the result of a method."""
         original = getattr(owner, method)
         def kept(*arguments):
             self.seen[name + " in"] = [list(a) if isinstance(a, list) else a for a in arguments]
@@ -92,7 +92,7 @@ class Detector:
         setattr(owner, method, kept)
 
     def candidates(self, image, indices):
-        """Boxes come after as many proposals as there may be."""
+        """Candidate numbers: those of the true boxes begin after the maximum number of proposals."""
         proposals = len(self.seen["proposals"][0][image])
         return indices + (indices >= proposals) * (self.case.training_proposals - proposals)
 
@@ -129,7 +129,7 @@ class Detector:
                 for name, value in self.network.named_parameters() if value.requires_grad}
 
     def check_proposals(self, limit):
-        """By the logits of the anchors: of equal boxes those of a level."""
+        """Checks the choice of proposals by the logits of the anchors, level by level."""
         logits = [level.permute(0, 2, 3, 1).flatten(1).detach() for level in self.seen["rpn"][0]]
         boxes = self.seen["proposals in"][0]
         for image in range(self.case.batch()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of faster_rcnn_cases.py: sizes, weights, images and boxes by formula, the samplers that
-draw by ops::sampling_key, and torchvision's network with all of it."""
+"""The cases of faster_rcnn_cases.py: sizes; weights, images and boxes by formula; the samplers that
+draw by ops::sampling_key; and torchvision's network with these weights."""
 import dataclasses
 import math
 
@@ -26,7 +26,7 @@ class Case:
     frozen: bool
     height: int
     width: int
-    boxes: tuple  # an image
+    boxes: tuple  # number of boxes of each image
     anchor_sizes: tuple
     training_proposals: int
     inference_proposals: int
@@ -44,7 +44,7 @@ CASES = [Case("batch_norm", 2, False, 128, 192, (5, 0), SMALL_SIZES, 200, 100, 2
          Case("full", 1, False, 768, 1152, (9,), FULL_SIZES, 300, 100, 256, 128, 100)]
 MAX_BOXES = 15
 
-# Numerator of the variance of weights over the inputs of an element, by the end of the name's stem.
+# part of a name -> numerator of the variance of weights; the denominator is the number of inputs.
 SPREADS = {"inner_blocks": 4, "layer_blocks": 3, "rpn.head.conv": 1, "rpn.head.cls_logits": 9,
            "rpn.head.bbox_pred": 0.25, "fc6": 0.75, "fc7": 4, "cls_score": 12, "box_predictor": 4}
 PAIRED = ("inner_blocks", "rpn.head.cls_logits", "rpn.head.bbox_pred", "fc7", "box_predictor")
@@ -52,7 +52,7 @@ OPEN = ("rpn.head.conv", "fc6", "fc7")
 
 
 def parameter(name, shape):
-    """fp32 values of torchvision's parameter `name`, whose order of elements counts."""
+    """fp32 values of torchvision's parameter `name`, by the index of the element in its order."""
     count = math.prod(shape)
     u = uniform(name, count)
     index = numpy.arange(count)
@@ -73,7 +73,7 @@ def parameter(name, shape):
 
 
 def images(number, batch, height, width):
-    """Multiples of 1/256 in [-2, 2), (N, H, W, C): squares of 32 and of 8 pixels with grain."""
+    """Multiples of 1/256 in [-2, 2), (N, H, W, C): squares of 32 and of 8 pixels, and noise."""
     total = numpy.zeros((batch, height, width, CHANNELS), numpy.uint32)
     for name, side, times in (("blobs", 32, 2), ("squares", 8, 1), ("grain", 1, 1)):
         shape = (batch, height // side, width // side, CHANNELS)
@@ -113,7 +113,7 @@ def sampling_keys(image_key, stage, candidates):
 
 
 class Sampler:
-    """In place of BalancedPositiveNegativeSampler: the smallest keys, in a tie the lower number.
+    """Replaces BalancedPositiveNegativeSampler: takes the smallest keys, in a tie the lower number.
     `number(image, indices)` are the candidates' numbers."""
 
     def __init__(self, samples, share, stage, keys, number):
@@ -140,7 +140,7 @@ class Sampler:
 
 
 def make_network(case, statistics, dtype):
-    """`statistics`: name -> values of a frozen network; None: of the batch."""
+    """`statistics`: name -> values for a frozen network; None: statistics of the batch."""
     norm = FrozenBatchNorm2d if case.frozen else torch.nn.BatchNorm2d
     body = torchvision.models.resnet50(weights=None, norm_layer=norm)
     body.conv1 = torch.nn.Conv2d(CHANNELS, 64, 7, 2, 3, bias=False)

@@ -14,7 +14,7 @@ from PIL import Image
 
 
 def picture(width, height, seed):
-    """Smooth waves, an edge and some noise: every frequency the codec and the filter can meet."""
+    """Smooth waves, an edge and some noise: all frequencies, for the codec and the filter."""
     random = numpy.random.default_rng(seed)
     y, x = numpy.mgrid[0:height, 0:width].astype(float)
     waves = [127 + 100 * numpy.sin(x * random.uniform(0.05, 0.6) + y * random.uniform(0.05, 0.6))
@@ -45,7 +45,7 @@ def write_decode_cases(folder):
 
 
 def resize(folder, source_name, source, requests, first):
-    """Writes each resized picture; returns what was asked for."""
+    """Writes each resized picture; returns the requests."""
     cases = []
     for index, (width, height, box) in enumerate(requests, first):
         name = f"resize_{index}.ppm"
@@ -73,8 +73,8 @@ def write_resize_cases(folder):
         (40, 40, (10, 10, 31, 29)), (16, 24, (0.5, 0, 60.5, 47)), (40, 33, (3.1, 20.2, 53.3, 46.9)),
     ]
     cases = resize(folder, "resize_source.ppm", source, requests, 0)
-    # Pillow 13 runs the vertical pass first where that is cheaper; older Pillow, which this project
-    # follows, never did. Two requests of one pass each give its result too.
+    # Pillow 13 runs the vertical pass first if that is cheaper. This project follows older versions,
+    # which never do. Two requests of one pass each give their result with any version.
     tall = picture(40, 130, 5)
     tall.save(folder / "resize_tall.ppm")
     whole = (0, 0, 40, 130)

@@ -3,7 +3,8 @@
 """Writes tests/data/reference/metrics_evaluation.json and metrics_score.json.
 
 metrics_evaluation.json: top-k without ties from torch.topk and with ties by sorting; Wilson
-intervals as the roots of their quadratic equation in decimals of 50 digits; soft, majority and out-of-bag votes of five members from NumPy in float64.
+intervals as the roots of their quadratic equation in decimals of 50 digits; soft, majority and
+out-of-bag votes of five members from NumPy in float64.
 metrics_score.json: equations 6 to 8 in fractions and decimals.
 
 usage: metric_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
@@ -28,7 +29,7 @@ def distinct_scores():
 
 
 def tied_scores():
-    """Rows of 8 that have three values at most."""
+    """Rows of 8 scores with at most three distinct values."""
     return [[((3 * i + row) * (i + 2 * row) % (1 + row % 3)) / 4 for i in range(8)]
             for row in range(24)]
 
@@ -81,7 +82,7 @@ MEMBERS, SAMPLES, CLASSES = 5, 40, 7
 
 
 def member_probabilities(member):
-    """fp32 probabilities of one member: (samples, classes). Every fifth sample is even of all."""
+    """fp32 (samples, classes) of one member. In every fifth sample each member prefers another class."""
     i = numpy.arange(SAMPLES)[:, None]
     c = numpy.arange(CLASSES)[None, :]
     logits = ((i * 31 + c * 17 + member * 23 + i * c * (member + 2)) % 29) / 6
@@ -95,7 +96,7 @@ def out_of_bag_masks():
 
 
 def out_of_bag_quality(rows, labels):
-    """By means in float64."""
+    """Out-of-bag quality from mean probabilities in float64."""
     masks = numpy.array(out_of_bag_masks(), dtype=bool)
     quality = {"correct_1": 0, "correct_5": 0, "counted": 0, "covered": 0}
     for i, label in enumerate(labels):
@@ -113,8 +114,8 @@ def out_of_bag_quality(rows, labels):
 
 
 def clear_labels(rows):
-    """For each sample a class whose mean no other comes near, so that its rank does not hang on
-    rounding, over the members that vote; -1, which is not counted, where there is none."""
+    """For each sample a class whose mean over the voting members is far from that of all others, so
+    that its rank does not depend on rounding. -1, which is not counted, if there is none."""
     masks = numpy.array(out_of_bag_masks(), dtype=bool)
     labels = []
     for i in range(SAMPLES):
@@ -154,7 +155,7 @@ RESNET50_V1 = 3 * 7739990016  # FLOPs to train on one sample, table 3 of the pap
 
 
 def flops_cases():
-    """Equation 6: all groups' work over the longest time, and 7: times the coefficient of 8."""
+    """Equation 6: the work of all groups / the longest time. Equation 7: this * equation 8."""
     runs = [[(512, 2)], [(1281167, 3600)], [(1000, 7), (1010, 8), (990, 7.5), (1005, 7.75)],
             [(90 * 1281167, 86400.125), (90 * 1280000, 90000.5)],
             [(3, 0.000244140625), (5, 0.0001220703125)]]

@@ -3,14 +3,14 @@
 """Writes tests/data/reference/ops_convolution.safetensors, ops_batch_norm.safetensors and
 ops_others.safetensors: every operation, forward and backward, by PyTorch in float64.
 
-The file's metadata has one entry, "reference", since its writer orders several by chance: a JSON
-object with the versions that wrote it and "cases". A case is its NAME there, with the operation and
-its settings, and the tensors NAME/ROLE. What goes in: input.N, parameter.N, output_gradient.N,
-running_mean, running_variance. What must come out: expected.output, expected.input_gradient.N,
+The file's metadata has only one entry, because the writer's order of several is random: "reference",
+a JSON object with the versions that wrote it and "cases". A case is its NAME there, with the operation
+and its settings, and the tensors NAME/ROLE. Inputs are input.N, parameter.N, output_gradient.N,
+running_mean, running_variance. Results are expected.output, expected.input_gradient.N,
 expected.parameter_gradient.N, expected.losses, expected.running_mean, expected.running_variance.
 Images are (N, H, W, C) and filters (K, R, S, C), PyTorch's with channels moved to the end.
 
-All numbers that go in exist in bf16, so that one case serves every precision. Every tensor is
+All inputs are exact in bf16, so that one case serves every precision. Every tensor is
 stored in the smallest of bf16, fp32 and fp64 that loses nothing.
 
 usage: op_cases.py [DIRECTORY]            (default: tests/data/reference of this repository)
@@ -31,7 +31,7 @@ STEM_MEAN, STEM_DEVIATION = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 class Numbers:
-    """Numbers that look random and exist in bf16: multiples of 1/64 below 4. Philox's raw output is
+    """Pseudo-random numbers that are exact in bf16: multiples of 1/64 below 4. Philox's raw output is
     the same in every version of NumPy."""
 
     def __init__(self, stream):
@@ -144,7 +144,7 @@ def convolution_cases():
     return cases
 
 
-# (N, H, W, C), then what differs from the defaults
+# (N, H, W, C), then the settings that differ from the defaults
 BATCH_NORMS = [
     ((3, 4, 5, 16), {}),
     ((2, 3, 7, 3), {}),
@@ -174,8 +174,8 @@ BATCH_NORM_DEFAULTS = {"epsilon": 1e-5, "momentum": 0.1, "statistics_samples": 0
 
 
 def normalized(x, weight, bias, buffers, settings):
-    """torch.nn.BatchNorm2d on each span of samples, all from the same buffers, whose new values
-    are averaged. Gives the output and the new buffers."""
+    """torch.nn.BatchNorm2d on each span of samples. All spans start with the same buffers, and their
+    new buffers are averaged. Returns the output and the new buffers."""
     span = settings["statistics_samples"] if settings["training"] else 0
     outputs, spans = [], []
     for part in x.split(span or len(x)):
@@ -200,7 +200,7 @@ def batch_norm_case(cases, stream, shape, settings):
     x = x.bfloat16().double()
     weight, bias = 1 + numbers.uniform((c,), most=63, unit=1 / 128), numbers.uniform((c,), most=64)
     if settings["relu"]:
-        weight[0] = bias[0] = 0  # a scale that starts at 0: ReLU meets nothing but zeros
+        weight[0] = bias[0] = 0  # channel 0 has a scale of 0, so that all inputs of its ReLU are 0
     buffers = [numbers.uniform((c,)), numbers.integers((c,), 200).double() / 64 + 0.25]
     residual = []
     if settings["add"]:
@@ -315,7 +315,7 @@ def add_losses(cases):
 def add_pixels(cases):
     """Every value of a pixel in every channel."""
     for channels in (1, 3, 16):
-        # odd multipliers: each channel is another order of the 256 values
+        # Odd multipliers give each channel another order of the 256 values.
         values = torch.stack([torch.arange(256) * (2 * c + 1) % 256 for c in range(channels)])
         pixels = values.reshape(1, channels, 16, 16).to(torch.uint8)
         mean = [STEM_MEAN[c % 3] + c // 3 / 32 for c in range(channels)]

@@ -3,13 +3,14 @@
 """Writes tests/data/reference/sgd.json, optimizers.json and schedule.json.
 
 sgd.json: torch.optim.SGD in float64 on two parameter groups, with and without weight decay: the
-parameters and the velocities (momentum_buffer) after every one of 12 steps under a rate that
-changes at each. optimizers.json: likewise, after some of the steps, torch.optim's Adam, AdamW and Adagrad, and what PyTorch
-has not, SGD without momentum correction, LARS and LAMB, from their formulas in NumPy: LARS as
-lars_optimizer.py of MLPerf's ResNet-50 in TensorFlow has it, with the learning rate outside of the
-velocity as NVIDIA's apex LARC has it; LAMB as in You et al. 2020, algorithm 2, with bias correction,
-which is apex's FusedLAMB without its limit on the gradient's norm. schedule.json: the rate of every step from PyTorch's schedulers, stepped once an
-iteration, and from the formula in decimals of 60 digits.
+parameters and the velocities (momentum_buffer) after each of 12 steps, whose rates differ.
+optimizers.json: the same after some of the steps, by torch.optim for Adam, AdamW and Adagrad, and by
+formulas in NumPy for optimizers that PyTorch lacks: SGD without momentum correction, LARS and LAMB.
+LARS is that of lars_optimizer.py in MLPerf's ResNet-50 for TensorFlow, with the learning rate outside
+of the velocity as in NVIDIA's apex LARC. LAMB is algorithm 2 of You et al. 2020 with bias correction,
+which is apex's FusedLAMB without its limit on the gradient's norm.
+schedule.json: the rate of every step from PyTorch's schedulers, stepped once per iteration, and from
+the formula in decimals of 60 digits.
 
 usage: optimizer_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
 Needs PyTorch; the committed files name the version that wrote them.
@@ -25,12 +26,12 @@ from torch.optim import lr_scheduler
 
 STEPS = 12
 SIZES = {"conv.weight": 6, "norm.weight": 3, "norm.bias": 3, "fc.weight": 6, "fc.bias": 2}
-WEIGHTS = ("conv.weight", "fc.weight")  # what decays by default
+WEIGHTS = ("conv.weight", "fc.weight")  # parameters that decay by default
 RATES = [(step * 5 % 7 + 1) / 64 for step in range(STEPS)]  # 1/64 to 7/64, exact in fp32
 
 
 def started(name):
-    """Start values: multiples of 1/8 in [-1, 1), other ones for each parameter."""
+    """Start values: multiples of 1/8 in [-1, 1), which differ between parameters."""
     return [((7 * i + 3 * len(name)) % 16 - 8) / 8 for i in range(SIZES[name])]
 
 
@@ -53,7 +54,7 @@ def sgd_case(momentum, nesterov, weight_decay, everywhere):
             group["lr"] = rate
         optimizer.step()
         after.append({name: tensor.tolist() for name, tensor in tensors.items()})
-        if momentum:  # without it PyTorch keeps no velocity
+        if momentum:  # without momentum PyTorch keeps no velocity
             after[-1]["velocity"] = {
                 name: optimizer.state[tensor]["momentum_buffer"].tolist()
                 for name, tensor in tensors.items()}
@@ -74,7 +75,7 @@ def sgd_cases():
 
 
 # The other optimizers. A case has the program's keys.
-ZERO_GRADIENT = {"fc.weight": 3}  # all of a parameter's numbers at a step
+ZERO_GRADIENT = {"fc.weight": 3}  # parameter -> the step at which its whole gradient is 0
 WRITTEN = (0, 1, 4, 11)  # steps after which numbers are written
 EVERYWHERE = "weight_decay_on_norm_and_bias"
 
@@ -119,13 +120,13 @@ def torch_steps(case):
 
 
 def norm_ratio(weights, other):
-    """|weights| / |other|, None where either is 0."""
+    """|weights| / |other|; None if either norm is 0."""
     over, under = numpy.linalg.norm(weights), numpy.linalg.norm(other)
     return over / under if over > 0 and under > 0 else None
 
 
 def momentum_move(case, name, weights, slope, states, rate):
-    """SGD and LARS."""
+    """The update of SGD or LARS."""
     decay = decay_of(case, name)
     ratio = 1
     if case["optimizer"] == "lars" and name in WEIGHTS and norm_ratio(weights, slope) is not None:
@@ -229,7 +230,7 @@ def warmup_steps(case):
 
 
 def pytorch_after(optimizer, case, first, last):
-    """PyTorch's scheduler of the steps from `first` on, which it counts from 0."""
+    """PyTorch's scheduler for the steps from `first` on; it counts `first` as 0."""
     kind, power = case["schedule"], case["schedule_power"]
     peak, final = SCALE * case["learning_rate"], SCALE * case["final_learning_rate"]
     if kind == "constant":
@@ -238,7 +239,7 @@ def pytorch_after(optimizer, case, first, last):
         at = [epoch * case["steps_per_epoch"] - first for epoch in case["schedule_epochs"]]
         if min(at) > 0:
             return lr_scheduler.MultiStepLR(optimizer, at, gamma=case["schedule_factor"])
-        return lr_scheduler.LambdaLR(  # MultiStepLR sees no milestone at its own start
+        return lr_scheduler.LambdaLR(  # MultiStepLR ignores a milestone at its own start
             optimizer, lambda k: case["schedule_factor"] ** sum(k >= a for a in at))
     if kind == "cosine":
         return lr_scheduler.CosineAnnealingLR(optimizer, last - first, eta_min=final)
@@ -249,12 +250,13 @@ def pytorch_after(optimizer, case, first, last):
 
 
 def pytorch_warmup(optimizer, case, first):
-    """LinearLR is at its end after total_iters steps, the program at the warm-up's last step."""
+    """LinearLR reaches its end after total_iters steps, the program in the last step of the warm-up."""
     start = case["warmup_start"] + (1 - case["warmup_start"]) / first
     passed = sum(first >= e * case["steps_per_epoch"] for e in case["schedule_epochs"])
     if passed == 0:
         return lr_scheduler.LinearLR(optimizer, start, 1, total_iters=first - 1)
-    # The program rises to the rate after the warm-up, LinearLR can only rise to the first one.
+    # The program rises to the rate after the warm-up, which schedule_epochs has already reduced.
+    # LinearLR can only rise to the peak.
     later = case["schedule_factor"] ** passed
     return lr_scheduler.LambdaLR(
         optimizer, lambda k: later * (start + (1 - start) * k / max(first - 1, 1)))

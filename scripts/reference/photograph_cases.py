@@ -31,15 +31,15 @@ from random_crop_cases import training_view
 SIZES = (64, 224)  # image_size
 SPREAD, BORDER = 160, 64  # sampled pixels of a result, see places()
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SEED, MODEL, EPOCH = 0x5EED00000007, 3, 2  # of the training views
+SEED, MODEL, EPOCH = 0x5EED00000007, 3, 2  # seed, model and epoch of the training views
 REPETITIONS = 2  # of each photograph in the epoch's order
 AREA_MINIMUM, FLIP, VERTICAL_FLIP = 0.08, 0.5, 0.25
 BILINEAR = transforms.InterpolationMode.BILINEAR
 
 
 def chosen_files(root):
-    """For each UC Merced class the first photograph that is not 256 x 256, else the first one; for
-    every third class another; every thirtieth of BCCD."""
+    """For each UC Merced class the first photograph that is not 256 x 256, else the first one. For
+    every third class also another one. Every thirtieth photograph of BCCD."""
     files = []
     for index, folder in enumerate(sorted((root / "ucmerced" / "train").iterdir())):
         pictures = sorted(folder.glob("*.jpg"))
@@ -51,7 +51,7 @@ def chosen_files(root):
 
 
 def places(size):
-    """Flat numbers of the sampled pixels of size x size: SPREAD all over, BORDER round the edge."""
+    """Flat indices of the sampled pixels of size x size: SPREAD over the area, BORDER at the edge."""
     spread = [k * 40503 % (size * size) for k in range(SPREAD)]
     side = size - 1
     border = []
@@ -99,7 +99,7 @@ def mirror(image, flip, vertical_flip):
 
 
 def reduced(path, denominator):
-    """The photograph decoded by Pillow at a fraction of its size, in the JPEG decoder."""
+    """The photograph as Pillow's JPEG decoder reduces it to 1 / denominator of its size."""
     with Image.open(path) as image:
         expected = tuple(-(-side // denominator) for side in image.size)
         if denominator > 1:
@@ -110,8 +110,8 @@ def reduced(path, denominator):
 
 
 def crop_reduced(path, box, size):
-    """The crop from the photograph decoded at the largest reduction that leaves `size` pixels: cut
-    to whole reduced pixels, then resized from the exact place."""
+    """The crop from the photograph, decoded at the largest reduction that leaves `size` pixels. It is
+    cut to whole reduced pixels, then resized from the exact position."""
     left, top, width, height = box
     by = next(d for d in (8, 4, 2, 1) if min(width, height) >= d * size or d == 1)
     edges = [edge / by for edge in (left, top, left + width, top + height)]

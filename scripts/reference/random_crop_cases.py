@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/reference/random_crop.json for tests/data/random_crop_test.cpp: how
-torchvision's RandomResizedCrop distributes its crops, as histograms of many draws, and the crops
-that it makes of the random numbers of this project's streams. torchvision's own get_params computes all crops; its
-random numbers are replaced, for the histograms by NumPy's PCG64 generator.
+torchvision's RandomResizedCrop distributes its crops, as histograms of many draws, and its crops for
+the random numbers of this project's streams. torchvision's own get_params computes all crops. Its
+random numbers are replaced: by this project's streams, or by NumPy's PCG64 for the histograms.
 
 Needs torch, torchvision and NumPy; the committed file names the versions that wrote it.
 
@@ -27,15 +27,15 @@ RATIOS = (3 / 4, 4 / 3)
 DRAWS = 200_000
 BINS = 20
 VIEWS = 100
-SEED, MODEL, EPOCH, FLIPS = 0x123456789ABCDEF, 5, 9, (0.5, 0.25)  # of the views
+SEED, MODEL, EPOCH, FLIPS = 0x123456789ABCDEF, 5, 9, (0.5, 0.25)  # of the training views
 LOG_RATIO = 0.3  # half the range of the histogram; log(4/3) is 0.288
-# Width, height, smallest area. The last two miss often, and so fall back to the central crop.
+# Width, height, smallest area. The last two often reject all draws and take the central crop.
 CASES = [(256, 256, 0.08), (640, 480, 0.08), (247, 256, 0.25), (600, 200, 0.2), (90, 300, 0.2)]
 
 
 class Drawn:
-    """Stands for torch in torchvision's module: every random number comes from the given functions,
-    uniform() in [0, 1) and below(n) in 0 ... n - 1; all else is torch's, in double precision."""
+    """Replaces torch in torchvision's module. Every random number comes from the given functions,
+    uniform() in [0, 1) and below(n) in 0 ... n - 1; the rest is torch's, in double precision."""
 
     def __init__(self, uniform, below):
         self.uniform, self.below = uniform, below
@@ -77,7 +77,7 @@ def bin_of(value, low, high):
 
 
 def bins_of(crop, size):
-    """The bins of area, log(width / height) and both places of a crop."""
+    """The bins of area, log(width / height) and both coordinates of a crop."""
     left, top, width, height = crop
     return {"area": bin_of(width * height / (size[0] * size[1]), 0, 1),
             "ratio": bin_of(math.log(width / height), -LOG_RATIO, LOG_RATIO),
@@ -102,8 +102,8 @@ def histograms(size, area_minimum):
 
 
 def training_view(stream, size, area_minimum, flips):
-    """What the augmentation draws from a stream: the crop and both flips, each of which has its
-    probability."""
+    """The draws of the augmentation from a stream: the crop, then the two flips with their
+    probabilities."""
     with torchvision_crops(stream.uniform, stream.below) as draw:
         crop = draw(size, area_minimum)
     return crop, stream.uniform() < flips[0], stream.uniform() < flips[1]
@@ -120,7 +120,7 @@ def views(size, area_minimum):
 
 
 def draw_central(size):
-    """torchvision's crop after ten misses, which an impossible area forces."""
+    """torchvision's crop after ten rejected draws, which an impossible area forces."""
     with torchvision_crops(lambda: 0.5, lambda n: 0) as draw:
         return draw(size, 1e9)
 

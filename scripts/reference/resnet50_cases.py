@@ -6,26 +6,26 @@ v1.5, 1000 classes, by torchvision and PyTorch in float64.
 Weights, pixels and labels are formulas of integer hashes (`parameter`, `batch`), which
 tests/parity/formula.hpp computes again to the same bits. There are two kinds of weights:
 
-* "ordinary": as a training starts. Rounding then decides on which side of zero a few values before
-  a ReLU fall, each with all of its gradient, so that even PyTorch's own fp32 gradients are up to a
-  hundredth away from float64. Such distances of PyTorch's are in resnet50.json.
-* "open": shifts of +6 or -6, so that a channel's ReLU lets all of it through or nothing. The
-  network is smooth there and its gradients can be compared to the rounding of fp32; that no value
-  before a ReLU comes near to zero is checked here.
+* "ordinary": as at the start of a training. A few values before a ReLU are so near to zero that
+  rounding decides whether their gradient passes. So even PyTorch's own fp32 gradients differ from
+  float64 by up to 1 %. resnet50.json has PyTorch's distances.
+* "open": shifts of +6 or -6, so that the ReLU of a channel passes all of its values or none. The
+  network is smooth there, and its gradients are comparable to the accuracy of fp32. The script
+  checks that no value before a ReLU is near to zero.
 
 A tensor of over 128 elements is stored as a count sketch (`fingerprint`): element i is added with
 the sign s(i) to the bucket b(i) of 128, s and b from an integer hash. The sketch of a difference is
 the difference of the sketches, and its squared length is an unbiased estimate of the difference's
-squared length with the relative deviation sqrt(2 / 128) = 1/8. In front of every fingerprint stands
-the tensor's exact length.
+squared length with the relative deviation sqrt(2 / 128) = 1/8. Every fingerprint begins with the
+tensor's exact length.
 
 resnet50_<version>_open.safetensors has one gradient, the state after three steps of SGD, and what
-the network then predicts for a batch in inference; resnet50_<version>_ordinary.safetensors one gradient
-of odd-sized pictures; resnet50.json the losses of thirty steps in float64, fp32 and bf16.
+the network then predicts for a batch in inference. resnet50_<version>_ordinary.safetensors has one
+gradient for pictures of odd size, resnet50.json the losses of thirty steps in float64, fp32 and bf16.
 
 usage: resnet50_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
 Needs PyTorch, torchvision, NumPy and safetensors; the files name the versions that wrote them. Takes
-about ten minutes on two idle cores, whose number may change the last bits.
+about ten minutes on two idle cores. The number of cores may change the last bits.
 """
 import json
 import math
@@ -39,7 +39,7 @@ import torchvision
 from torchvision.models.resnet import Bottleneck
 
 BATCH, CLASSES, BUCKETS = 8, 1000, 128
-BATCHES = 3  # that a training goes round
+BATCHES = 3  # batches that a training repeats
 STEPS, WARMUP = 30, 6
 PEAK_RATES = {"open": 0.03, "ordinary": 0.002}
 MOMENTUM, DECAY, SMOOTHING = 0.9, 1e-4, 0.1
@@ -66,8 +66,8 @@ def uniform(name, count):
 
 
 def size_of_norm(name, kind):
-    """What scales and shifts are multiplied by. Small branches keep an ordinary network from
-    magnifying its rounding; small features of an open one keep its constant part from ruling the
+    """The factor of scales and shifts. Small branches keep an ordinary network from amplifying its
+    rounding. Small features keep the constant part of an open network from dominating the
     loss."""
     size = 0.25 if ".bn3." in name else 1
     feature = name.startswith("layer4.") and (".bn3." in name or ".downsample." in name)
@@ -75,7 +75,7 @@ def size_of_norm(name, kind):
 
 
 def parameter(name, shape, kind):
-    """fp32 values of torchvision's parameter `name`, whose order of elements counts."""
+    """fp32 values of torchvision's parameter `name`, by the index of the element in its order."""
     count = math.prod(shape)
     u = uniform(name, count)
     if len(shape) == 4:
@@ -87,13 +87,13 @@ def parameter(name, shape, kind):
     elif name.endswith(".weight"):
         values = (1 + u / 8) * size_of_norm(name, kind)
     else:
-        sign = numpy.where(numpy.arange(count) % 4 == 3, -1, 1)  # every fourth channel is shut
+        sign = numpy.where(numpy.arange(count) % 4 == 3, -1, 1)  # every fourth channel passes nothing
         values = (u / 8 + (SHIFT * sign if kind == "open" else 0)) * size_of_norm(name, kind)
     return torch.from_numpy(values.astype(numpy.float32).reshape(shape))
 
 
 def batch(number, size):
-    """uint8 pictures (N, H, W, C) of squares of 8 pixels with grain, and labels (N)."""
+    """uint8 pictures (N, H, W, C) of squares of 8 pixels with noise, and labels (N)."""
     squares = -(-size // 8)
     coarse = hashes(f"squares {number}", BATCH * squares**2 * 3) >> 24
     coarse = coarse.reshape(BATCH, squares, squares, 3).repeat(8, 1).repeat(8, 2)
@@ -133,7 +133,7 @@ class Training:
         self.optimizer = torch.optim.SGD(groups, lr=0.0, momentum=MOMENTUM)
 
     def refuse_values_near_zero(self):
-        """Before a ReLU, in training."""
+        """Fails if a value before a ReLU is near zero in training."""
         def check(relu, inputs):
             assert not relu.training or inputs[0].abs().min() > 1e-3, "a value is near zero"
         for module in self.network.modules():
@@ -155,7 +155,7 @@ class Training:
         return logits.detach().double().numpy(), losses.detach().double().numpy()
 
     def step(self, number):
-        """Mean loss before the step."""
+        """Trains one step; returns the mean loss before its update."""
         logits, losses = self.backward(number % BATCHES)
         for group in self.optimizer.param_groups:
             group["lr"] = rate(number, PEAK_RATES[self.kind])
@@ -204,7 +204,7 @@ def fingerprint(values):
 
 
 def centred(logits):
-    """Without the constant of each row, which no softmax keeps."""
+    """The logits minus the mean of their row, which a softmax ignores."""
     return (logits - logits.mean(axis=1, keepdims=True)).astype(numpy.float32)
 
 
@@ -213,9 +213,9 @@ def relative(got, want):
 
 
 def worst(got, want):
-    """The tensor farthest from its reference: distance over length, and name. A shift that the next
-    normalization takes away has no gradient, so a shift's goes over the longer of its own and its
-    scale's."""
+    """The tensor farthest from its reference: distance / length, and name. A shift has no gradient if
+    the next normalization removes it, so a shift's length is at least that of its scale's
+    gradient."""
     def length(name):
         scale = name if name == "fc.bias" else name.replace(".bias", ".weight")
         return max(numpy.linalg.norm(want[name]), numpy.linalg.norm(want[scale]))
@@ -224,7 +224,7 @@ def worst(got, want):
 
 
 def distances(version, kind, size, exact):
-    """How far PyTorch itself is from float64 in one gradient."""
+    """The distances of PyTorch's own fp32 and bf16 from float64 in one gradient."""
     result = {}
     for precision in ("float32", "bfloat16"):
         training = Training(version, kind, precision, size)
@@ -237,7 +237,7 @@ def distances(version, kind, size, exact):
 
 
 def one_gradient(training):
-    """Tensors of a file, and the same unabridged."""
+    """The tensors of a file, and the same values without fingerprints."""
     logits, losses = training.backward(0)
     exact = {"logits": logits, "losses": losses, "gradients": training.gradients()}
     tensors = {f"gradient/{name}": fingerprint(value) for name, value in exact["gradients"].items()}

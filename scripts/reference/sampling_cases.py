@@ -16,11 +16,11 @@ import sys
 
 from philox import MASK, PURPOSES, CounterStream, philox4x32
 
-RARE = 7  # counts from here on are listed one by one
+RARE = 7  # larger and equal counts are listed one by one
 
 
 def draws(seed, purpose, a, b):
-    """64 bits each; a block of Philox holds two, and the block's number is in its counter."""
+    """Yields draws of 64 bits. A Philox block has two; its counter contains the block's number."""
     block = 0
     while True:
         words = philox4x32([PURPOSES[purpose] << 24, a, b, block], [seed & MASK, seed >> 32])
@@ -45,7 +45,7 @@ def poisson_thresholds():
 
 
 def poisson(draw, thresholds):
-    """The least k whose distribution is above draw / 2^64."""
+    """The smallest k with P(at most k) > draw / 2^64."""
     k = 0
     while draw >= thresholds[k]:
         k += 1
@@ -86,7 +86,7 @@ def epoch_order(case, model, epoch):
 
 
 def bag(case):
-    """Counts as one string of digits a model: none of these bags has a sample ten times."""
+    """The counts of a model as one string of digits, because no sample occurs ten times."""
     bags = [counts(case, model) for model in case["models"]]
     assert max(map(max, bags)) < 10
     return {**case, "counts": ["".join(map(str, counted)) for counted in bags],
@@ -104,7 +104,7 @@ def bags():
 
 
 def rare_counts(seed, model, samples):
-    """[sample, count] of all samples that come RARE times or more: the far end of Poisson(1)."""
+    """[sample, count] of all samples that occur RARE times or more: the tail of Poisson(1)."""
     thresholds, stream = poisson_thresholds(), draws(seed, "bootstrap", model, 0)
     cut = thresholds[RARE - 1]
     found = [(i, draw) for i, draw in zip(range(samples), stream) if draw >= cut]

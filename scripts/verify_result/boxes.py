@@ -7,7 +7,7 @@ DETECTIONS_PER_IMAGE = 100
 
 
 def common_length(begin, length, other_begin, other_length):
-    """In the program's order of operations, NaN included."""
+    """The common length of two intervals, in the program's order of operations, also for NaN."""
     end, other_end = length + begin, other_length + other_begin
     return ((other_end if other_end < end else end)
             - (other_begin if other_begin > begin else begin))
@@ -44,7 +44,7 @@ def matches(boxes, detections, threshold):
 def average_precisions(ranks, positives):
     """COCO's mean at 101 recalls, and the area under Pascal VOC's curve.
 
-    `ranks` are those of the hits among the detections, the best is 1.
+    `ranks` are the ranks of the hits among all detections by score; the best detection is 1.
     """
     recall = [hits / positives for hits in range(1, len(ranks) + 1)]
     precision = [hits / (rank + EPSILON) for hits, rank in enumerate(ranks, 1)]
@@ -58,7 +58,7 @@ def average_precisions(ranks, positives):
 
 
 def mean_at_recalls(recall, precision):
-    """The program adds the precision at recall 1 first, then those at 0, 0.01, ... 0.99."""
+    """The mean precision. The program adds that at recall 1 first, then those at 0, 0.01, ... 0.99."""
     place = bisect.bisect_left(recall, 1.0)
     coco, place = precision[place] if place < len(recall) else 0, 0
     for index in range(100):

@@ -31,7 +31,7 @@ class Classification(ProbabilityTask):
         super().__init__(run, 1, int(run.config["workload.classes"]))
 
     def top_k(self, values):
-        """Samples whose label is the first, those whose label is among the first five, and all."""
+        """Numbers of samples: with the label first, with it among the first five, and all."""
         first = five = scored = 0
         for sample, label in self.scored_rows():
             scored += 1

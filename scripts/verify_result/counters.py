@@ -4,7 +4,7 @@ from findings import Broken
 
 
 def check_steps_counter(findings, name, counters, group, source):
-    """The leader's counter: begin of the core phase and end of the last step."""
+    """Checks the leader's counter of steps: its readings at begin and end of the training."""
     steps = next((one for one in counters if one["name"] == "training:steps"), None)
     if steps is None or not steps["readings"]:
         raise Broken(f"{name}: counters has no readings of training:steps")
@@ -17,8 +17,8 @@ def check_steps_counter(findings, name, counters, group, source):
 def value_at(readings, when, other_value):
     """A counter's value at `when`.
 
-    `other_value`, which another group read then, counts if it lies between two readings. Otherwise
-    the value is interpolated.
+    It is `other_value`, which another group read at this time, if that lies between the neighbouring
+    readings. Otherwise it is interpolated.
     """
     for left, right in zip(readings, readings[1:]):
         if left["utc_seconds"] <= when < right["utc_seconds"]:

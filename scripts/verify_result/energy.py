@@ -17,14 +17,14 @@ def utc_text(seconds):
 
 
 def total_of_hosts(rows, key, hosts):
-    """None where a row has no number or a host has no row."""
+    """The sum of `key` over the rows; None if a row has no number or a host has no row."""
     if any(row[key] is None for row in rows) or not hosts <= {row["host"] for row in rows}:
         return None
     return sum((row[key] for row in rows), 0.0)
 
 
 def core_phase(series):
-    """(begin, end) of all groups in UTC seconds; None where the clocks of hosts differ."""
+    """(begin, end) over all groups in UTC seconds; None if unknown or if the hosts' clocks differ."""
     spans = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"])
              for (_, name), group in series.items() if name == "training:steps" for one in group]
     if not spans:
@@ -65,7 +65,7 @@ class EnergyCheck:
 
     def check(self, vflops):
         span = core_phase(self.series)
-        if has_evaluations(self.run.config):  # the core phase excludes those between the steps
+        if has_evaluations(self.run.config):  # the meters would include evaluations between the steps
             span = None
         for key, index in (("core_begin_utc", 0), ("core_end_utc", 1)):
             self.compare("energy", key, utc_text(span[index]) if span else "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of the run that are the largest or the least of its groups."""
+"""Numbers of the run that are the largest or the smallest of its groups."""
 from arithmetic import known
 from ranks import SPREAD
 from tables import PHASES
@@ -23,7 +23,7 @@ class ExtremesCheck:
         self.run.must_be(f"{section}.{key}", self.record[section][key], wanted, source)
 
     def largest(self, key):
-        """The largest of a measured number of record.json."""
+        """The largest value of `key` over the record.json of all groups; None if no group has one."""
         return max(known(one.get(key) for one in self.results), default=None)
 
     def largest_count(self, key):

@@ -10,7 +10,7 @@ class Broken(Exception):
 
 
 class Findings:
-    """Findings in one result directory; `below` shares the list with a directory inside it."""
+    """Findings in one result directory. below() makes those of a directory inside, in the same list."""
 
     def __init__(self, directory, prefix="", rows=None):
         self.directory = directory

@@ -13,7 +13,7 @@ from tables import read_ranks, read_steps
 from tasks import check_numbers
 from weights import weights_digest
 
-# `group` is the row of work.groups as it must be, `stored` is record.json.
+# `group` is the expected row of work.groups, `stored` is record.json.
 CheckedGroup = collections.namedtuple("CheckedGroup", "group stored quality digest")
 
 COUNTS = {"group", "ranks", "samples_drawn", "samples_trained", "iterations", "skipped_steps", "passed",
@@ -148,7 +148,7 @@ class GroupCheck:
         self.replace("predictions_sha256", digest, file)
 
     def learning_curve(self, steps):
-        """Qualities before the last epoch are taken as stored, since nothing else depends on them."""
+        """The expected curve; qualities before the last epoch are as stored: no other file has them."""
         every, last = int(self.config["run.evaluate_epochs"]), int(self.config["workload.epochs"])
         if not has_evaluations(self.config) or self.quality is None:
             return []
@@ -178,7 +178,7 @@ class GroupCheck:
             self.run.counters[self.number] = counters
 
     def check_health(self):
-        """Health of the group's GPUs, as far as the driver reports it."""
+        """Checks whether the driver's readings of the group's GPUs are possible."""
         last, places, name = -1, self.record["topology"]["map"], self.name
         for gpu in self.group["device_health"]:
             rank = gpu["world_rank"]
@@ -204,7 +204,7 @@ def is_possible(gpu):
 
 
 def check_continuations(findings, name, group, started):
-    """Each program resumes at a step that the previous one has taken, or at the first."""
+    """Checks that steps and start times of the resumptions do not decrease."""
     step = 0
     for one in group["continuations"]:
         if not (step <= one["step"] <= group["iterations"] and one["started_utc"] >= started):

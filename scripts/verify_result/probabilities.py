@@ -17,7 +17,7 @@ def predicted_class(row):
 
 
 class ProbabilityTask(Task):
-    """(rows, classes) f32, where a sample has `cells` rows.
+    """Predictions are f32 arrays (rows, classes), where a sample has `cells` rows.
 
     A subclass defines score_member(values), score_ensemble(values, majority) and members_interval.
     """
@@ -43,7 +43,7 @@ class ProbabilityTask(Task):
         self.member_values = []
 
     def count_unscored(self, cells):
-        """Samples without a label, which each has in all its rows or in none."""
+        """The number of samples without a label. A sample has labels in all of its rows or in none."""
         unscored = 0
         for sample in range(self.samples):
             absent = self.labels[sample * cells:(sample + 1) * cells].count(-1)

@@ -67,7 +67,7 @@ class RanksCheck:
             values = known(getattr(step, phase) for step in steps)
             self.compare_leader(phase, total(values) / len(values) if values else None, 0)
         if any(step.input_wait_seconds is None for step in steps):
-            return  # a GPU's clock, which does not measure whole steps
+            return  # the phases are from a GPU's clock, which does not measure whole steps
         begins = [not index or steps[index - 1].epoch != step.epoch for index, step in enumerate(steps)]
         lengths = sorted(phases_of(step) if begin else length
                          for step, begin, length in zip(steps, begins, step_seconds(steps)))

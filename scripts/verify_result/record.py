@@ -10,7 +10,7 @@ from scores import ScoresCheck
 from tasks import task_of
 from verdict import submission_of
 
-# Keys of `workload` in result.json and of the configuration.
+# (key of `workload` in result.json, key of the configuration with the same value)
 ECHOED = (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
           ("classes", "workload.classes"), ("image_size", "workload.image_size"),
           ("channels", "workload.channels"), ("epochs", "workload.epochs"),
@@ -115,7 +115,7 @@ def check_ceiling(run):
 
 
 def check_log(run, group, quality):
-    """Seed, quality and end in a log for MLPerf; `hpcai500 verify` compares all of it."""
+    """Checks seed, quality and end of a log for MLPerf; `hpcai500 verify` compares the whole log."""
     name, events = f"mllog/result_{group['group']}.txt", {}
     for line in run.files.text(name).split("\n")[:-1]:
         event = json.loads(line.removeprefix(":::MLLOG "))

@@ -87,7 +87,7 @@ def check_listed_file(files, name, digest):
 
 
 def check_manifest(files):
-    """SHA-256 of the manifest."""
+    """Checks all files against the manifest; returns the SHA-256 of the manifest."""
     find = files.findings.find
     data = files.read("manifest.sha256")
     lines = data.decode("utf-8", "surrogateescape").split("\n")

@@ -126,7 +126,7 @@ class ScoresCheck:
         return penalty
 
     def check_vflops(self, penalty):
-        """Eq. 7 of the quality and of the ends of its interval."""
+        """Checks eq. 7 for the quality and for both ends of its interval."""
         quality, scores = self.record["quality"], self.record["scores"]
         vflops = None if penalty is None or scores["flops"] is None else scores["flops"] * penalty
         self.compare("scores", "vflops", vflops, "eq. 7")

@@ -7,7 +7,7 @@ from arithmetic import total
 from tables import PHASES, shown
 
 ROUNDING_SECONDS = 1e-6
-MAX_PAUSE_SECONDS = 5.0  # between the end of an epoch and the reading of its clock
+MAX_PAUSE_SECONDS = 5.0  # from the end of an epoch's last step to the reading of its time
 
 
 def phases_of(step):

@@ -18,7 +18,7 @@ Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
 
 
 def number_in(cell):
-    """None in an empty cell."""
+    """The number in a cell; None if it is empty."""
     number = float(cell) if cell else None
     if number is not None and (not math.isfinite(number) or shown(number) != cell):
         raise ValueError

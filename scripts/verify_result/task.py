@@ -22,7 +22,7 @@ class Task:
         self.labels_file = "evaluation/" + self.files[2]
         self.members = 0
         self.unscored = 0  # samples without a label
-        self.lacks_a_member = False  # then there is no ensemble to compare with
+        self.lacks_a_member = False  # if True, the ensemble cannot be recomputed
 
     def has_ensemble(self):
         return self.members > 0 and not self.lacks_a_member

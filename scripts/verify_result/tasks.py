@@ -15,7 +15,7 @@ def task_of(config):
 
 
 def check_numbers(compare, keys_of, task, stored, numbers):
-    """compare(key, stored, recomputed) of each number; those of other tasks must be empty.
+    """Calls compare(key, stored, recomputed) for each number; numbers of other tasks must be empty.
 
     `keys_of` gives the keys of a task in the compared object.
     """

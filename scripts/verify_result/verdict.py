@@ -15,7 +15,7 @@ def submission_of(config):
 
 
 def errors_of(gpu):
-    """Rule 10, for one GPU."""
+    """The errors of one GPU that break rule 10, as a text."""
     count, xids = gpu["uncorrected_ecc_errors"] or 0, [f"Xid {xid}" for xid in gpu["xids"]]
     errors = [f"{count:.0f} uncorrected memory error{'' if count == 1 else 's'}"] if count > 0 else []
     named, more = xids[:MAX_NAMED_XIDS], len(xids) - MAX_NAMED_XIDS
@@ -30,7 +30,7 @@ def divergence_rule(groups):
 
 
 def health_rules(groups):
-    """Rule 10, where the health of a GPU was recorded."""
+    """Rule 10 in a list, which is empty if no GPU's health was recorded."""
     gpus = [gpu for group in groups if not group["failure"] for gpu in group["device_health"]]
     if not gpus:
         return []

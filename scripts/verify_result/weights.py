@@ -57,7 +57,7 @@ def channels_last(stored, rows, channels, pixels):
 
 
 def weights_digest(files, name, model, batches):
-    """SHA-256 of parameters and statistics in the model's order; `batches` were trained on."""
+    """SHA-256 of parameters and statistics in the model's order; `batches`: expected step count."""
     elements = sum(math.prod(shape) for _, *shape in model.parameters)
     elements += sum(3 * size for _, size in model.statistics)
     weights = Safetensors(name, files.read(name, 8 * elements + MAX_HEADER_BYTES))

@@ -6,10 +6,10 @@ r"""ReFrame tests of an installed hpcai500.
     reframe ... -S program=/path/to/hpcai500 -S modules=hpcai500 -S num_tasks=8 \
         -P configuration=imagenet_goyal -S overrides=data.path=/data/train,...
 
-A test passes where the RESULT line has a verdict that is expected, `hpcai500 verify` prints the same
-line, and numbers of result.json are within the tolerances of references.json, in which a site
-writes what its machine has reached (-S references=FILE names another). Numbers without a reference
-are reported only. Run by check.sh with ReFrame 4.10 on one machine without a scheduler.
+A test passes if the RESULT line has an expected verdict, `hpcai500 verify` prints the same line, and
+the numbers of result.json are within the tolerances of references.json. A site writes the numbers of
+its machine there, or into the FILE of -S references=FILE. Numbers without a reference are only
+reported. check.sh runs this with ReFrame 4.10 on one machine without a scheduler.
 """
 import json
 import os
@@ -19,7 +19,7 @@ import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 from reframe.core.backends import getlauncher
 
-NUMBERS = {  # of result.json: where, and the unit
+NUMBERS = {  # name -> (keys in result.json, unit)
     "flops": (("scores", "flops"), "FLOP/s"),
     "vflops": (("scores", "vflops"), "FLOP/s"),
     "images_per_second": (("throughput", "images_per_second"), "images/s"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine without a scheduler, for ReFrame; on a cluster, use that site's own settings."""
+"""ReFrame settings for a machine without a scheduler. On a cluster, use the settings of its site."""
 
 site_configuration = {
     "systems": [{

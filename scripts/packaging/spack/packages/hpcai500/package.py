@@ -2,10 +2,10 @@
 """Builds the committed state of the clone that this file is in:
 
     spack repo add scripts/packaging/spack
-    spack install hpcai500            # or: spack dev-build hpcai500@main, for what is not committed
+    spack install hpcai500            # or, with uncommitted changes: spack dev-build hpcai500@main
 
-Run so far, with Spack 0.21: audit, and spec of hpcai500 +tests. Not run: the build; +cuda, for which
-that Spack has no CUDA 13.
+Tested with Spack 0.21: audit, and spec of hpcai500 +tests. Not tested: the build, and +cuda, because
+Spack 0.21 has no CUDA 13.
 """
 import os
 
@@ -38,7 +38,7 @@ class Hpcai500(CMakePackage, CudaPackage):
     depends_on("openssl@1.1:")
     depends_on("yaml-cpp@0.7:")
     depends_on("fmt@9:9")
-    depends_on("spdlog@1.10:1.11 +fmt_external")  # later ones ask for fmt 10
+    depends_on("spdlog@1.10:1.11 +fmt_external")  # later versions need fmt 10
     depends_on("nlohmann-json@3.11:")
     depends_on("cli11@2.1:")
     depends_on("googletest@1.12: +gmock", when="+tests")
