@@ -27,7 +27,8 @@ struct PoolShape {
 
 /// y = the maximum of each window; winner (N, P, Q, C) = its position row * kernel + column: the
 /// first of equal values, or the last NaN if there is one, as in PyTorch. `winner` may be null.
-/// Throws Error(internal) for windows or sizes beyond the limits.
+/// Throws Error(internal) for a window beyond the limits above, or unless y has 1 to 2^31 - 1 rows
+/// of pixels (N P).
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
 
 struct MaxPoolGradientArguments {
@@ -36,7 +37,9 @@ struct MaxPoolGradientArguments {
     const void* dy1 = nullptr;             // null: none
     void* dx = nullptr;
 };
-/// dx = the sum, in fp32, of the gradient of y over the windows whose maximum is the pixel.
+/// dx of a pixel = the sum, in fp32, of the gradients of y of the windows whose maximum it is.
+/// Throws Error(internal) as max_pool() does, but counts the rows of dx (N H), not y, except for
+/// windows of 3 x 3 with stride 2 and padding 1.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 
