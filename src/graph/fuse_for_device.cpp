@@ -41,7 +41,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that makes `value`, as fused so far; null unless only `reader` reads `value`.
+    /// The BatchNorm that computes `value`, with the fusions made so far. Null if none does any
+    /// more, its statistics do not span the batch, or not only `reader` reads `value`.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
