@@ -12,15 +12,15 @@ namespace hpcai::training {
 
 enum class Phase { input_wait, forward, backward, communication, optimizer, other };
 
-/// Returns the record's name, such as "input_wait".
+/// Returns the name of the phase in PhaseSeconds, such as "input_wait".
 const char* name_of(Phase phase);
 
 /// Divides the time of a step among its phases; each phase lasts until the next begins. Time spent
-/// in communication counts as such in any phase. Calls `communication` once for each phase.
+/// in communication counts as such in any phase.
 class PhaseClock {
 public:
-    /// `communication` returns the seconds spent in communication so far. All `now` are seconds of
-    /// a monotonic clock.
+    /// `communication` returns the seconds spent in communication so far; begin(), enter() and
+    /// end() call it once each. All `now` are seconds of a monotonic clock.
     explicit PhaseClock(std::function<double()> communication)
         : communication_(std::move(communication)) {}
 
