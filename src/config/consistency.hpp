@@ -12,8 +12,8 @@ namespace hpcai::config {
 /// alone for a default.
 using PlaceOf = std::function<std::string(const std::string& full_name)>;
 
-/// Throws Error(usage) for the first legal values that contradict each other. Module plan checks
-/// what depends on the launch (eq. 5).
+/// Throws Error(usage) for the first contradiction between values that are each legal alone. Module
+/// plan checks what depends on the launch (eq. 5).
 void check_consistency(const Config& config, const PlaceOf& place_of);
 
 }  // namespace hpcai::config
