@@ -6,7 +6,7 @@
 # detect it, and the loss. Tests that are gtest cases need the test programs of build/release, else
 # they are skipped.
 #   --only N        only these tests, by their numbers, 1 to 20
-#   --markdown      prints the table of docs/RELIABILITY.md
+#   --markdown      prints the outcomes as a Markdown table
 #   --program FILE  a program built with faults; nothing is built
 # Keeps and prints the folder with the files of failed tests. Exit code: 0 all tests passed, 1 one
 # failed, 2 usage.
