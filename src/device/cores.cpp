@@ -9,8 +9,8 @@
 namespace hpcai::device {
 namespace {
 
-/// Calls body(topology, bound) with the cores that this process may run on; they are null where
-/// they are unknown. Does nothing where hwloc cannot read the topology.
+/// Calls body(topology, bound), where `bound` has the cores that this process may run on, or is
+/// null if they are unknown. Does nothing where hwloc cannot read the topology.
 template <typename Body>
 void with_topology(const Body& body) {
     hwloc_topology_t topology = nullptr;

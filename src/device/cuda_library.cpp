@@ -24,7 +24,7 @@ void* open_library(const std::string& name, const char* failure) {
     return handle;
 }
 
-/// The path of the engine next to this program, or its bare name for the system to find.
+/// The path of the engine next to this program or in ../lib, else its bare name for dlopen().
 std::string engine_path() {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();

@@ -11,7 +11,7 @@ struct PassesOf {
     const KernelOptions& options;
 
     bool trains() const { return options.mode == Mode::training; }
-    /// The passes of operations with separate passes for the gradients of filters and input.
+    /// The passes of operations with separate passes for the gradients of weights and input.
     Passes with_filters() const {
         if (!trains()) return {Pass::prepare, Pass::forward};
         if (!options.needs_input_gradient) {

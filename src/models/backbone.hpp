@@ -33,7 +33,7 @@ struct Backbone {
     bool stride_on_3x3 = true;                 // v1.5; false: v1, the stride on the first 1x1
     bool zero_gamma = true;  // last normalization of each block starts at zero (Goyal et al.)
     NormOptions norm;
-    int trained_stages = 5;  // the last of five with the stem; below 5 with frozen norms only
+    int trained_stages = 5;  // the last of stem and 4 stages; below 5 with frozen norms only
 };
 
 }  // namespace hpcai::models

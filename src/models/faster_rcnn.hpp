@@ -29,8 +29,8 @@ struct FasterRcnn {
     std::array<double, 5> anchor_sizes = {32, 64, 128, 256, 512};  // pixels, one per level
     std::vector<double> anchor_ratios = {0.5, 1, 2};               // height over width
 
-    std::int64_t anchor_samples = 256;  // per image, for the losses
-    std::int64_t region_samples = 512;
+    std::int64_t anchor_samples = 256;       // per image, for the losses
+    std::int64_t region_samples = 512;       // per image, for the second stage
     std::int64_t training_proposals = 2000;  // per level before suppression, per image after it
     std::int64_t inference_proposals = 1000;
     double score_threshold = 0.05;
@@ -42,12 +42,12 @@ inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, 
 inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: keys of the sample draws
 
 /// The reference boxes of the five pyramid levels with strides 4 to 64. Their areas are the squares
-/// of the sizes; sides are rounded half to even. The strides equal torchvision's where the sides of
-/// the image are multiples of 64.
+/// of the sizes before each coordinate is rounded, half to even. The strides equal torchvision's
+/// where the sides of the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
-/// Computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N, H, W, C) and boxes.
-/// Parameters have the names of torchvision.
+/// Computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N, H, W, C), boxes and
+/// keys. Parameters have the names of torchvision.
 graph::Graph make_faster_rcnn(const FasterRcnn& options);
 
 /// Computes detections (N, detections, 6) from images; rows as in ops::Detections. Parameters and

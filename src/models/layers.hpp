@@ -11,8 +11,8 @@
 
 namespace hpcai::models {
 
-/// Appends layers to a graph under torchvision's names. Each function returns the value that it
-/// makes.
+/// Appends layers to a graph and returns their values. backbone() names layers as torchvision does
+/// after its prefix.
 class Layers {
 public:
     using ValueId = graph::ValueId;
@@ -35,8 +35,7 @@ public:
     ValueId relu(const std::string& name, ValueId input);
     ValueId max_pool(const std::string& name, ValueId input, const ops::MaxPool& window);
 
-    /// Adds ResNet-50 without its head. Returns the values of its four stages, with strides 4 to
-    /// 32.
+    /// Adds ResNet-50 without its head. Returns the values of its four stages, of strides 4 to 32.
     std::array<ValueId, 4> backbone(const std::string& prefix, ValueId images,
                                     const Backbone& options);
 

@@ -81,7 +81,7 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
 
 using Make = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions that make a model from the configuration.
+/// The functions that make a model and its grid of cells from the configuration.
 struct Row {
     config::Model model;
     Make* make;
@@ -110,7 +110,7 @@ CellGrid segmentation_cells(const config::Config& config) {
     return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
-/// For a model with one output per sample.
+/// For a model that does not classify cells.
 CellGrid no_cells(const config::Config&) {
     throw Error(ExitCode::internal, "the model has no cells");
 }

@@ -341,7 +341,8 @@ bool carries_sums(const Operation& operation) {
 
 bool computes_in_int8(const Convolution& op, Pass pass) {
     constexpr std::int64_t kFewestChannels = 32, kVector = 16;
-    constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;  // of 255 x 127 each, below 2^31
+    // Terms are at most 255 x 127, because oneDNN adds 128 to a factor; sums are below 2^31.
+    constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;
     const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
     const bool is_forward = channels >= kFewestChannels && channels % kVector == 0 &&
                             op.filters % kVector == 0 && taps * channels <= kMaxTerms;

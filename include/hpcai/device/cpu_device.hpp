@@ -8,8 +8,8 @@
 
 namespace hpcai::device {
 
-/// The layout of images between kernels: channels in blocks of the vector width, channels last, or
-/// the one of the two that oneDNN chooses for a 3x3 convolution.
+/// The layout of images between kernels: `blocked` has channels in blocks of the vector width;
+/// `automatic` is the layout that oneDNN chooses for a 3x3 convolution.
 enum class CpuLayout { automatic, blocked, channels_last };
 
 struct CpuDeviceOptions {
@@ -22,7 +22,7 @@ struct CpuDeviceOptions {
     bool deterministic = false;
 };
 
-/// The CPU engine: oneDNN for convolutions, pooling and linear layers, our own loops for the rest.
+/// The CPU engine: oneDNN for convolutions, MaxPool and linear layers, our own loops for the rest.
 /// Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
@@ -34,8 +34,7 @@ struct Cores {
 };
 Cores count_cores();
 
-/// NUMA nodes of the machine, and those with cores that this process may run on (hwloc). At
-/// least 1.
+/// NUMA nodes of the machine, and those with cores allowed to this process (hwloc). At least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;

@@ -173,9 +173,9 @@ public:
     virtual void check_finite(std::span<const float> values, StepScalars* numbers) = 0;
     /// numbers->loss_sum += the sum of `losses`, in a fixed order.
     virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
-    /// Ends a step. If the gradients were finite, the step counts as taken and good, and after
-    /// good_steps_to_double good steps a dynamic scale doubles unless it would exceed `largest`.
-    /// Otherwise the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
+    /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
+    /// doubles after good_steps_to_double good steps unless it would exceed `largest`. If `finite`
+    /// is 0, the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
     /// gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
 
@@ -183,7 +183,7 @@ public:
     virtual bool resizes_crops() const { return false; }
     /// Enqueues the resizing of each view's crop to side x side, antialiased bilinear with the bits
     /// of data::resize_bilinear, and then its flips. Throws Error(internal) where resizes_crops()
-    /// is false, and for an unsupported number of rows or side.
+    /// is false, and unless there are 1 to 65535 rows and `side` is 1 to 2^15.
     virtual void resize_crops(const ViewBatch& batch);
 
     /// Whether the device supports record().

@@ -35,7 +35,7 @@ struct Optimizer {
         std::size_t begin = 0;  // a multiple of 8
         std::size_t end = 0;
         bool decays = true;
-        bool has_trust_ratio = false;  // else it is 1
+        bool has_trust_ratio = false;  // false: the ratio is 1
         void* working_copy = nullptr;  // see Kernel::working_copies(); null: none
     };
     std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed

@@ -32,8 +32,8 @@ public:
     virtual void exchange(PartMessages& messages) = 0;
 };
 
-/// Replaces `values` by their sum over all shards, added in the order of the shards, so that all
-/// have the same bits. Collective.
+/// Replaces each value by its sum over all shards, added in the order of the shards, so that all
+/// shards get the same bits. Collective.
 void sum_over_parts(ShardExchange& exchange, std::span<double> values);
 
 }  // namespace hpcai::device

@@ -12,8 +12,8 @@ namespace hpcai::models {
 /// The input batch of a rank's model.
 struct ModelInput {
     std::int64_t batch = 1;
-    std::int64_t statistics_samples = 0;  // that share BatchNorm statistics; 0: all
-    // The type of the images from the data set; absent: that of the workload.
+    std::int64_t statistics_samples = 0;  // that share BatchNorm statistics; 0: the whole batch
+    // The type of the images; absent: that of the workload. ResNet-50 always takes u8.
     std::optional<tensor::DType> dtype;
 };
 
@@ -24,11 +24,11 @@ graph::Graph make_model(const config::Config& config, const ModelInput& input = 
 /// the same order.
 graph::Graph make_inference_model(const config::Config& config, const ModelInput& input = {});
 
-/// Returns the number of samples that a rank predicts at a time: enough for full speed and, where
-/// samples are large, at most `training_rows`, the number in memory during training.
+/// Returns the number of samples that a rank predicts at a time: 32 and, except in classification,
+/// at most `training_rows`, the number in memory during training.
 int evaluation_rows(const config::Config& config, int training_rows);
 
-/// The grid of cells that a segmentation model classifies.
+/// The cells that a segmentation model classifies. For other models cell_grid() throws Error.
 struct CellGrid {
     std::int64_t rows = 0;
     std::int64_t columns = 0;

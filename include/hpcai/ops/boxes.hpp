@@ -25,13 +25,13 @@ HPCAI_HOST_DEVICE inline bool is_finite(const Box& box) {
     return is_finite(box.x1) && is_finite(box.y1) && is_finite(box.x2) && is_finite(box.y2);
 }
 
-/// The sides of an image, and the shortest valid side of a box.
+/// The sides of an image, and the shortest valid side of a box, in pixels.
 struct Bounds {
     float height = 0;
     float width = 0;
     float shortest = 0;
 };
-/// Clips a box. Returns false if it is not finite or then has a side below `shortest`.
+/// Clips `box` to the image. False if it was not finite or a clipped side is below `shortest`.
 HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
@@ -45,7 +45,7 @@ inline float rounded_down(double limit) {
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
-/// The largest number of positives among `samples`.
+/// The largest number of positives in a draw of up to `samples`: samples x share, rounded down.
 inline std::int64_t positive_limit(std::int64_t samples, double share) {
     return static_cast<std::int64_t>(static_cast<double>(samples) * share);
 }

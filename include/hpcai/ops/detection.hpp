@@ -44,11 +44,12 @@ struct BoxCoder {
 /// has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor has
 /// a higher IoU with that box. Every other anchor is negative if all its IoU are below
 /// `background_iou`. The target of an anchor is the box with which it has the highest IoU (in a tie
-/// the first). Up to `samples` anchors are drawn, at most `positive_share` of them positive: those
-/// with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs: boxes (N, G, 5) of
-/// x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32. Output (N, samples, 6):
-/// anchor number, 1 (positive) or 0, and the targets of its four deltas (zeros for a negative);
-/// unused rows have anchor number -1. Positives come first; both kinds are in anchor order.
+/// the first). Up to `samples` anchors are drawn: at most samples x positive_share positives, then
+/// negatives, each with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs:
+/// boxes (N, G, 5) of x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32.
+/// Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four deltas
+/// (zeros for a negative); unused rows have anchor number -1. Positives come first; positives and
+/// negatives are each in anchor order.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -88,11 +89,12 @@ struct Proposals {
 /// Draws the regions for the training of the second stage. The candidates are the proposals,
 /// followed by the boxes of the image. A candidate has the class of the box with which it has the
 /// highest IoU (in a tie the first) if that IoU is at least `foreground_iou`, else background. Up
-/// to `samples` candidates are drawn, at most `positive_share` of them foreground, by the smallest
-/// sampling_key of (the image's key, stage 1, candidate). Inputs: proposals (N, R, 5), boxes (N, G,
-/// 5), keys (N). Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row),
-/// targets of the four deltas by `coder` (zeros for background). Foreground comes first; both kinds
-/// are in ascending order of the candidates.
+/// to `samples` candidates are drawn: at most samples x positive_share of the foreground, then
+/// background, each by the smallest sampling_key of (the image's key, stage 1, candidate). Unused
+/// rows count in candidate numbers but are not drawn. Inputs: proposals (N, R, 5), boxes (N, G, 5),
+/// keys (N) s32. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row),
+/// targets of the four deltas by `coder` (zeros for background). Foreground comes first; foreground
+/// and background are each in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;
@@ -104,11 +106,12 @@ struct RoiTargets {
 
 /// The features of regions: He et al. 2017 (Mask R-CNN), section 3, without the half-pixel shift of
 /// later work (torchvision's aligned=False). The level of the pyramid P2 to P5 is clamp(floor(4 +
-/// log2(sqrt(area) / 224) + 1e-6), 2, 5). A region, whose sides are at least one pixel of its
+/// log2(sqrt(area) / 224) + 1e-6), 2, 5). A region, with sides raised to at least one pixel of its
 /// level, is divided into pooled x pooled bins; the value of a bin is the mean of sampling_ratio^2
-/// bilinear samples. Inputs: the levels (N, H, W, C), P2 first, then regions (N, R, 5 or more) of
-/// x1, y1, x2, y2 and a number that is negative in unused rows. Output (N R, pooled pooled C), in
-/// the order bin row, bin column, channel; zeros for unused rows.
+/// bilinear samples, which are 0 more than one pixel outside the level. Inputs: the levels (N, H,
+/// W, C), P2 first, then regions (N, R, 5 or more) of x1, y1, x2, y2 and a number that is negative
+/// in unused rows. Output (N R, pooled pooled C), in the order bin row, bin column, channel; zeros
+/// for unused rows.
 struct RoiAlign {
     std::vector<Shape> pyramid;
     Shape regions;

@@ -41,10 +41,11 @@ struct Convolution {
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
-/// with `add`, a second input r (N, H, W, C) is added before that. The running statistics move by
-/// `momentum` towards those of the batch (unbiased variance). With `from_sums`, the statistics of a
-/// whole batch in training are computed from the sums of channels that x carries. With `frozen`,
-/// mean and variance are the running ones in training too, and no parameter is trained.
+/// with `add`, a second input r (N, H, W, C) is added before the ReLU. The running statistics move
+/// by `momentum` towards those of the batch (unbiased variance), averaged over its groups of
+/// statistics_samples. With `from_sums`, the statistics of a whole batch in training are computed
+/// from the sums of channels that x carries. With `frozen`, mean and variance are the running ones
+/// in training too, and gamma and beta are not trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
@@ -74,8 +75,7 @@ struct Bias {
 };
 
 /// y = x + the upsampled `coarse` image z: pixel (i, j) of y (N, H, W, C) adds pixel (i H' / H, j
-/// W' / W), rounded down, of z (N, H', W', C). The top-down path of Lin et al. 2017 (FPN), section
-/// 3.
+/// W' / W), rounded down, of z (N, H', W', C): Lin et al. 2017 (FPN), section 3.
 struct UpsampleAdd {
     Shape input;
     Shape coarse;
@@ -119,8 +119,8 @@ struct GlobalAveragePool {
     Shape input;
 };
 
-/// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F), in fp32. With `relu`, y = max(y, 0) in the
-/// compute type.
+/// y = x w^T + b: x (N, C), w (F, C), b (F), y (N, F) in fp32. With `relu`, y = max(x w^T + b, 0)
+/// in the compute type.
 struct Linear {
     Shape input;
     std::int64_t features = 0;  // F
@@ -136,8 +136,8 @@ struct SoftmaxCrossEntropy {
 };
 
 /// Loss of the logits x (N, H, W, K) of the cells of images with objects in boxes (N, G, 5): for
-/// each image the sum of its cells' weighted cross-entropies, divided by their number. The weight
-/// is `background_weight` for class 0, else 1. The class of a cell is that of the smallest box that
+/// each image the sum of its cells' weighted cross-entropies, divided by H W. The weight is
+/// `background_weight` for class 0, else 1. The class of a cell is that of the smallest box that
 /// covers its centre (see cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
 struct CellCrossEntropy {
     Shape input;              // of x
@@ -169,8 +169,8 @@ struct AllGather {
     std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
 
-/// Sums x (..., C) over the `parts` shards of a network, in fp32 and in their order; y has the
-/// channels of shard `part`. The gradient of x is gathered from all shards.
+/// Sums x (..., C) over the `parts` shards of a network, in fp32 and in the order of the shards; y
+/// has the channels of shard `part`. The gradient of x is gathered from all shards.
 struct ReduceScatter {
     Shape input;  // of x
     int parts = 1;
@@ -183,14 +183,14 @@ using Operation =
                  AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
                  CellCrossEntropy, AllGather, ReduceScatter>;
 
-/// The shape of the output. Throws Error(internal) when the rank or extents of an input are
-/// invalid, for example an image smaller than the kernel.
+/// The shape of the output. Throws Error(internal) for an invalid description, for example an image
+/// smaller than the kernel.
 Shape output_shape(const Operation& operation);
 
 /// The type of the output if it is not the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
-/// Whether gradients pass from the output to the inputs.
+/// Whether gradients can pass to the inputs; false for operations that draw or select boxes.
 bool is_differentiable(const Operation& operation);
 
 /// Whether the operation computes losses, where gradients start.

@@ -9,8 +9,8 @@ namespace hpcai::ops {
 enum class Pass {
     prepare,          // working copies of the parameters from their fp32 masters
     forward,          // output from inputs
-    weight_gradient,  // parameter gradients from the output gradient
-    input_gradient,   // input gradients from the output gradient
+    weight_gradient,  // parameter gradients from the output gradient: Convolution and Linear
+    input_gradient,   // input gradients, and parameter gradients of the other operations
 };
 
 constexpr std::string_view name_of(Pass pass) {

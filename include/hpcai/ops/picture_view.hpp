@@ -9,7 +9,7 @@ namespace hpcai::ops {
 /// memory, with contiguous rows.
 struct PictureView {
     std::int64_t offset_bytes = -1;  // of the picture; -1: none, the row is not changed
-    std::int32_t picture_width = 0;  // pixels, like the next ones
+    std::int32_t picture_width = 0;  // pixels, like the next four fields
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
     std::int32_t width = 0;  // at most kLargestReduction x the side of the batch's images

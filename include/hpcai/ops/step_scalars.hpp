@@ -6,13 +6,14 @@
 namespace hpcai::ops {
 
 /// The scalars of a training step in device memory, which a recorded step reads each time it runs.
-/// The host writes learning_rate and micro_batch and clears loss_sum; steps write the others.
+/// The host initializes all fields, writes learning_rate and micro_batch, clears loss_sum, and
+/// clears `finite` if another pipeline stage skips the step. Steps write the rest and loss_sum.
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the row losses
     float gradient_factor = 1;        // from computed gradients to those of the minimized loss
     std::uint32_t finite = 1;         // 0: the gradients have an infinity or a NaN
-    std::uint32_t good_steps = 0;     // since the last change of the scale or skipped step
+    std::uint32_t good_steps = 0;     // since the last skipped step or attempt to double the scale
     std::uint32_t skipped_steps = 0;  // since the start
     std::uint32_t taken_steps = 0;    // since the start
     std::uint32_t micro_batch = 0;    // index in the step, for the backward pass
@@ -23,7 +24,7 @@ struct StepScalars {
 struct LossScalePolicy {
     bool dynamic = false;  // false: the scale is constant
     std::uint32_t good_steps_to_double = 2000;
-    float smallest = 1;
+    float smallest = 1;  // limits of StepScalars::loss_scale
     float largest = 16777216;
     float loss_weight = 1;  // of a row loss in the minimized loss: 1 / batch size
 };

@@ -12,8 +12,8 @@ namespace hpcai::device::cpu {
 /// The level of an anchor and its place on that level.
 struct AnchorPlace {
     std::size_t level = 0;
-    std::int64_t pixel = 0;
-    std::int64_t place = 0;  // in its cell
+    std::int64_t pixel = 0;  // its cell: y * width + x
+    std::int64_t place = 0;  // index in Level::cell
 };
 
 /// Computes anchors from their numbers.
@@ -23,8 +23,7 @@ public:
 
     const ops::Anchors& anchors() const { return anchors_; }
     std::size_t levels() const { return anchors_.levels.size(); }
-    /// The number of the first anchor of a level, or the number of all anchors if `level` is
-    /// levels().
+    /// The number of the first anchor of `level`, or count() if `level` is levels().
     std::int64_t first(std::size_t level) const { return first_[level]; }
     std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
     std::int64_t count() const { return first_.back(); }

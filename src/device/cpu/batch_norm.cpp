@@ -183,8 +183,7 @@ private:
         return moments;
     }
 
-    /// Computes means and deviations of every span; the running statistics move by the average of
-    /// the spans.
+    /// Computes the moments of every span; moves the running statistics towards their average.
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;

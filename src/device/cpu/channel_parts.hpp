@@ -19,8 +19,8 @@ public:
 
     /// Collects `whole` from the channels of all parts; `mine` has those of this part. Collective.
     void gather(const void* mine, void* whole) const;
-    /// Sums `whole` over all parts, in fp32 and in their order, and writes this part's channels of
-    /// the sum to `mine`. Collective.
+    /// Sums `whole` over all parts, in fp32 and in the order of the parts, and writes this part's
+    /// channels of the sum to `mine`. Collective.
     void scatter_sum(const void* whole, void* mine, float* workspace) const;
     /// Copies the channels of `part` from `whole`.
     void take(int part, const void* whole, void* to) const;

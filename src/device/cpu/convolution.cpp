@@ -253,7 +253,7 @@ private:
     BatchPrimitive forward_, weight_gradient_, input_gradient_;
     std::unique_ptr<Int8Convolution> int8_forward_, int8_input_gradient_;  // null: not in int8
     std::unique_ptr<Int8Filters> int8_filters_;                            // of both passes
-    // If the layouts are equal, backward_filters_ is unused.
+    // backward_filters_ is unused if both layouts are equal or the input gradient is in int8.
     WorkingCopy forward_filters_, backward_filters_;
     ParameterGradient gradient_;
 };

@@ -25,8 +25,7 @@ using namespace cpu;
 
 class HostMemory final : public Memory {
 public:
-    // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets the kernel use huge
-    // pages.
+    // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets Linux use huge pages.
     explicit HostMemory(std::size_t bytes)
         : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
         ensure(data_ != nullptr, "no memory for {} bytes", bytes);

@@ -109,7 +109,7 @@ private:
         return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
-    // Our own loops keep a NaN.
+    // In our own loops, because a NaN passes their ReLU.
     void apply_relu() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);

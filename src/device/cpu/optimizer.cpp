@@ -99,7 +99,7 @@ public:
           ratios_(optimizer.ranges.size(), 1.0F) {}
 
     /// Sets each ratio to `ratio(range, |w|, |other|)` where the range has one and neither norm is
-    /// 0, else to 1. `of_parts` are the sums of the parts, in their order.
+    /// 0, else to 1. `other` is that of SquareSums::others; `of_parts` has the sums of `parts`.
     template <typename Ratio>
     void set(const std::vector<Part>& parts, const std::vector<SquareSums>& of_parts,
              const Ratio& ratio) {

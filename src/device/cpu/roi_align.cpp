@@ -22,7 +22,7 @@ constexpr std::int32_t kUnused = -1;
 /// In the forward pass threads share the regions and save the level and samples of each. In the
 /// backward pass they share the channels of the levels of all images and process the regions in
 /// order, so that sums have the same bits for any number of threads. Sums are fp32; with bf16
-/// gradients each thread sums into an image of its own.
+/// gradients each thread sums into a tile of its own in the workspace.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
@@ -81,7 +81,7 @@ private:
     bool has_own_images() const {
         return trains() && options_.compute != DType::f32;
     }
-    /// Elements of the largest tile.
+    /// Elements of the largest tile of an image.
     std::int64_t largest_image() const {
         std::int64_t largest = 0;
         for (const TileGrid& grid : grids_) {
@@ -152,7 +152,7 @@ private:
     }
 
     static AxisSample sample_at(float at, std::int64_t extent) {
-        // Samples further outside are 0; so is a NaN.
+        // A sample more than one pixel outside the image is 0; so is a NaN.
         if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
         const auto last = static_cast<std::int32_t>(extent - 1);
         const float inside = std::max(at, 0.0f);

@@ -10,7 +10,7 @@ namespace {
 
 /// Inputs: logits (N, F) f32, labels (N) s32. Output: softmax (N, F) f32. Saved: the loss of each
 /// row (N) f32, 0 for padding. Gradient of the logits: (N, F) in the compute type, the row losses'
-/// gradients times the loss scale.
+/// gradients times the loss scale; the workspace has it in f32.
 class SoftmaxCrossEntropyKernel final : public OperationKernel<ops::SoftmaxCrossEntropy, Context> {
 public:
     using OperationKernel::OperationKernel;

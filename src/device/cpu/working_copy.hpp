@@ -37,7 +37,7 @@ public:
     ParameterGradient(const dnnl::memory::desc& written, const dnnl::memory::desc& master,
                       std::size_t parts, const Context& context);
 
-    /// Bytes that bind() takes; 0 where a primitive writes the gradient of the master directly.
+    /// Bytes that bind() takes; 0 where one primitive alone writes the gradient of the master.
     std::size_t bytes() const { return places_ * part_bytes_; }
     void bind(void* place, float* master);
     /// The address that the primitive of this part writes. Requires bind().
@@ -50,14 +50,14 @@ private:
     void transpose_blocks(const Context& context) const;
 
     std::size_t parts_ = 0;
-    std::size_t places_ = 0;  // one fewer where the first part is written to the master
+    std::size_t places_ = 0;  // parts_, less 1 where the first part is written to master_
     std::size_t part_bytes_ = 0;
     std::size_t elements_ = 0;  // of a part, padding included
     float* place_ = nullptr;
     Reorder reorder_;  // where our own loop does not apply
     bool blocked_ = false;
     std::int64_t filters_ = 0, channels_ = 0, taps_ = 0;
-    float* master_ = nullptr;  // (K, R S, C)
+    float* master_ = nullptr;  // its gradient; (K, R S, C) for filters
 };
 
 /// Bytes of a value in layout `desc`, rounded up to whole cache lines.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLanes = 16;
 constexpr int kBlocks = kLanes;            // of Philox at a time, 128 bits each
-constexpr int kDithers = kBlocks * 4 * 2;  // two of a word
+constexpr int kDithers = kBlocks * 4 * 2;  // two from each word
 
 using Numbers = Floats<kLanes>;
 using Words = Vectors<kLanes>::Words;
@@ -66,7 +66,7 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     }
 }
 
-/// Rounds to the nearest integer, ties to even: the low bits of the sum with 3 * 2^22.
+/// Clamps to +-127 and rounds to nearest, ties to even: the low bits of the sum with 3 * 2^22.
 inline void store_rounded(Numbers values, std::int8_t* to) {
     const Numbers most = Numbers{} + 127.0f;
     values = values > most ? most : values;

@@ -68,11 +68,11 @@ struct GradientApplyTile {
     const float* c;  // (lanes)
 };
 
-/// `length` elements of an optimizer step (hpcai/device/optimizer.hpp has the formulas).
+/// `length` elements of an optimizer step (hpcai/ops/optimizer_rule.hpp has the formulas).
 struct StepSpan {
     float* parameters;
     const float* gradients;
-    float* first;   // m of Adam and LAMB, v of SGD and LARS, or s
+    float* first;   // m of Adam and LAMB, v of SGD and LARS, s of AdaGrad
     float* second;  // v of Adam and LAMB; else null
     std::size_t length;
 };

@@ -50,8 +50,8 @@ inline void over_lanes(std::size_t length, const Body& body) {
 
 void sgd(const StepSpan& span, const SgdCoefficients& by) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order the product of the decay is fused, so with a gradient_factor of 1 the sum
-        // is rounded once.
+        // In this order an FMA fuses the product of the decay, so with a gradient_factor of 1 the
+        // sum is rounded once.
         const float gradient =
             by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
         const float velocity = by.momentum * span.first[i] + gradient;
