@@ -22,7 +22,7 @@ struct AnchorGrid {
     };
     int levels = 0;
     int per_cell = 0;
-    int count = 0;  // of all levels
+    int count = 0;  // anchors of all levels
     Level level[kMaxLevels];
 
     HPCAI_HOST_DEVICE int count_of(int index) const {
@@ -45,12 +45,12 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
 };
 
-/// Throws Error(internal) for more levels or anchors in a cell than fit, or 2^24 or more anchors.
+/// Throws Error(internal) for 2^24 or more anchors, or unless there are 1 to kMaxLevels levels with
+/// the same number of anchors in a cell, 1 to kMaxInCell.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
-/// W, 4 A) of `dtype`. `logit_stride` and `delta_stride` are the distances between pixels, in
-/// elements.
+/// W, 4 A) of `dtype`, with A anchors in a cell. The strides are the elements from pixel to pixel.
 struct AnchorNumbers {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
@@ -59,8 +59,8 @@ struct AnchorNumbers {
     const void* deltas[AnchorGrid::kMaxLevels] = {};
 };
 
-/// The index of the first element of anchor `number` in a tensor of AnchorNumbers with `numbers`
-/// elements for each anchor.
+/// The index of the first element of anchor `number`, counted over all levels, in the tensor of its
+/// level in AnchorNumbers, with `numbers` elements for each anchor and `stride` for each pixel.
 HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int number,
                                                    int numbers, int stride) {
     const AnchorGrid::Level& level = grid.level[grid.level_of(number)];

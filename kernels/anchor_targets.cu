@@ -12,7 +12,7 @@ constexpr int kTile = 64;  // boxes of an image that a block loads at once
 
 enum Kind : std::uint8_t { neither, positive, negative };
 
-/// The data of one call. Each block processes a chunk of anchors.
+/// The data of one call. A chunk has up to kChunk anchors, from which a block draws one kind.
 struct Plan {
     AnchorTargetsShape shape;
     AnchorTargetsArguments of;
@@ -31,7 +31,7 @@ __global__ void clear_kernel(const __grid_constant__ Plan plan) {
     for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
 }
 
-/// blockIdx.y is the image. Bits of positive floats are in the order of the numbers.
+/// blockIdx.y is the image. The bits of positive floats, as integers, have the order of the floats.
 __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
     __shared__ float4 boxes[kTile];
     __shared__ bool is_used[kTile];
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_const
     }
 }
 
-/// blockIdx.x is the chunk for positive, then that for negative anchors; blockIdx.y is the image.
+/// blockIdx.x counts the chunks for positive anchors, then for negative; blockIdx.y is the image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     draw_of_chunk_kernel(const __grid_constant__ Plan plan) {
     const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);

@@ -9,10 +9,10 @@ namespace hpcai::kernels {
 /// ops::AnchorTargets.
 struct AnchorTargetsShape {
     AnchorGrid grid;
-    int images = 0;         // N, up to 65535
-    int boxes = 0;          // G
-    int samples = 0;        // S, up to 4096
-    int most_positive = 0;  // of the samples
+    int images = 0;         // N, 1 to 65535
+    int boxes = 0;          // G, at least 1
+    int samples = 0;        // S, 1 to 4096
+    int most_positive = 0;  // of the samples, at most S
     float foreground_iou = 0;
     float background_iou = 0;
 };
@@ -27,7 +27,7 @@ struct AnchorTargetsArguments {
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
 /// Writes the targets of all images; see ops::AnchorTargets. Throws Error(internal) for sizes
-/// beyond these limits.
+/// beyond the limits of AnchorTargetsShape.
 void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArguments& arguments,
                     Stream stream);
 

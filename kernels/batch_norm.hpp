@@ -65,7 +65,7 @@ struct BatchNormSumsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// The same from sums that a convolution wrote with its output. The variance is then a difference:
+/// Computes these statistics from sums that a convolution wrote. The variance is then a difference:
 /// an error of e relative to `squares` is an error of e (1 + mean^2 / variance) relative to the
 /// variance, which is set to 0 if it would be negative. With e = 2^-20 in fp32, a mean of 30
 /// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
@@ -154,8 +154,8 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 
 /// With n pixels in a span and xhat = (x - mean) / deviation, dx = gamma / deviation (g - sum(g) /
 /// n - xhat sum(g xhat) / n). g is the gradient of the ReLU's input: with a mask, that of the
-/// residual. Must follow batch_norm_gradient_sums() with the same arguments, unless the caller sets
-/// coefficients a, b and c; then dx = a g + b x + c. Reads 2, with dy1 and no mask 3; writes 1.
+/// residual. Must follow batch_norm_gradient_sums() with the same arguments, unless there is no
+/// mask and `coefficients` are set: dx = a g + b x + c. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -179,7 +179,8 @@ struct BatchNormDualGradientArguments {
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
 /// Gives the same bits as batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer
 /// norm, then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads
-/// 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) for another shape.
+/// 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) unless spans is 1 and C a
+/// multiple of 8.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);
 

@@ -17,7 +17,7 @@ namespace hpcai::kernels::batch_norm {
 inline constexpr int kWide = 8;  // channels of a thread if C allows it: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
-// All blocks run at once on an H100 or H200. Fixed: the order of sums must not depend on the GPU.
+// As many as run at once on an H100 or H200. Fixed: the order of sums must not depend on the GPU.
 inline constexpr std::int64_t kBlocks = 132 * kBlocksPerProcessor;
 
 struct Tiling {

@@ -9,8 +9,8 @@
 #include "stream.hpp"
 
 /// Adds a number for each channel to an image. Images and the workspace are 16-byte aligned; sums
-/// are fp32 within a block and double over blocks, in a fixed order. Padding channels are not
-/// changed.
+/// are fp32 within a block and double over blocks, in a fixed order. Padding channels must
+/// be 0 and stay 0.
 namespace hpcai::kernels {
 
 struct BiasShape {

@@ -11,12 +11,12 @@
 namespace hpcai::kernels {
 
 struct CellGrid {
-    std::int64_t images = 0;                   // N
-    std::int64_t height = 0;                   // H, cells
-    std::int64_t width = 0;                    // W, cells
-    std::int64_t stride = 0;                   // pixels a side of a cell
-    int classes = 0;                           // K
-    int padded_classes = 0;                    // distance between the logits of cells
+    std::int64_t images = 0;                   // N, 1 to 2^31 - 1
+    std::int64_t height = 0;                   // H, cells, at least 1
+    std::int64_t width = 0;                    // W, cells, at least 1
+    std::int64_t stride = 0;                   // side of a cell in pixels
+    int classes = 0;                           // K, including background
+    int padded_classes = 0;                    // elements from cell to cell
     int boxes = 0;                             // G, per image
     tensor::DType dtype = tensor::DType::f32;  // of logits and their gradients
     double background_weight = 1;

@@ -8,8 +8,8 @@
 namespace hpcai::kernels {
 namespace {
 
-/// The data of one call. There is a list for each class of an image except background. The number
-/// of a region in its image is class x regions + row, which orders equal scores.
+/// The data of one call. There is a list of boxes for each class of an image except background. The
+/// box of a region for a class has the number class x regions + region, which orders equal scores.
 struct Plan {
     DetectionsShape shape;
     DetectionsArguments of;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
 }
 
 Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
-    constexpr int kMaxClasses = 1 << 12;  // numbers of regions fit into 31 bits
+    constexpr int kMaxClasses = 1 << 12;  // numbers of boxes fit into 31 bits
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
         shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {

@@ -11,12 +11,12 @@ namespace hpcai::kernels {
 
 /// ops::Detections.
 struct DetectionsShape {
-    int images = 0;   // N
-    int regions = 0;  // R, up to 4096
-    int classes = 0;  // K, including background; N (K - 1) up to 65535
-    int limit = 0;    // up to 4096
+    int images = 0;   // N, at least 1
+    int regions = 0;  // R, 1 to 4096
+    int classes = 0;  // K, 2 to 4096 with background; N (K - 1) up to 65535
+    int limit = 0;    // detections of an image, 1 to 4096
     float score_threshold = 0;
-    float nms_iou = 0;  // rounded down
+    float nms_iou = 0;  // ops::rounded_down()
     ops::Bounds bounds;
     ops::BoxCoder coder;
 };
@@ -32,7 +32,7 @@ struct DetectionsArguments {
     void* workspace = nullptr;         // at a multiple of 256 bytes
 };
 /// Writes the detections of all images; see ops::Detections. Throws Error(internal) for sizes
-/// beyond these limits.
+/// beyond the limits of DetectionsShape.
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

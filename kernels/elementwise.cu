@@ -5,7 +5,6 @@
 namespace hpcai::kernels {
 namespace {
 
-// The functions of one element.
 struct Copy {
     __host__ __device__ float operator()(const float (&in)[1]) const { return in[0]; }
 };
@@ -32,7 +31,7 @@ struct Sources {
     const T* from[Inputs];
 };
 
-/// to[i .. i + N) = body(element of each source).
+/// to[i] = body(element i of every source) for i < N.
 template <int N, typename T, int Inputs, typename Body>
 __device__ void map_pack(const Pack<N> (&in)[Inputs], T* to, const Body& body) {
     Pack<N> result;

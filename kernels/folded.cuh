@@ -9,7 +9,7 @@
 namespace hpcai::kernels {
 
 /// Treats some neighbouring pixels as one, so that their channels fill vectors together. Pixels
-/// stay separate if their number is not a multiple of `fold`.
+/// stay separate if their number is not a multiple of the pixels that fill vectors.
 struct Folded {
     BatchNormShape shape;   // one span
     std::int64_t fold = 1;  // pixels combined into one

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     }
 }
 
-/// Writes the sums of every sample and channel to `sums_to`, (2, samples, stored C).
+/// Writes the coefficients, and the sums of each sample and channel: (2, samples, stored C).
 __global__ void __launch_bounds__(kGroupThreads)
     combine_gradients_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics from,
                              const float* workspace, float* coefficients, float* sums_to) {

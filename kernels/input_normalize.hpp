@@ -16,14 +16,14 @@ struct NormalizeArguments {
     tensor::DType dtype = tensor::DType::f32;
     void* normalized = nullptr;      // (count, padded_channels), 16-byte aligned
     std::int64_t count = 0;          // pixels
-    int channels = 0;                // at most kMaxChannels
+    int channels = 0;                // 1 to kMaxChannels
     int padded_channels = 0;         // at least `channels`; 4 is fastest
     float scale[kMaxChannels] = {};  // 1 / (255 deviation), rounded from fp64
     float shift[kMaxChannels] = {};  // -mean / deviation, rounded from fp64
 };
 
 /// normalized = scale pixel + shift in the first channels, with product and sum rounded to fp32,
-/// and 0 in the rest. Throws Error(internal) for an unsupported number of channels.
+/// then to `dtype`; 0 in the rest. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
 struct StoreNumbersArguments {
@@ -36,7 +36,7 @@ struct StoreNumbersArguments {
     int padded_channels = 0;  // at least `channels`; fastest if equal
 };
 /// Copies the numbers, rounded to `dtype`, and writes 0 to the padding channels. Both buffers are
-/// 16-byte aligned. Throws Error(internal) for an unsupported number of channels.
+/// 16-byte aligned. Throws Error(internal) unless 1 <= channels <= padded_channels.
 void store_numbers(const StoreNumbersArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -16,7 +16,7 @@ struct Moments {
     float root_share;  // 1 / sqrt(1 - beta2^t)
     float epsilon;
 
-    /// fp32 is too inexact for 1 - beta^t of the first steps.
+    /// Computes in fp64, because fp32 is too inexact for 1 - beta^t of the first steps.
     template <typename Rule>
     __device__ void set(const Rule& rule, const ops::StepScalars& numbers) {
         const double step = static_cast<double>(numbers.taken_steps) + 1;

@@ -8,7 +8,7 @@
 namespace hpcai::kernels {
 namespace {
 
-/// The data of one call. Each block processes a chunk of the anchors of a level.
+/// The data of one call. A chunk has up to kChunk anchors of a level, which one block searches.
 struct Plan {
     AnchorGrid grid;
     AnchorNumbers numbers;

@@ -11,10 +11,10 @@ namespace hpcai::kernels {
 /// ops::Proposals.
 struct ProposalsShape {
     AnchorGrid grid;
-    int images = 0;     // N
-    int per_level = 0;  // up to 4096
-    int limit = 0;      // up to 4096
-    float nms_iou = 0;  // rounded down
+    int images = 0;     // N, at least 1; N x levels up to 65535
+    int per_level = 0;  // best anchors of a level, 1 to 4096
+    int limit = 0;      // proposals of an image, 1 to 4096
+    float nms_iou = 0;  // ops::rounded_down()
     ops::Bounds bounds;
 };
 
@@ -27,7 +27,7 @@ struct ProposalsArguments {
     void* workspace = nullptr;   // at a multiple of 256 bytes
 };
 /// Writes the proposals of all images; see ops::Proposals. Throws Error(internal) for sizes beyond
-/// these limits.
+/// the limits of ProposalsShape.
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -114,7 +114,6 @@ __device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bi
     return weight / static_cast<float>(ratio);
 }
 
-/// A batch of regions whose weights are computed together.
 struct Batch {
     const int* regions;
     int count;

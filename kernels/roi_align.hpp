@@ -12,16 +12,16 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // bins, samples: on a side
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // on a side of a region
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
-    int regions = 0;          // R, per image
+    int regions = 0;          // R, per image; N R up to 2^31 - 1
     int region_columns = 0;   // of a region, at least 5: a box, then a number below 0 if unused
     int channels = 0;         // C
-    int stored_channels = 0;  // of a pixel in memory
-    int pooled = 0;           // bins on a side of a region
-    int sampling_ratio = 0;   // samples on a side of a bin
+    int stored_channels = 0;  // of a pixel in memory, at least C
+    int pooled = 0;           // bins on a side of a region, up to kMaxBins
+    int sampling_ratio = 0;   // on a side of a bin; pooled x sampling_ratio up to kMaxSamples
     int height[kLevels] = {};
     int width[kLevels] = {};
 };
@@ -70,20 +70,22 @@ HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int inde
 }
 
 struct RoiAlignArguments {
-    const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, C), the finest first
+    const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, stored C), the finest first
     const float* regions = nullptr;                    // (N R, region_columns)
     void* output = nullptr;                            // (N R, pooled pooled C)
     RoiPlace* places = nullptr;                        // (N R), or null
 };
-/// Writes the output and the places.
+/// Writes the output and the places. Throws Error(internal) for numbers beyond the limits above.
 void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream);
 
 struct RoiAlignGradientArguments {
     const RoiPlace* places = nullptr;
     const void* dy = nullptr;               // (N R, pooled pooled C)
-    void* dx[RoiAlignShape::kLevels] = {};  // null: not wanted
+    void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not wanted
 };
 /// Overwrites the gradients of the levels. A pixel sums its terms in the order of the regions.
+/// Throws like roi_align(), and Error(internal) if the stored channels of N images take more than
+/// 65535 warps.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 

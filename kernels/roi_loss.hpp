@@ -7,7 +7,7 @@
 
 #include "stream.hpp"
 
-/// ops::RoiLoss. Sums are fp64 in a fixed order.
+/// ops::RoiLoss. Sums are fp64 in a fixed order. N, S and K must be at least 1.
 namespace hpcai::kernels {
 
 struct RoiLossShape {

@@ -13,7 +13,7 @@ constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 struct Image {
     const float* proposals;
     const float* boxes;
-    std::int32_t* matches;  // of candidates: a box, kBackground or kNoCandidate
+    std::int32_t* matches;  // of candidates (proposals, then boxes): a box or a constant above
     float* targets;
 };
 

@@ -12,11 +12,11 @@ namespace hpcai::kernels {
 
 /// ops::RoiTargets.
 struct RoiTargetsShape {
-    int images = 0;           // N
+    int images = 0;           // N, at least 1
     int proposals = 0;        // R
     int boxes = 0;            // G
-    int samples = 0;          // S, up to 4096
-    int most_foreground = 0;  // of the samples
+    int samples = 0;          // S, 1 to 4096
+    int most_foreground = 0;  // of the samples, at most S
     float foreground_iou = 0;
     ops::BoxCoder coder;
 };
@@ -32,7 +32,7 @@ struct RoiTargetsArguments {
     void* workspace = nullptr;           // at a multiple of 256 bytes
 };
 /// Writes the regions and targets of all images; see ops::RoiTargets. Throws Error(internal) for
-/// sizes beyond these limits.
+/// sizes beyond the limits of RoiTargetsShape.
 void roi_targets(const RoiTargetsShape& shape, const RoiTargetsArguments& arguments, Stream stream);
 
 }  // namespace hpcai::kernels

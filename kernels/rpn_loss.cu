@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
     of.losses[2 * image + 1] = static_cast<float>(boxes / count);
 }
 
-/// blockIdx.y is the level of the logits, then that of the deltas.
+/// blockIdx.y counts the logits of all levels, then the deltas of all levels.
 template <typename T>
 __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
                              const __grid_constant__ RpnLossGradientArguments of) {

@@ -4,7 +4,7 @@
 #include "anchor_grid.hpp"
 #include "stream.hpp"
 
-/// ops::RpnLoss. Sums are fp64 in a fixed order.
+/// ops::RpnLoss. Sums are fp64 in a fixed order. N and S must be at least 1.
 namespace hpcai::kernels {
 
 struct RpnLossShape {

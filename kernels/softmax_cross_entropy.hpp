@@ -12,7 +12,7 @@
 namespace hpcai::kernels {
 
 struct SoftmaxShape {
-    std::int64_t rows = 0;       // N
+    std::int64_t rows = 0;       // N, 1 to 2^31 - 1
     std::int64_t classes = 0;    // F
     double label_smoothing = 0;  // s
 };

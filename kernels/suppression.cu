@@ -18,8 +18,8 @@ __device__ inline ops::Box box_of(const float4& numbers) {
     return {numbers.x, numbers.y, numbers.z, numbers.w};
 }
 
-/// Compares a tile of boxes with a tile of later ones: blockIdx.x is a pair of tiles, blockIdx.y
-/// the list.
+/// Compares each box of a tile with the later boxes of the same or of a later tile: blockIdx.x is
+/// the pair of tiles, blockIdx.y the list.
 __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int words) {
     __shared__ float4 later[kTile];
     const int row_tile = static_cast<int>(blockIdx.x) / words;

@@ -8,9 +8,9 @@
 /// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::kernels {
 
-/// Lists of up to 4096 boxes. Boxes with key kNoKey are ignored.
+/// Lists of 1 to 4096 boxes. Boxes with key kNoKey are ignored.
 struct RankedLists {
-    std::int64_t lists = 0;   // up to 65535
+    std::int64_t lists = 0;   // 1 to 65535
     std::int64_t length = 0;  // capacity of a list
     float largest_iou = 0;
     const std::int32_t* counts = nullptr;  // (lists), boxes of each list
@@ -23,7 +23,7 @@ struct RankedLists {
 };
 
 /// Sets the key of each box to kNoKey if its IoU with an earlier box that keeps its key is above
-/// `largest_iou`.
+/// `largest_iou`. Throws Error(internal) for lists beyond the limits of RankedLists.
 void suppress(const RankedLists& lists, Stream stream);
 
 }  // namespace hpcai::kernels

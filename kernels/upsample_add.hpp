@@ -9,7 +9,7 @@
 
 /// Adds an upsampled coarse image to a fine image: pixel (i, j) of the fine one reads pixel (i H' /
 /// H, j W' / W), rounded down, of the coarse one. Images are 16-byte aligned. Fast for C a multiple
-/// of 8, correct for any. Throws Error(internal) for a side over 32768.
+/// of 8, correct for any. Throws Error(internal) unless each side is 1 to 32768.
 namespace hpcai::kernels {
 
 struct UpsampleShape {
