@@ -14,7 +14,7 @@ using P = ConvolutionPass;
 
 constexpr const char* kJoined = "joined";
 
-/// The fused kernels were tested with multiples of 8 channels only; fast networks have no others.
+/// The fused kernels were tested with multiples of 8 channels only, as in all fast networks.
 bool fills_vectors(std::int64_t channels) {
     return channels % 8 == 0;
 }

@@ -10,11 +10,12 @@
 
 namespace hpcai::device::cuda {
 
-/// Decides which fused ("joined") operations a network is built of; see Device::accepts. For a
-/// DualNorm or a BatchNorm from sums, the shape decides. For convolutions cuDNN must have plans,
-/// which it has in fp16 only. With a device and autotune, their forward and backward passes must
-/// also take less time than those of the separate operations ("apart"), both with their fastest
-/// plans; Context::plans keeps that result. Answers do not change while the object lives.
+/// Decides which fused ("joined") operations a network is built of; see Device::accepts. All need
+/// training and multiples of 8 channels. Norms need statistics of the whole batch. Convolutions
+/// need plans of cuDNN, which exist in fp16 only, and must run on the device, if there is one. With
+/// autotune they must take less time than the separate operations ("apart"), both with their
+/// fastest plans; Context::plans keeps that result. A deterministic device does not run them.
+/// Answers do not change while the object lives.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -32,7 +33,7 @@ private:
 
     struct Answer {
         bool joined = false;
-        bool lasts = true;  // valid in other runs, because no trial ran out of memory
+        bool lasts = true;  // valid in later runs: false if a trial failed
     };
     /// Returns the known answer, or the result of `answer`.
     bool decide(const std::string& question, const std::function<Answer()>& answer);

@@ -53,7 +53,6 @@ void check(cublasStatus_t status, const char* what);
 /// Rethrows the current exception if the device is unusable. Must be called in a catch block.
 void rethrow_fault();
 
-/// Plans a BatchNorm that is `frozen`.
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 }  // namespace hpcai::device::cuda

@@ -42,7 +42,7 @@ public:
     Product(Product&&) noexcept;
     Product& operator=(Product&&) noexcept;
 
-    /// At most 32 MiB; exactly 32 MiB without a device.
+    /// At most 32 MiB; exactly 32 MiB without a device; 0 after Product().
     std::size_t workspace_bytes() const;
     /// Enqueues it on the context's stream. Addresses are multiples of 16.
     void run(const Operands& operands, const Context& context) const;

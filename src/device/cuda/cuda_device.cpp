@@ -261,7 +261,7 @@ private:
     PlanCache plans_;
     Transfers transfers_;
     DeviceBytes hash_;
-    bool is_in_phase_ = false;  // on the host thread
+    bool is_in_phase_ = false;  // an NVTX range is open
     Tuning tuning_;
     Context context_;
     Acceptance acceptance_{context_};

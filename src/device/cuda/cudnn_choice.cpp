@@ -87,7 +87,7 @@ Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
 }
 
 /// Tries plans in their order within the limits above, each once, except those in `barred`. `run`
-/// takes a plan and a limit in seconds, and returns the trial. It does not compare slower plans.
+/// takes a plan and a limit in seconds, and returns the trial; it compares no slower plan.
 template <typename Run>
 std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barred,
                              const Run& run) {

@@ -30,7 +30,7 @@ public:
     void run(const Operands& operands, void* workspace) const;
 
 private:
-    /// The fastest plan, or -1 when none could be timed.
+    /// The fastest plan with the result of most plans, or -1 when none could be compared.
     int time_plans(const std::string& key, PlanTimer& timer, const Context& context);
     void keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
 
@@ -71,7 +71,7 @@ public:
 
     /// The time and the result of a plan.
     struct Trial {
-        double seconds = 0;  // median
+        double seconds = 0;  // median, or the only time
         // Number of the result: equal for plans whose results agree. None: not compared.
         std::optional<int> result;
     };

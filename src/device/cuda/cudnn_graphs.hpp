@@ -109,8 +109,8 @@ private:
 /// of a deterministic context are bitwise repeatable.
 class ConvolutionPlans {
 public:
-    /// quick: cuDNN's heuristic A, then the fallback plans, which always work. all: heuristic B
-    /// too, which gives hundreds of plans.
+    /// quick: cuDNN's heuristic A, then its fallback plans. all: heuristic B too, which gives
+    /// hundreds of plans.
     enum class Search { quick, all };
 
     /// Throws Error(internal) when cuDNN has no plan for this graph.

@@ -9,7 +9,7 @@
 namespace hpcai::device::cuda {
 
 /// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. These have the
-/// compute type, the stored number of channels and, with pairs of pixels, zeros around the taps.
+/// compute type, the stored numbers of filters and channels and, with pairs, zeros around the taps.
 class FilterLayout {
 public:
     FilterLayout() = default;

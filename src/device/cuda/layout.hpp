@@ -49,9 +49,8 @@ struct Place {
     DType dtype;
     void* data;
 };
-/// Stores values that pass check_values(), rounded to nearest even; an f16 overflow becomes
-/// infinite, and padding channels become 0. `stream` must be that of
-/// `transfers`. Waits for all work on it.
+/// Stores values that pass check_values(), rounded to nearest even (f16 may overflow to infinity),
+/// and 0 in padding channels. `stream` must be that of `transfers`; waits for all work on it.
 void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
                   cudaStream_t stream);
 

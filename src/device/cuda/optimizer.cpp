@@ -12,7 +12,6 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// A copy of `values` in device memory.
 template <typename T>
 std::unique_ptr<Memory> uploaded(const std::vector<T>& values, Device& device) {
     auto memory = device.allocate(values.size() * sizeof(T));

@@ -110,7 +110,7 @@ private:
 class DeviceBytes {
 public:
     DeviceBytes() = default;
-    /// Throws Error(internal) with the requested and the free bytes.
+    /// Throws Error(internal) when the device has too little memory.
     explicit DeviceBytes(std::size_t bytes);
 
     void* data() const { return data_.get(); }

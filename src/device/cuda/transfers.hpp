@@ -36,7 +36,7 @@ private:
         OwnedEvent arrived;   // when complete, `host` may be written again
         OwnedEvent consumed;  // when complete, `device` may be written again
     };
-    /// A pending copy to a destination that `stream_` does not use.
+    /// A pending copy to a destination that no earlier work on `stream_` uses.
     struct FreshSlot {
         PinnedBytes host{kFreshBytes};
         OwnedEvent arrived;

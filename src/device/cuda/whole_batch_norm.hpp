@@ -34,8 +34,7 @@ public:
     std::size_t saved_bytes() const { return 4 * vector_bytes(); }
     std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
 
-    /// Sets the memory. epsilon and momentum of `parameters` are ignored; `saved` has
-    /// saved_bytes().
+    /// Sets the memory; `saved` has saved_bytes(). Ignores epsilon and momentum of `parameters`.
     void bind(void* x, const kernels::BatchNormParameters& parameters, void* saved) {
         parameters_ = parameters;
         parameters_.epsilon = op_.epsilon;
