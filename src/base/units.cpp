@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kNotAvailable = "n/a";
 
-/// Three significant digits of a value below 1000 (or 1024), without an exponent.
+/// Three significant digits of a value below 1024, or four from 999.5 on; no exponent.
 std::string three_digits(double value) {
     const double magnitude = std::abs(value);
     const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;

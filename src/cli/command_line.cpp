@@ -121,7 +121,7 @@ bool is_option_of(const CLI::App& command, const std::string& argument) {
 }
 
 /// Prepares arguments for the library: adds the default command before its options, and splits
-/// `--config=`, for which the library would use the next argument instead of an empty text.
+/// "--name=", for which the library would use the next argument instead of an empty text.
 std::vector<std::string> completed(const std::vector<std::string>& arguments,
                                    const CLI::App& with_default) {
     std::vector<std::string> result;

@@ -81,7 +81,7 @@ void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
                       std::min(ranks, ranks_per_node));
 }
 
-/// Throws, as the run would, if `ranks` ranks of a node would share its GPUs.
+/// Throws, as the run would, if `ranks` ranks of a node share its GPUs and run.level is not custom.
 void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ranks) {
     const bool may_share = config.run.level == config::Level::custom || job.gpus_per_node == 0 ||
                            config.device.kind == config::DeviceKind::cpu;

@@ -17,8 +17,8 @@ namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };
 
-/// The kind of data by file names: *.h5, *.hdf5 or a folder with such files is climate; a folder
-/// with records.json is records.
+/// The kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a folder
+/// with such files is climate; everything else is pictures.
 DataKind kind_of(const std::string& path);
 
 /// Returns true for a folder with ImageSets/Main and Annotations.

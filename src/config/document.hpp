@@ -55,11 +55,11 @@ private:
 /// Parses exactly one YAML document; an empty one is a null node. `path` is the key of the value,
 /// for messages, or empty. Throws Error(usage), with origin's place, for invalid UTF-8, control
 /// characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys, keys that are
-/// not scalars, texts over several lines, a second document, deep nesting and invalid YAML.
+/// not scalars, more than 256 keys in a mapping, texts over several lines, a second document, deep
+/// nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 
-/// Throws Error(usage), with origin's place, unless `text` is UTF-8 with no control characters but
-/// line ends.
+/// Throws Error(usage) with origin's place for invalid UTF-8 and control characters but line ends.
 void check_characters(std::string_view text, const Origin& origin);
 
 /// `text` for a message: shortened to 64 bytes, control characters and invalid UTF-8 as \xNN.

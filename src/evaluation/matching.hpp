@@ -26,12 +26,12 @@ struct CategoryMatches {
     std::vector<std::int64_t> image_of_box;  // of each box to find
 };
 
-/// Returns the matches by label - 1, as average_precision.hpp describes. Throws Error(internal) for
-/// an image or a category that `truth` does not have.
+/// Returns the matches [category - 1], as average_precision.hpp describes. Throws Error(internal)
+/// for an image or a category that `truth` does not have.
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
-/// Mean COCO precision over the categories that have boxes, in a draw of as many images with
+/// Mean COCO precision over the categories that have boxes in a draw of `images` images with
 /// replacement; nothing without boxes.
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::int64_t images, CounterStream stream);

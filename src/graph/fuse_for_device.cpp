@@ -41,8 +41,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`, with the fusions made so far. Null if none does any
-    /// more, its statistics do not span the batch, or not only `reader` reads `value`.
+    /// The BatchNorm that computes `value`, with the fusions made so far. Null if no BatchNorm (any
+    /// more) computes it, the statistics do not span the batch, or `value` has another reader.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;

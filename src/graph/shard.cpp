@@ -94,7 +94,7 @@ private:
         return Kind::own_channels;
     }
 
-    /// Whether the convolutions that read `value` produce fewer elements than `value` has.
+    /// Whether no linear layer reads the split `value`, and its convolutions make fewer elements.
     bool reads_own_channels(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t made = 0;

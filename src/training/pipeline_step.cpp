@@ -33,7 +33,7 @@ Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_ou
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
-/// Sends a step's samples from the first shard of a replica to the others.
+/// Sends a step's samples from a replica's first shard to the other shards of the first stage.
 class SampleMessages final : public device::PartMessages {
 public:
     SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}

@@ -12,10 +12,10 @@ namespace hpcai::training {
 /// gradient sum over the replicas and the update. Gradients are added in fp32 in the order of the
 /// micro-batches, whatever the schedule. BatchNorm uses the statistics of each micro-batch and
 /// updates the running ones once for each, in order. Only the ranks with the first shard of the
-/// first stage read batches. They send the labels to the last stage and the samples to the other
-/// shards. Activations and their gradients pass through host memory, in the type and layout of the
-/// networks. StepRunner::read() is collective in the group; losses and samples are those of all its
-/// ranks. `setup.network` is the first of the share's networks.
+/// first stage use batches. They send the samples to the stage's other shards; each shard sends the
+/// labels to its counterpart in the last stage. Activations and their gradients pass through host
+/// memory, in the type and layout of the networks. StepRunner::read() is collective in the group;
+/// losses and samples are those of all its ranks. `setup.network` is share.networks[0].
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share);
 
 }  // namespace hpcai::training

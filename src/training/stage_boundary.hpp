@@ -60,8 +60,7 @@ private:
     std::int64_t bytes_sent_ = 0;
 };
 
-/// Receives the messages of one route in a step one after the other. The next is received while the
-/// previous one is used.
+/// Receives the messages of one route in a step one after the other in the same memory.
 class Inbox {
 public:
     Inbox(comm::Communicator& group, const Route& route);

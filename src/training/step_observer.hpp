@@ -8,8 +8,8 @@
 
 namespace hpcai::training {
 
-/// Passes the kernels of a step to the trace of its log, if it is on, and calls
-/// `after_kernel(step)` after each.
+/// Passes the kernels of a step to the log's trace, if the step is traced, and calls
+/// `after_kernel(step)` after each kernel.
 template <typename AfterKernel>
 class StepObserver final : public graph::Observer {
 public:

@@ -9,8 +9,7 @@
 namespace hpcai::training {
 namespace {
 
-// as PyTorch's GradScaler
-constexpr float kFirstDynamicScale = 65536;
+constexpr float kFirstDynamicScale = 65536;  // as PyTorch's GradScaler
 constexpr float kLargestDynamicScale = 16777216;
 
 constexpr const char* kNumbersName = "step_scalars";

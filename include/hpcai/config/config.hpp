@@ -37,7 +37,7 @@ struct RunConfig {
     std::string output;  // directory; empty: results/<name>-<UTC time>
     bool deterministic = false;
     int audit_steps = 100;  // between comparisons of the replicas; 0: only at the end
-    int loss_steps = 0;     // between reads of the loss; 0: 1 on a CPU, 20 on a GPU
+    int loss_steps = 0;     // between reads of the loss; 0: 20 with recorded steps, else 1
     bool measure_phases = true;
     bool trace = false;
     int trace_steps = 20;

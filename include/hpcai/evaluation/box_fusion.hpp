@@ -14,9 +14,9 @@ enum class Merging {
     /// Weighted boxes fusion (R. Solovyev, W. Wang, T. Gabruseva, Image and Vision Computing 107
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
     /// its category whose fused box it overlaps most, if the overlap is above `overlap`; otherwise
-    /// it starts a cluster. A fused box is the mean of its members, weighted by weight * score. Its
-    /// score is the mean of weight * score, times min(models, boxes) / sum of weights. So a model
-    /// without a box in the cluster counts as a score of 0.
+    /// it starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
+    /// score. Its score is the mean of weight * score, times min(models, boxes) / sum of weights: a
+    /// model without a box in the cluster counts as a score of 0.
     weighted_fusion,
     /// Non-maximum suppression of all models' boxes together. Best first, a box stays unless it
     /// overlaps a kept box of its category by more than `overlap`. Weights have no effect.

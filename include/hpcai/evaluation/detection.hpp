@@ -6,7 +6,7 @@
 
 namespace hpcai::evaluation {
 
-/// Only this many detections of highest score count in an image.
+/// Only this many detections of highest score count for one category in an image.
 inline constexpr std::int64_t kDetectionsPerImage = 100;
 
 /// A rectangle in pixels as in COCO: x to the right, y down. The far edges are outside.

@@ -28,8 +28,8 @@ inline constexpr std::int64_t kFusionChunkImages = 64;
 /// distribution. All ranks fuse images at the same time, in rounds of `chunk_images` images for
 /// each rank. So a rank only holds its own detections, one round and, at rank 0, the result.
 /// Collective: every rank passes the same `images`, `options` and `chunk_images`. Throws
-/// Error(internal) on all ranks if these differ or are not positive, no rank has a model, or
-/// detections are not ordered or have an image that does not exist.
+/// Error(internal) on all ranks if these differ, `images` < 0, `chunk_images`, options.limit or a
+/// weight <= 0, no rank has a model, or detections are unordered or of a nonexistent image.
 std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images = kFusionChunkImages);
@@ -46,8 +46,8 @@ struct DrawnMembers {
 
 /// 95 % interval of the mean COCO precision at `threshold` by the bootstrap over members and test
 /// images, as MemberBootstrap for classifiers. The detections are fused again in each draw of
-/// members. Returns the interval at rank 0, which reads `truth`; nothing if no draw has a box.
-/// Collective; throws as fuse_detections does.
+/// members. Only rank 0 reads the boxes of `truth` and returns the interval, or nothing if no draw
+/// has a box. `truth.images` is equal on all ranks. Collective; throws as fuse_detections does.
 std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const DrawnMembers& members,
                                              const DetectionTruth& truth, double threshold,
                                              const FusionOptions& options);

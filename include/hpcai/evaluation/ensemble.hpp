@@ -51,7 +51,7 @@ struct OutOfBagQuality {
 /// Out-of-bag vote (L. Breiman, Machine Learning 24 (1996) 123-140): a sample's prediction is the
 /// mean over the members that did not train on it. Samples in every bag are not counted. Rank 0
 /// reads `labels` (samples), which may be empty elsewhere, and returns the result; elsewhere it is
-/// all zero. Rank 0 holds one chunk.
+/// all zero. Besides its own predictions, a rank holds one chunk.
 OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& mine,
                                 std::span<const std::int32_t> labels,
                                 std::int64_t chunk_rows = kVoteChunkRows);

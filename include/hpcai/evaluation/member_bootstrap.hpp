@@ -51,7 +51,7 @@ public:
     std::int64_t chunk_rows() const;
 
     /// Adds the next samples: `probabilities` (members, labels, classes). Samples with the label
-    /// kPaddingLabel are ignored.
+    /// kPaddingLabel are ignored. Throws Error(data) for other labels outside of [0, classes).
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
     /// Returns the 95 % interval over the samples so far; nothing without samples.
@@ -68,8 +68,8 @@ private:
 };
 
 /// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
-/// `probabilities` (samples, classes). Only rank 0 returns it and reads `labels` (samples).
-/// `bootstrap` must have no objection. Collective.
+/// `probabilities` (samples, classes). All ranks pass equally many `labels` (samples); only rank 0
+/// reads their values and returns the interval. `bootstrap` must have no objection. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,
                                                std::span<const std::int32_t> labels,

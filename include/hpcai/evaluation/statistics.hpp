@@ -13,7 +13,7 @@
 /// Statistical tests between two runs. Random draws are always the same.
 namespace hpcai::evaluation {
 
-/// How often each image is in a draw of as many with replacement.
+/// How often each image occurs in a draw of `images` images with replacement.
 std::vector<std::uint32_t> draw_images(std::int64_t images, CounterStream stream);
 
 /// The 2.5 % and 97.5 % quantiles of some draws; nothing for an empty list.
@@ -40,13 +40,13 @@ using StepSeconds = std::vector<std::vector<double>>;
 /// blocks (D. N. Politis and J. P. Romano, in Exploring the Limits of Bootstrap, Wiley 1992,
 /// 263-270). In each of 1000 replicates, every group's steps are drawn again in blocks of the
 /// square root of their number, and the run takes as long as its slowest group. Nothing if a group
-/// has less than two steps or no time has passed. Also nothing if the observed ratio is outside the
+/// has fewer than two steps or only steps of 0 s. Also nothing if the observed ratio is outside the
 /// interval, because the draws then do not describe these runs.
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second);
 
-/// 95 % interval of a difference by the paired bootstrap over `images` test images (Efron and
-/// Tibshirani 1993, chapter 13). `difference` gets how often each image is in a draw and returns
-/// nothing if it is undefined. Nothing if it is undefined for all draws.
+/// 95 % interval of a difference by the paired bootstrap with `draws` draws of `images` test images
+/// (Efron and Tibshirani 1993, chapter 13). `difference` gets how often each image is in a draw and
+/// returns nothing if the difference is undefined. Nothing if it is undefined for all draws.
 std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference);

@@ -77,7 +77,7 @@ public:
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
     /// Adds a value that an earlier stage makes; see partition_stages().
     ValueId add_received(const Value& value, bool needs_gradient);
-    /// Marks `value` as read outside the graph, which also provides its gradient.
+    /// Marks `value` as read outside the graph. If it needs a gradient, the reader provides that.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
@@ -101,10 +101,10 @@ public:
     NodeId only_consumer(ValueId value) const;
     /// Throws Error(internal) when no value has this name.
     ValueId find(const std::string& name) const;
-    /// Whether no trained parameter precedes the inputs of the node, so that its input gradient is
-    /// never needed.
+    /// Whether no input of the node needs a gradient (needs_gradient()).
     bool is_first_layer(const Node& node) const;
-    /// Whether the node has a backward pass: a trained parameter is in the node or before it.
+    /// Whether a parameter of the node is trained or an input needs a gradient. Such a node has a
+    /// backward pass if its operation is differentiable.
     bool is_trained(const Node& node) const;
     /// Whether `value` depends on a trained parameter by a differentiable path.
     bool needs_gradient(ValueId value) const {

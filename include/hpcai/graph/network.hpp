@@ -16,7 +16,7 @@ namespace hpcai::graph {
 
 /// One kernel call of a training step.
 struct Step {
-    std::string name;  // of the node; "<value>.gradient" for a sum of gradients
+    std::string name;  // of the node; for a sum of gradients: "<value or parameter>.gradient"
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
     std::vector<ParameterId> final_gradients;  // parameters whose gradient this step completes

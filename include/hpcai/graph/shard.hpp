@@ -24,8 +24,8 @@ struct Part {
 /// al. 2019). Every value between the normalization of the input and the loss is split by
 /// ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
-/// readers. If the convolutions that read an input produce less data than that input has, each
-/// instead reads only the shard's channels and computes all filters. These partial results are
+/// readers. If no linear layer reads an input and its convolutions produce less data than it has,
+/// each instead reads only the shard's channels and computes all filters. These partial results are
 /// summed over the shards, and each shard receives its channels of the sum. All other operations
 /// use the shard's channels. Every shard computes the loss from gathered logits. Throws
 /// Error(usage), naming parallel.model_degree and the largest possible number, for more shards than

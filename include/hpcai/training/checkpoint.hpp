@@ -51,7 +51,7 @@ void remove_checkpoints_before(const std::filesystem::path& folder, std::int64_t
 /// Runs one function at a time in a thread. The destructor waits for it.
 class BackgroundWork {
 public:
-    /// Waits for the previous function first.
+    /// Waits for the previous function first; what that threw is lost unless wait() was called.
     void start(std::function<void()> work);
     /// Waits for the function. Returns the text of what it threw; empty if nothing was thrown or
     /// nothing was started.

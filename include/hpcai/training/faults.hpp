@@ -14,8 +14,8 @@
 #include <hpcai/graph/parameter_store.hpp>
 #include <hpcai/training/step_log.hpp>
 
-/// Fault injection for tests. Programs inject no faults unless built with -DHPCAI500_FAULTS=ON.
-/// Results of such programs are never rankable.
+/// Fault injection for tests, only in programs that are built with -DHPCAI500_FAULTS=ON. Results of
+/// such programs are never rankable.
 namespace hpcai::training {
 
 inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";

@@ -70,13 +70,13 @@ public:
     }
 
     /// Compares parameters and optimizer state if an audit is due after `step` steps. Throws
-    /// ReplicaDivergence on all ranks. Collective.
+    /// ReplicaDivergence on all ranks if they differ. Collective.
     void after_step(std::int64_t step) {
         if (is_due(step)) now(step);
     }
 
-    /// Compares even if no audit is due. With `compares` false this rank compares nothing; then all
-    /// ranks of its shard must do the same. An audit in which no rank compares does not count.
+    /// Like after_step, even if no audit is due. If `compares` is false, this rank compares
+    /// nothing, as must all ranks of its shard. An audit in which no rank compares is not counted.
     void now(std::int64_t step, bool compares = true);
 
     /// Also compares running statistics, after the ranks have averaged them. Throws as after_step.

@@ -79,7 +79,7 @@ public:
     virtual void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) = 0;
 
     /// Waits for the steps that were run and returns their results. Throws failures of the device
-    /// or of other ranks. Losses and samples are those of this rank.
+    /// or of other ranks. Losses and samples are those of this rank, with a pipeline of the group.
     virtual StepResults read();
 
     /// Most steps between two readings: run.loss_steps; if that is 0, a number that costs no speed.
@@ -91,7 +91,7 @@ public:
     /// overlapping computation.
     virtual double communication_seconds() const;
 
-    /// All zero without stages and shards.
+    /// All zero unless the runner is from make_pipeline_step().
     virtual MessageAccounting messages() const { return {}; }
 
     /// Call it after a step whose results were read. Saves the state that affects the bits of the

@@ -63,7 +63,7 @@ struct TrainingPosition {
 
 struct TrainerSetup {
     const config::Config& config;
-    graph::Network& network;                  // training mode; batch: this rank's share
+    graph::Network& network;                  // as StepSetup::network
     std::int64_t steps_per_epoch = 0;         // 0 if the bootstrap is smaller than a batch
     comm::GradientReducer& reducer;           // over the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: data parallelism only
@@ -89,8 +89,8 @@ public:
     /// the same step, the next whose results are read, and throw that failure. If a loss or
     /// parameter is not finite, the ranks compare their replicas and then all throw
     /// Error(internal): when the step's results are read, else at the end of the epoch. With a
-    /// pipeline, only ranks with the first shard of the first stage read batches from `source`.
-    /// After a failure the communicators cannot be used any more.
+    /// pipeline, only ranks with the first shard of the first stage use the batches of `source`;
+    /// all sources have equally many. After a failure the communicators cannot be used any more.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
@@ -99,9 +99,9 @@ public:
     void examine();
     /// Bytes that save() puts for parameters, optimizer states and statistics.
     std::size_t saved_bytes();
-    /// Call it between two steps. Copies this rank's training state to host memory. Only the first
-    /// of the ranks that train the same parameters saves parameters and optimizer states. Waits for
-    /// the device.
+    /// Call it after a step whose results were read. Copies this rank's training state to host
+    /// memory. Only the first of the ranks that train the same parameters saves parameters and
+    /// optimizer states. Waits for the device.
     void save(Snapshot& to);
     /// Call it before the first step. Restores the state of save(). Continue with train_epoch of
     /// position().epoch and a source that begins after position().steps batches. Throws Error(data)
@@ -114,8 +114,8 @@ public:
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
-    /// Averages the running statistics over the ranks that train the same parameters. One rank that
-    /// normalizes the same groups of samples gets this mean. Collective; before evaluation.
+    /// Averages the running statistics over the ranks that train the same parameters. A single rank
+    /// with the same groups of samples would have this mean. Collective; before evaluation.
     void average_statistics();
 
     /// The last audit, of parameters, optimizer states and statistics. Throws ReplicaDivergence on

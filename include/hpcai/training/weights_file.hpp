@@ -20,9 +20,9 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the initial weights of a training. Weights of a classifier, whose names lack
-/// "backbone.body.", fill the backbone of a detector; its other parameters stay unchanged. Throws
-/// as read_weights.
+/// Reads the initial weights of a training. For a detector, a file without names that begin with
+/// "backbone.body." has the weights of a classifier. They fill the backbone; "fc." tensors are
+/// ignored, and the other parameters of the detector stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
 
