@@ -52,7 +52,6 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
     if (piece.bytes > 0) messages.push_back({rank, piece.offset, piece.bytes});
 }
 
-/// Makes the schedule of one rank.
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)

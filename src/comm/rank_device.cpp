@@ -18,7 +18,6 @@ std::string version_text(int nccl_version) {
                        nccl_version % 100);
 }
 
-/// The first two ranks that share a GPU.
 std::optional<std::pair<std::size_t, std::size_t>> first_sharers(
     std::span<const RankDevice> ranks) {
     std::map<std::string_view, std::size_t> owners;

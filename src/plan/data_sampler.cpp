@@ -27,8 +27,8 @@ public:
         return block_.next_u64();
     }
 
-    /// Returns a number in [0, n): the high part of draw x n. The error of each probability is at
-    /// most n / 2^64.
+    /// Returns a number in [0, n): the high part of draw x n. The relative error of each
+    /// probability is at most n / 2^64.
     std::uint32_t next_below(std::uint32_t n) {
         const std::uint64_t draw = next();
         const std::uint64_t low_product = (draw & 0xffffffff) * n;

@@ -66,7 +66,7 @@ std::string directives(const BatchJob& job) {
            "#SBATCH --open-mode=append\n";
 }
 
-/// Checks that the program exists; if not, mpirun with --enable-recovery hangs silently.
+/// Checks that the program exists. Without it mpirun with --enable-recovery would hang silently.
 constexpr const char* kProgram = R"(set -u
 hpcai500=${HPCAI500:-hpcai500}
 if ! command -v "$hpcai500" >/dev/null; then

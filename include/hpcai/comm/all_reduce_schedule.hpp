@@ -22,7 +22,7 @@ struct AllReduceOptions {
     WireFormat format = WireFormat::fp32;
     std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
     std::vector<int> node_of_rank;     // of each rank of the group
-    // Consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
+    // Number of consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
@@ -45,8 +45,8 @@ struct AllReduceTopology {
     int sets = 1;            // number of sets of inner ranks
 };
 
-/// Returns the topology of `rank`. Throws Error(usage), naming communication.torus_columns, unless
-/// torus_columns divides the number of ranks.
+/// Returns the topology of `rank`. For torus_2d throws Error(usage), naming
+/// communication.torus_columns, if torus_columns is set and does not divide the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
 /// Returns the number of each rank's set of inner ranks. Throws as all_reduce_topology.
@@ -82,9 +82,9 @@ struct SumStep {
 /// One rank's part of an all-reduce. The result has the same bits on all ranks. Values are rounded
 /// at three points: when they leave their rank, when a partial sum leaves its inner ranks, and when
 /// the total leaves its owner. The owner's own terms stay fp32. Sums are formed in fp32, in an
-/// order that only AllReduceOptions decides. All steps use the same wire buffer of `wire_bytes`.
-/// Each value is encoded at most once, so one buffer as long as the values holds all residuals of
-/// error feedback.
+/// order that only AllReduceOptions and the number of values decide. All steps use the same wire
+/// buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as long as the values
+/// holds all residuals of error feedback.
 struct AllReduceSchedule {
     std::vector<SumStep> steps;
     std::size_t wire_bytes = 0;

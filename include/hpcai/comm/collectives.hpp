@@ -13,7 +13,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 
-/// Typed forms of the calls of Communicator. All are collective and throw what it throws.
+/// Typed forms of the calls of Communicator. All are collective and throw as it does.
 namespace hpcai::comm {
 
 /// Returns `mine` of every rank, by rank.
@@ -56,9 +56,9 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     return mine;
 }
 
-/// Runs `part` on every rank and waits for all ranks. If it throws on some, every rank throws the
-/// Error of the lowest of them, so that no rank waits in a later collective. Other exceptions
-/// become Error(internal). `part` may use collectives only if it cannot fail before them.
+/// Runs `part` on every rank and waits for all ranks. If `part` throws on some ranks, every rank
+/// throws the Error of the lowest of them, so that no rank waits in a later collective. Other
+/// exceptions become Error(internal). `part` may use collectives only if it cannot fail before.
 void collective_try(Communicator& ranks, const std::function<void()>& part);
 
 /// Returns the first 255 bytes of every rank's string, by rank.

@@ -11,7 +11,7 @@
 
 namespace hpcai::comm {
 
-/// Thrown when another rank has announced a failure or this communicator has failed before.
+/// Thrown over MPI if another rank has announced a failure or the communicator has failed before.
 class AnnouncedError : public Error {
 public:
     using Error::Error;
@@ -38,13 +38,14 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// A set of ranks: a group, the leaders, or one process alone. All ranks must call every collective
-/// in the same order. Calls block unless they return a Request; the buffers of a Request must not
-/// change until it is complete. All calls throw Error(internal) if MPI rejects a call,
-/// Error(watchdog) if a rank cannot be reached or does not answer in time, and the failure that
-/// another rank announced. After a throw the communicator cannot be used any more. The caller may
-/// then free its buffers, except those of start_exchange() and of an all-reduce of more than 64
-/// KiB. Late messages may arrive in these until the process ends or MPI is finalized.
+/// A set of ranks: all ranks before StartUp::split, a group or part of it, the voting leaders, or
+/// one process alone. All ranks must call every collective in the same order. Calls block unless
+/// they return a Request; the buffers of a Request must not change until it is complete. All calls
+/// throw Error(internal) if MPI rejects a call, Error(watchdog) if a rank cannot be reached or does
+/// not answer in time, and the failure that another rank announced. A communicator that threw
+/// cannot be used any more. The caller may then free its buffers, except those of start_exchange()
+/// and of an all-reduce of more than 64 KiB. Late messages may arrive there until the process ends
+/// or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -88,12 +89,13 @@ public:
     /// instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
-    /// Throws the earlier failure of this communicator or one that another rank announced, if there
-    /// is any. Not collective, returns at once.
+    /// Throws the earlier failure of this communicator, one that another rank announced or one of
+    /// the function of while_waiting(), if there is any. Not collective, returns at once.
     virtual void look_for_failure() {}
 
-    /// Sets a function that is called about every 20 ms while a call waits for other ranks. It must
-    /// not use the communicator. If it throws, the communicator has failed. Not collective.
+    /// Sets a function that is called by look_for_failure() and about every 20 ms while a call
+    /// waits for other ranks. It must not use the communicator. If it throws an Error, the
+    /// communicator has failed. Without MPI it is never called. Not collective.
     virtual void while_waiting(std::function<void()> /*look*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.

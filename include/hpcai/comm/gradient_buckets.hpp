@@ -42,11 +42,11 @@ struct BucketAccounting {
 /// rank nothing is summed.
 class GradientBuckets {
 public:
-    /// `parameter_ranges` ascend and do not overlap, else throws Error(internal). Gaps between them
-    /// are summed too if they lie inside a bucket. `gradients` and `reducer` must outlive this
-    /// object. `complete`, if given, enqueues the work that the gradients of a bucket still need
-    /// when all its parameters are ready. It is called once for each bucket and step, before the
-    /// bucket's sum (also in a group of one). Its time does not count as communication.
+    /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws
+    /// Error(internal). Gaps between them are summed too if they lie inside a bucket. `gradients`
+    /// and `reducer` must outlive this object. `complete`, if given, enqueues the work that a
+    /// bucket's gradients still need once all are ready. It is called once for each bucket and
+    /// step, before the bucket's sum (also in a group of one). Its time counts as computation.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> complete = {});
@@ -112,7 +112,7 @@ private:
     std::vector<Bucket> buckets_;  // in the order of their sums, from the end of the buffer
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;     // buckets whose sums overlap with backward
+    std::size_t started_ = 0;     // number of buckets whose sums ready() has started
     std::vector<Sum> under_way_;  // by bucket
     std::size_t open_ = 0;        // sums in under_way_ that are not over
     bool is_overlapping_ = false;

@@ -44,7 +44,6 @@ class GradientReducer {
 public:
     virtual ~GradientReducer() = default;
 
-    /// Number of ranks.
     virtual int size() const = 0;
 
     /// For messages, for example "mpi, torus_2d in int8", "mpi through host memory, all_reduce in
@@ -58,8 +57,8 @@ public:
     virtual void prepare(std::span<float> /*device_values*/) {}
 
     /// Sums `device_values` in place, after the work enqueued on the device so far; may wait for
-    /// that work. Work enqueued after the request's wait() runs after the sum, but wait() itself
-    /// may return earlier. Before it returns, nothing else may use the values. test() is optional.
+    /// that work. Work enqueued after the request's wait() runs after the sum, but wait() may
+    /// return earlier. Before wait() returns, nothing else may use the values. test() is optional.
     virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
 
     /// Whether start_sum and wait() may be called inside Device::record. Then all ranks must run
@@ -72,7 +71,8 @@ public:
     virtual void check() = 0;
 
     /// Call it after a step with sums has been enqueued. May wait, so that the host is at most one
-    /// step ahead of the device. Then four calls of Device::enqueue_upload in a step do not block.
+    /// step ahead of the device. Then four calls of Device::enqueue_upload with more than 4096
+    /// bytes and 32 smaller ones in a step do not block.
     virtual void end_step() {}
 
     /// Call it on all ranks before end_step() if the step's update is skipped: its sums must not
@@ -103,13 +103,14 @@ public:
 /// `options`. With `device` the gradients are in its memory and pass through host memory (for ranks
 /// that share a GPU, or without NCCL). If `device` is null, the gradients must be in host memory
 /// and complete when a sum starts, as on the CPU. With int8 a sum adds its rounding error of the
-/// previous step (error feedback), unless a sum of that step was not finite. Sums have the same
-/// bits on all ranks and in every run. Each sum must use the same memory in all steps. `group` and
-/// `device` outlive the reducer. Throws as all_reduce_topology.
+/// previous step (error feedback), unless a sum of that step was not finite or leave_out_step() was
+/// called. Sums have the same bits on all ranks and in every run. Each sum must use the same memory
+/// in all steps. `group` and `device` must outlive the reducer. Throws as all_reduce_topology.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const AllReduceOptions& options);
 
-/// Makes such a reducer with the algorithm `all_reduce` in fp32, for gradients in host memory.
+/// Makes such a reducer with the algorithm `all_reduce` in fp32, for gradients in host memory. It
+/// counts all ranks as ranks of one node.
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group);
 
 }  // namespace hpcai::comm

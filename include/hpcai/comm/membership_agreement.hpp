@@ -18,13 +18,14 @@
 namespace hpcai::comm {
 
 enum class GroupState : std::int32_t {
-    absent,  // no report was received
+    absent,  // no report was received, or the group's leader did not join the decision
     completed,
     failed,
     lost,  // its leader does not answer; another of its ranks reported the failure
 };
 
-/// The status of a group that its leader sends to the others, as one message of fixed size.
+/// The status of a group, of fixed size. Its leader sends it to a collector; if the leader is lost,
+/// another rank of the group sends it to all other leaders.
 struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
@@ -55,23 +56,22 @@ struct GroupEnd {
 };
 
 /// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
-/// the same `unfinished`, and completed groups vote. Otherwise this group is alone: the others
-/// continued without it or did not answer. Uses little memory for many groups.
+/// the same `unfinished`, and completed groups vote unless a group has stopped. Otherwise this
+/// group is alone: the other groups continued without it or did not answer. Needs little memory.
 struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
-    // with reasons: reported unfinished groups at collector and writer; its own if not agreed
+    // with reasons: at collector and writer, `unfinished` but absent groups; not agreed: its own
     std::vector<GroupStatus> known;
 
     /// The status of a group; with a reason only if this leader knows it. Without agreement other
     /// groups are absent.
     GroupStatus status(int group) const;
-    /// The statuses of all groups, in order.
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const;
-    bool anyone_absent() const;
+    bool anyone_absent() const;  // also true if not agreed
     /// Whether a group has lost a rank, as reported by one of its ranks.
     bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
     bool anyone_stopped() const { return has_anyone_ended_with(ExitCode::stopped); }
@@ -88,7 +88,7 @@ enum class MembershipAgreementKind : std::int32_t {
     notice,     // collector: follow this group, unless the receiver follows a later one
     proposal,   // collector asks a follower to join its decision
     joined,     // follower: it joins, and joins no other collector
-    left,       // follower: it already follows another collector
+    left,       // follower: it does not join, as it follows another collector or has decided
     withdrawn,  // collector: follow the next collector
     result,     // collector to the followers that joined
     closed,     // collector to all leaders that did not join
@@ -97,9 +97,9 @@ enum class MembershipAgreementKind : std::int32_t {
 struct AgreementMessage {
     MembershipAgreementKind kind = MembershipAgreementKind::status;
     std::int32_t from_group = 0;
-    // notice: time until the next; status: how long a completed or stopped group waits for others
+    // notice: longest time until the next; status: how long a completed or stopped group waits
     double seconds = 0;
-    std::vector<GroupStatus> statuses;  // status: one; result to the writer: the failed groups
+    std::vector<GroupStatus> statuses;  // status: one; result to the writer: Membership::known
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result: one list for all receivers
 
     std::vector<std::byte> to_bytes() const;
@@ -115,15 +115,16 @@ struct AddressedMessage {
 /// State machine by which the leaders agree on the groups that vote, as seen by one leader. The
 /// caller supplies transport and clock.
 ///
-/// Each leader sends its status to the lowest leader and follows it as its collector. If the
-/// collector is silent for status_seconds, the leader follows the next; after four silent ones it
-/// collects itself. A collector waits until all groups have reported or the waiting times of all
-/// completed groups are over, including its own. A failed group has no waiting time, so an early
-/// failure does not end the training of others. If a group has stopped there is no vote, and only
-/// the waiting times of stopped groups count: the scheduler may end the job soon. A lost group
-/// sends nothing more, so its followers continue with the next collector. After its wait a
-/// collector proposes a decision and decides with the followers that join. So a leader only
-/// votes with leaders that joined the same collector.
+/// Each leader sends its status to the leader of group 0 and follows it as its collector. If the
+/// collector is silent for status_seconds, the leader follows the leader of the next group; after
+/// four silent ones it collects itself. A collector waits until all groups have reported or the
+/// waiting times of all completed groups are over, including its own. A failed group has no waiting
+/// time, so an early failure does not end the training of other groups. If a group has stopped, the
+/// callers omit the vote. Then only the waiting times of stopped groups count, and a stopped group
+/// leaves a silent collector after the rest of its own: the scheduler may end the job soon. A lost
+/// group sends nothing more, so its followers continue with the next collector. After its wait a
+/// collector proposes a decision and decides with the followers that join. So a leader only votes
+/// with leaders that joined the same collector.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {
@@ -174,8 +175,8 @@ private:
     double until_ = 0;
     double next_notice_ = 0;
     std::map<int, GroupStatus> reports_;  // by group, including its own
-    std::optional<double> grace_until_;   // of completed groups; none: no group completed
-    std::optional<double> stop_until_;    // of stopped groups, likewise
+    std::optional<double> grace_until_;   // end of the waits of completed groups; empty: none
+    std::optional<double> stop_until_;    // end of the waits of stopped groups; empty: none
     std::set<int> missing_joins_;
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;

@@ -53,11 +53,11 @@ struct AgreedMembers {
     std::unique_ptr<Communicator> leaders;  // that vote, in group order; null for all other leaders
 };
 
-/// What happens after a run.
 enum class Afterwards { the_end, another_run };
 
 /// MPI from its initialization to its end: one object in a process, used by one thread. After the
-/// start-up it only uses point-to-point messages, so that a dead group cannot block the others.
+/// start-up it uses point-to-point messages, so that a dead group cannot block other groups. Only
+/// finish() and making the voters' communicator are collective; both have a time limit.
 class MpiWorld {
 public:
     /// Throws Error(launch) when MPI does not start.
@@ -80,7 +80,8 @@ public:
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
     /// whichever ranks have died. In a completed group it returns at most a few status_seconds
     /// after the last other group has completed, for any number of groups. In a failed group it may
-    /// wait longest_seconds longer.
+    /// wait longest_seconds longer. Ends the process with ExitCode::watchdog if the communicator of
+    /// the voters cannot be made in time.
     AgreedMembers agree_on_members(const GroupStatus& mine, std::span<const int> leader_world_ranks,
                                    const MembershipAgreementDeadlines& deadlines);
 
@@ -118,7 +119,7 @@ public:
     /// outside of the agreement may still be working and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
-    /// Ends all ranks of the job with `exit_code`. For a start-up that fails on some ranks only.
+    /// Ends all ranks of the job with `exit_code`, for a failure that other ranks could not detect.
     [[noreturn]] void abort(ExitCode exit_code) noexcept;
 
 private:

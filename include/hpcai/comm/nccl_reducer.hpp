@@ -19,7 +19,7 @@ struct NcclReducerOptions {
     std::optional<AllReduceOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
-    double finish_seconds = 30;  // longest shutdown; one that takes longer is abandoned
+    double finish_seconds = 30;  // longest shutdown; if it takes longer, then also longest abort
 };
 
 }  // namespace hpcai::comm

@@ -22,7 +22,7 @@ std::size_t value_bytes(WireFormat format);
 std::size_t wire_bytes(WireFormat format, std::size_t values);
 
 /// Encodes `values` to `wire`, which has wire_bytes() bytes at a 4-byte aligned address. `residual`
-/// is empty or, for error feedback (Seide et al. 2014), has one number for each value. These are
+/// is empty or, for error feedback (Seide et al. 2014), has one number for each value. They are
 /// added to the values before rounding and replaced by the rounding errors, or by 0 where an error
 /// is not finite. fp32 neither reads nor changes `residual`.
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,

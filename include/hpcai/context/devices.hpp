@@ -24,9 +24,9 @@ struct OpenDevice {
     std::string note;  // "; no GPU is used: ..." if auto found a driver but uses the CPU
 };
 
-/// Opens the configured device: a CPU with this rank's threads, or the GPU of its local rank.
-/// run.deterministic makes it deterministic. Throws Error(launch) or Error(usage) when a requested
-/// GPU cannot be used.
+/// Opens the configured device: a CPU with this rank's threads, or the GPU with the number
+/// local_rank modulo the number of the node's GPUs. run.deterministic makes it deterministic.
+/// Throws Error(launch) or Error(usage) when a requested GPU cannot be used.
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
@@ -45,7 +45,6 @@ std::string describe_sharing(std::span<const RankFacts> by_world_rank);
 /// custom.
 void check_devices(std::span<const RankFacts> by_world_rank, config::Level level);
 
-/// The number formats of a device.
 struct DeviceFormats {
     std::vector<tensor::DType> dtypes;  // to compute in, fastest first
     bool has_tf32 = false;

@@ -21,7 +21,7 @@ namespace hpcai::context {
 struct RepeatedRuns {
     Stopwatch since_program_start;
     std::optional<config::Config> config;
-    std::filesystem::path folder;  // result directory; of several runs: the parent of theirs
+    std::filesystem::path folder;  // result directory; of several runs: their common parent
     int number = 1;                // of the current run, from 1
 };
 
@@ -46,7 +46,6 @@ struct RunContext {
     bool resumes = false;                // an earlier launch began the run
     ProgramContext program;
 
-    /// The host of this rank.
     const std::string& host() const { return hostnames[place.world_rank]; }
 };
 

@@ -20,13 +20,13 @@ struct RankHealth {
     std::string device_uuid;  // empty: a CPU
     int cores = 1;            // of the machine
     int allowed_cores = 1;    // usable by the rank
-    int sharing = 1;          // ranks of its node with the same cores
+    int sharing = 1;          // ranks of its node with the same allowed cores, itself included
     int numa_nodes = 1;
     int allowed_numa_nodes = 1;
-    std::string output_refusal;  // why a run would reject the directory; empty if it would not
+    std::string output_refusal;  // why a run would reject the result directory; empty: it would not
     std::string output_trouble;  // why the rank cannot write there; empty if it can
     bool sees_output = true;     // whether it sees a file that rank 0 wrote there
-    double free_bytes = 0;       // on that file system
+    double free_bytes = 0;       // on the file system of the result directory
     std::string golden;          // SHA-256 of the result of the golden steps; empty if none
 };
 
@@ -36,7 +36,7 @@ struct Finding {
     std::string text;    // the finding
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of a run with this problem; ok and wrong: a warning
+    ExitCode code = ExitCode::ok;  // of a run with this problem; ok if is_wrong: only a warning
 };
 
 /// The command of this launch, for remedies.

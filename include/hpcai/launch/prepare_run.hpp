@@ -15,8 +15,9 @@
 
 namespace hpcai::launch {
 
-/// Returns the configuration of the request, or the defaults if it names no file. Rank 0 reads and
-/// checks the file; the other ranks get its effective form. Collective.
+/// Returns the configuration of the request: its file, that of the run to resume, or the defaults
+/// if the request names neither, with the overrides. Rank 0 reads and checks it; the other ranks
+/// get its effective form. Collective.
 config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone);
 
 /// Returns the number of ranks of this node, including this rank, whose allowed cores are exactly
@@ -26,8 +27,8 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 
 /// A run that can begin once its result directory exists.
 struct PreparedRun {
-    context::RunContext context;
-    context::Resources resources;
+    context::RunContext context;              // complete except program.exit_ends_others
+    context::Resources resources;             // complete except `counters`
     LaunchRecord launch;                      // complete except `roofline`
     std::shared_ptr<storage::FileLock> lock;  // of the directory, if resumed; held by rank 0
     std::string device_note;  // why device.kind auto uses no GPU, if that is unexpected
@@ -36,9 +37,10 @@ struct PreparedRun {
 /// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. The first
 /// run of `series` reads the configuration at rank 0. The seed increases by 1 from run to run. A
 /// resumed run has the configuration and the number of ranks of its directory. Writes no files
-/// except the copies of data.staging. Throws Error(launch), naming the right command, where the
-/// ranks do not fit the run or execute different programs; Error(usage) where the result directory
-/// exists and is not empty. Collective; a failure of one rank is thrown on all.
+/// except the copies of data.staging. Among others it throws Error(launch), naming the right
+/// command, if the ranks do not fit the run or execute different programs; Error(usage) if the
+/// result directory of a new run exists and is not empty or a run to resume has a result of all
+/// groups; Error(data) if its files are damaged. Collective; all ranks throw if one fails.
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
                         context::RepeatedRuns& series);
 

@@ -38,8 +38,8 @@ namespace hpcai::plan {
 /// and are thread-safe. Results are not cached.
 class DataSampler {
 public:
-    /// Throws Error(data) for no samples or more than 2^31, Error(usage) if subsample_fraction is
-    /// not in (0, 1].
+    /// Throws Error(data) for no samples or more than 2^31, Error(usage) if the sampler is
+    /// subsample and subsample_fraction is not in (0, 1].
     DataSampler(const config::BaggingConfig& bagging, std::uint64_t seed, std::uint32_t samples);
 
     std::uint32_t samples() const { return samples_; }

@@ -41,14 +41,15 @@ struct Layout {
 /// if both are missing, P_degree is `ranks_per_node` (of the fullest node), or all ranks if there
 /// are fewer. Throws Error with the keys, the values and the nearest legal values if
 ///
-///   - eq. 5 cannot hold,
+///   - eq. 5 cannot hold, or M or P_degree is below 1,
 ///   - a batch cannot be shared evenly,
-///   - the degrees of `parallel` do not multiply to P_degree, or
+///   - the degrees of `parallel` do not multiply to P_degree, or `mixed` has fewer than two, or
 ///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
 ///     for a k that divides the number of ranks that share a batch.
 ///
 /// A violation of eq. 5 is Error(launch). Other errors are Error(usage), unless another number of
-/// ranks can fix them because P_degree (and for a batch data_degree) is `auto`: then Error(launch).
+/// ranks can fix them because P_degree (and for a batch or batch_norm_samples also data_degree) is
+/// `auto`: then Error(launch).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -56,7 +57,6 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
 /// from make_layout() with the same `training`.
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout);
 
-/// The place of one rank.
 struct RankPlace {
     int world_rank = 0;  // as numbered by the launcher
     int group = 0;       // 0 to M - 1
@@ -106,7 +106,8 @@ class ParallelismController {
 public:
     /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; not all numbers
     /// need to be used. Memory grows with ranks, time with ranks times their logarithm. Throws
-    /// Error(internal) if its size is not layout.ranks or a node is out of range.
+    /// Error(internal) if `layout` violates eq. 5, its `ranks` are not as many as
+    /// `node_of_world_rank` has, or a node is out of range.
     ParallelismController(Layout layout, const std::vector<int>& node_of_world_rank);
 
     const Layout& layout() const { return layout_; }

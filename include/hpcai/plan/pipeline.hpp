@@ -28,7 +28,7 @@ std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int 
                                          int micro_batches);
 
 /// Returns the largest number of micro-batches that have had their forward but not their backward
-/// pass. A stage stores the activations of so many micro-batches.
+/// pass. A stage stores the activations of this many micro-batches.
 int micro_batches_in_flight(const std::vector<PipelineTask>& tasks);
 
 /// Share of a step in which a rank waits while the pipeline fills and drains, for stages of equal

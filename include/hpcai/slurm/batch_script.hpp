@@ -12,13 +12,11 @@ namespace hpcai::slurm {
 
 enum class Launcher { mpirun, srun };
 
-/// One task of a job array.
 struct ArrayTask {
     std::vector<std::string> settings;  // arguments of --set: "bagging.M=2"
     int ranks = 1;                      // M x P_degree if both are set, else all of the job
 };
 
-/// A job that runs the benchmark.
 struct BatchJob {
     std::string command_line;  // the command that generates the script
     std::string name;
@@ -44,8 +42,8 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 inline constexpr int kNoticeSeconds = 120;
 
 /// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
-/// resumes the run in it. The exit code is that of `hpcai500 status`, or another one if this launch
-/// fails without results. Throws Error(usage) naming a text with control characters.
+/// resumes the run in it. The exit code is that of `hpcai500 status`, or the launcher's (1 for 0)
+/// if this launch fails without results. Throws Error(usage) naming a text with control characters.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm

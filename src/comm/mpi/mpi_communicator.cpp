@@ -17,7 +17,7 @@ constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger sums run 
 /// operation does not complete.
 class Staging {
 public:
-    /// In place.
+    /// Uses the caller's memory.
     explicit Staging(std::span<std::byte> values) : values_(values) {}
     Staging(std::shared_ptr<Channel> channel, std::span<const std::byte> input)
         : channel_(std::move(channel)),
@@ -99,7 +99,7 @@ Requests in_parts(const Channel& channel, std::size_t elements, const char* call
     return requests;
 }
 
-/// The same, and waits for all parts.
+/// Calls in_parts() and waits for all parts.
 template <typename Operation>
 void run_in_parts(Channel& channel, std::size_t elements, const char* call, Operation operation) {
     Requests requests = in_parts(channel, elements, call, operation);

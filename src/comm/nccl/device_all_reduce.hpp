@@ -46,7 +46,7 @@ public:
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 
-    /// Bytes up to the step that ended last.
+    /// Bytes of all steps that have ended and of the sums enqueued since without a recording.
     const SentBytes& sent() const { return sent_; }
 
 private:

@@ -27,8 +27,8 @@ struct DeviceMessages {
 void check_nccl(ncclResult_t status, const char* what);
 
 /// Owns a non-blocking NCCL communicator and waits for its calls with a deadline, checking for
-/// failures that ranks announce. A wait that throws also aborts the communicator, so that kernels
-/// that wait for other ranks leave the GPU.
+/// failures that ranks announce. A call or wait that throws also aborts the communicator, so that
+/// kernels that wait for other ranks leave the GPU.
 class NcclGroup {
 public:
     /// For the current device; call start() next.
@@ -43,10 +43,9 @@ public:
 
     /// Enqueues the sum on `stream`, or records it if `stream` is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
-    /// The same for messages. Messages between two ranks keep the order in which they are enqueued.
+    /// Enqueues or records messages. Between two ranks they keep the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
-    /// Connects ranks by a first exchange on `stream` and waits for it, with the time limit of a
-    /// start.
+    /// Connects ranks by a first exchange on `stream` and waits for it, at most start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream);
 
     /// Waits until `is_done` returns true. Also throws if NCCL detects a failure.

@@ -39,7 +39,6 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
-/// An event in a stream.
 class Mark {
 public:
     Mark() {
