@@ -47,7 +47,7 @@ bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem:
     });
 }
 
-/// Returns whether no group has failed. If a rank has died, the launcher may have ended the others.
+/// Returns whether every group completed or stopped; a failed one may have caused the SIGTERM.
 bool have_all_stopped(const comm::Membership& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.has_stopped();
@@ -145,8 +145,8 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     return end;
 }
 
-/// Waits for the other groups, because the exit of this process would end all ranks. It then ends
-/// the job, which a leader that hangs cannot do.
+/// Waits for the other groups, because the exit of this process would end all ranks. The exit then
+/// ends the job, which a leader that hangs cannot do.
 void JobController::wait_until_others_exit(bool logs) {
     constexpr std::chrono::seconds kBetweenLooks{1};
     constexpr double kSecondsToLog = 60;  // for the rank that logs

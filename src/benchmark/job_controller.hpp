@@ -36,7 +36,8 @@ public:
     ///    resume from and returns stopped, internal if a checkpoint could not be written, or
     ///    watchdog if groups were `terminated` while another group had failed.
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
-    ///  * Ranks whose leader is lost return watchdog, all other ranks ok.
+    ///  * A rank that lost its leader returns watchdog if its exit would end other ranks.
+    ///  * Any other rank returns ok.
     results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
 
 private:

@@ -45,7 +45,7 @@ private:
 
 /// Writes the checkpoints of a group and ends it when the run is asked to stop. Every rank has one,
 /// and all make the same calls. A checkpoint is copied to host memory between two steps and written
-/// during later ones. The newest complete checkpoint stays until another is complete.
+/// during later ones. The two newest complete checkpoints stay.
 class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.

@@ -22,15 +22,15 @@
 
 namespace hpcai::group {
 
-/// The findings of the ranks that still answer about those that do not.
+/// What a rank that still answers has found out about the ranks that do not.
 struct WatchReport {
     std::string failure;           // what failed; where `logs`, also which rank
     bool has_lost_leader = false;  // the group's first rank does not answer
     bool logs = true;              // whether this rank is the first that answers
 };
 
-/// Detects a rank of this group that hangs or has died. Every rank has a watch: a watchdog of its
-/// own steps, which also polls the group's next process on the same node every second.
+/// Detects a rank of this group that hangs or has died. Every rank has a watchdog of its own steps.
+/// While it waits for other ranks, it polls the group's next process on its node every second.
 class GroupWatch {
 public:
     /// All arguments outlive the object. Removes this rank's old flight record. Collective.
@@ -50,7 +50,7 @@ public:
     /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
-    /// Ends that phase.
+    /// Ends the phase that pause() began.
     void resume() { watchdog_.resume(); }
     /// Ends the last step.
     void end() { watchdog_.end(); }
@@ -59,9 +59,9 @@ public:
     double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }
 
     /// Reports a failure that a hanging or dead rank causes. Writes this rank's flight record and
-    /// waits for the records of other ranks. The first rank that answers reads them and names the
-    /// silent or slowest rank. Kills the group's stopped processes (SIGSTOP) on this node unless
-    /// that would end other ranks. Not collective.
+    /// waits for the records of lower ranks until one answers. The first rank that answers reads
+    /// all records and names the silent or slowest rank. Kills the group's stopped processes
+    /// (SIGSTOP) on this node unless that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);
 
 private:

@@ -67,7 +67,7 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     return {bytes / sums.timed->under_way, ""};
 }
 
-/// Records the sent bytes after the last step. All steps send the same bytes.
+/// Records the bytes sent per step. All steps send the same number of bytes.
 void record_traffic(const context::RunContext& context, comm::Communicator& group,
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {
@@ -163,7 +163,7 @@ Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult
     const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = of;
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
-    // The mean is over all shards, but only ranks with the first one read samples.
+    // The mean is over all ranks, but only those with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().shards();
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =

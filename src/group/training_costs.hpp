@@ -37,15 +37,15 @@ std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value);
 struct CostsOf {
     const context::RunContext& context;
     comm::Communicator& group;
-    comm::Communicator& replicas;  // the ranks with the same shard
+    comm::Communicator& replicas;  // the ranks with the same stage and shard
     comm::GradientReducer& reducer;
     std::int64_t buckets = 0;
-    std::int64_t gradient_bytes = 0;  // of this rank's shard
+    std::int64_t gradient_bytes = 0;  // of this rank's stage and shard
 };
 
-/// Fills in the waits, sums and messages of `result` from each rank's `costs` of all steps;
-/// result.record.iterations is their number. Returns overlapped_seconds_per_step() of this rank.
-/// Collective in the group.
+/// Fills in the waits, sums and messages of `result` from each rank's `costs` of all steps.
+/// `result` must have record.iterations, the number of steps. Returns overlapped_seconds_per_step()
+/// of this rank. Collective in the group.
 Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);
 
 }  // namespace hpcai::group

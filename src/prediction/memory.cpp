@@ -131,7 +131,7 @@ double sample_bytes(const graph::Graph& graph) {
 }
 
 /// Memory of the prefetched batches, the batch in use and the caches. A cache of synthetic fields
-/// holds no more than all samples; decoded photographs have other sizes than the model's input.
+/// holds no more than all samples. Other caches count in full, as sizes of photographs vary.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
     const double sample = sample_bytes(graph);

@@ -128,7 +128,7 @@ private:
                (1 - plan_.parallel.bubble_fraction);
     }
 
-    /// FLOP/s of an operation: its own rate if measured, else the median of its kind.
+    /// FLOP/s of an operation: its own rate if measured, else the median of its kind; 0 if none.
     double rate_of(const graph::Node& node, ops::Pass pass) const {
         const std::string_view kind = ops::name_of(node.operation);
         const std::string precision = roofline_.calibration.precision;

@@ -24,7 +24,6 @@ std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
     return "The score of the run is not a number.";
 }
 
-/// Explains a verdict.
 std::string_view meaning_of(const VerdictRecord& verdict) {
     switch (verdict.status) {
         case Status::valid:

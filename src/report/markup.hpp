@@ -68,7 +68,7 @@ struct Table {
     std::vector<Column> columns;
     std::vector<std::vector<Markup>> rows;
     std::vector<std::vector<Markup>> totals = {};  // below the rows
-    std::size_t unfolded = 12;  // rows always shown; more than two others are folded
+    std::size_t unfolded = 12;  // rows always shown; further rows are folded if more than two
 };
 
 Markup table(const Table& table);
@@ -82,7 +82,6 @@ struct Fact {
 
 Markup facts(const std::vector<Fact>& facts);
 
-/// A heading with its content.
 Markup section(std::string_view id, std::string_view title, const Markup& content);
 Markup paragraph(std::string_view text);
 Markup note(std::string_view text);

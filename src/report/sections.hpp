@@ -20,7 +20,6 @@ Markup energy_section(const RunRecord& record);
 Markup flops_section(const PageContent& content);
 Markup settings_sections(const RunRecord& record);
 
-/// The page's style sheet.
 std::string_view style_sheet();
 
 }  // namespace hpcai::report

@@ -18,7 +18,7 @@ struct NodesOfRanks {
 
 /// Returns the nodes of the ranks, by world rank, if they are on `hosts`. A rank that has not moved
 /// keeps its node of `now`, as does one whose host's name several nodes of `now` have. Any other
-/// rank gets the node of `now` with its host's name or, without one, a number that no host has.
+/// rank gets the node of `now` with its host's name; without one, its host gets an unused number.
 std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts);
 
 /// Returns the groups of `now` with their ranks on `nodes`, or `now` if that would change a group.

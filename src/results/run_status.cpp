@@ -94,7 +94,7 @@ RunStatus status_of_run(const fs::path& directory) {
     return status_of_progress(directory);
 }
 
-/// Returns the status of the current run of several, or of all runs if none is left.
+/// Returns the status of the current run of several, or of all runs if no further run has begun.
 RunStatus status_of_series(const fs::path& directory) {
     RepetitionsRecord record;
     const bool is_begun = verification::has_repetitions(directory);

@@ -157,7 +157,7 @@ private:
         gather(&launch::RankHealth::config, mine);
     }
 
-    /// Runs the checks at the start of a run whose results are the same on all ranks.
+    /// Checks the layout and the devices as a run does. Returns the same on all ranks.
     std::vector<launch::Finding> check_start() {
         const std::vector<int>& nodes = start_up_->node_of_world_rank();
         const int fullest = static_cast<int>(std::ranges::max([&] {

@@ -217,8 +217,8 @@ private:
                                                    context::formats_of(*device_));
         });
         record_.cores = cores.allowed;
-        // If the configuration is for another number of ranks, one of its ranks would compute this
-        // many samples.
+        // Samples that a rank of the configured run computes at once. bagging.M x P_degree is the
+        // number of ranks of that run if both are given, else that of this launch.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,

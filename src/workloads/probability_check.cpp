@@ -103,7 +103,7 @@ bool ProbabilityCheck::counts_majority() const {
     return result_.config.bagging.aggregation == config::Aggregation::majority;
 }
 
-/// Checks the samples without a label: only a run that skips damaged samples has any.
+/// Checks that samples lack labels only in a run that skips damaged samples.
 void ProbabilityCheck::check_unscored() {
     if (!labels_) return;
     unscored_ = count_unscored(labels_->as<std::int32_t>());

@@ -17,8 +17,9 @@ struct ScoreRequest {
 /// Evaluates the ensemble of a run that ended without a result, from the files of its groups and
 /// without MPI. Writes the result as the run would have done and prints its summary to `out`. Holds
 /// all predictions in memory. Returns the verdict's code. Throws before it changes a file:
-/// Error(usage) if the directory has no run, a running one or one with a result; Error(partial),
-/// naming unfinished groups, unless `allow_partial`; Error(all_groups_failed) if no group finished.
+/// Error(usage) if the directory has no run, a running one or one with a result; Error(data) for
+/// damaged files or changed samples; Error(partial), naming unfinished groups, unless
+/// `allow_partial`; Error(all_groups_failed) if no group finished.
 ExitCode score_run(const ScoreRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

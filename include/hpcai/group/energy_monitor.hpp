@@ -10,8 +10,8 @@
 
 namespace hpcai::group {
 
-/// Returns the counters of energy and sent bytes of this rank's node. None if the rank is not the
-/// first of its group there, with run.meters none, and with run.evaluate_epochs.
+/// Returns the energy and network counters of this rank's node. Empty if another rank of the group
+/// precedes it on the node, if run.meters is none, or if run.evaluate_epochs is above 0.
 std::vector<meters::Counter> find_counters(const context::RunContext& context);
 
 /// Reads counters while a group trains, in a thread of its own.

@@ -29,9 +29,10 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
                                                              Logger& log);
 
 /// Makes the reducer that sums the gradients of `group`, whose ranks train the same parameters.
-/// NCCL sums if each rank has a GPU of its own, unless communication.backend or BatchNorm
-/// statistics over ranks prevent it. Otherwise MPI sums on the host. Logs the choice and why.
-/// Throws Error(launch) when NCCL is required and cannot be used. Collective in the group.
+/// NCCL sums if each rank has a GPU of its own and the same version of NCCL, unless
+/// communication.backend or BatchNorm statistics over ranks prevent it. Otherwise MPI sums on the
+/// host. On GPUs, logs the choice and why; throws Error(launch) if communication.backend is nccl
+/// but NCCL cannot be used. Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,
                                                              comm::Communicator& group,

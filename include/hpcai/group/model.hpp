@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
-    std::vector<std::unique_ptr<graph::Network>> networks_;  // all but the first are its twins
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // the others are twins of the first
 };
 
 }  // namespace hpcai::group

@@ -17,7 +17,7 @@ namespace hpcai::prediction {
 struct EstimateRequest {
     int ranks = 1;
     std::optional<int> ranks_per_node;       // absent: the ranks of one group
-    std::optional<std::int64_t> samples;     // counted in the training folder
+    std::optional<std::int64_t> samples;     // counted in the training folder, or given
     std::optional<double> bytes_per_sample;  // mean size of the files in the training folder
     std::optional<double> flops_per_rank;    // FLOP/s sustained in training, table3
     std::optional<double> watts_per_rank;    // while training
@@ -26,8 +26,8 @@ struct EstimateRequest {
 };
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
-/// Error(launch) when eq. 5 cannot hold (plan::make_layout). Throws Error(usage) when a number of
-/// `request` is out of range or check_model() fails. 100,000 ranks take well under a second.
+/// Error(launch) when eq. 5 cannot hold (plan::make_layout), Error(usage) when `request` is invalid
+/// or as check_model() and all_reduce_options(), and Error(data) when request.roofline lacks rates.
 PlanRecord estimate(const config::Config& config, const EstimateRequest& request);
 
 /// Formats the plan: sections of aligned lines, then the assumptions.
@@ -35,8 +35,8 @@ std::string to_text(const PlanRecord& plan);
 
 /// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
 /// make_layout() made of it. Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm
-/// statistics over ranks, a BatchNorm with one value per channel, a model that cannot be split into
-/// the stages and shards, or has no int8 convolution then. Plans and runs share this check.
+/// statistics over ranks, a trained BatchNorm with one value per channel, a model that cannot be
+/// split into the stages and shards, or training.precision int8 if no part has an int8 convolution.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

@@ -18,7 +18,7 @@ struct CheckpointMarker {
     std::string config_sha256;  // of the run's configuration
     std::int64_t program = 0;   // number of the launch that wrote it, equal on all ranks
     std::int64_t bytes = 0;     // of the rank's file
-    std::string sha256;         // of the same file
+    std::string sha256;         // of the rank's file
     HPCAI_RECORD(CheckpointMarker, schema, step, group_rank, ranks, config_sha256, program, bytes,
                  sha256);
 };

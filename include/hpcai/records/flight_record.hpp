@@ -16,7 +16,7 @@ struct FlightEvent {
     std::string what;          // "input_wait", "forward", ...; "sum 2" for bucket 2
     std::int64_t bytes = 0;    // payload of one rank in an all-reduce
     double begin_seconds = 0;  // by the clock of the group
-    Quantity end_seconds;      // by the same clock
+    Quantity end_seconds;      // by the same clock; no value: not ended
     HPCAI_RECORD(FlightEvent, step, what, bytes, begin_seconds, end_seconds);
 };
 

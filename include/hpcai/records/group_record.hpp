@@ -92,8 +92,8 @@ struct StragglerRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // the phase of its work with the largest excess over other ranks
-    double ratio = 0;   // seconds of its work / median of the other ranks of its stage
+    std::string phase;  // the phase of its work that exceeds the stage's median by most
+    double ratio = 0;   // seconds of its work / median of all ranks of its stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
 

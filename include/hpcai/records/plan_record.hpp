@@ -18,9 +18,9 @@ struct PlanLayoutRecord {
     int degree = 1;  // P_degree
     int nodes = 0;   // with at least one rank
     int ranks_of_fullest_node = 0;
-    int groups_on_one_node = 0;  // whose gradients never leave a node
-    int nodes_of_widest_group = 0;
-    std::vector<std::string> map;  // lines of plan::draw_group_map
+    int groups_on_one_node = 0;     // whose gradients never leave a node
+    int nodes_of_widest_group = 0;  // the group that spans most nodes
+    std::vector<std::string> map;   // lines of plan::draw_group_map
     HPCAI_RECORD(PlanLayoutRecord, ranks, groups, degree, nodes, ranks_of_fullest_node,
                  groups_on_one_node, nodes_of_widest_group, map);
 };
@@ -90,18 +90,18 @@ struct PlanParallelRecord {
 struct PlanMemoryRecord {
     std::string precision;  // of activations and working copies; with int8, activations are fp32
     double parameter_bytes = 0;     // fp32 masters
-    double gradient_bytes = 0;      // fp32; two copies with micro-batches
+    double gradient_bytes = 0;      // fp32; two copies with several micro-batches
     double optimizer_bytes = 0;     // fp32
     double statistics_bytes = 0;    // fp32 running means and variances
-    double working_copy_bytes = 0;  // filters and weights, once for each pass
+    double working_copy_bytes = 0;  // filters and weights, for forward and for backward
     double activation_bytes = 0;    // values for the backward pass, of all micro-batches in flight
     double input_bytes = 0;         // prefetched batches and cached decoded pictures
     double exchange_bytes = 0;      // messages in flight, and int8 residuals
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: values of up to 32 samples (for detectors and segmentations, at most
-    /// as many as in training) and working copies. Ranks with shards hold the whole model.
+    /// as many as in training) and working copies. Ranks with shards or stages hold all parameters.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // in training or evaluation, whichever needs more
+    double total_bytes = 0;  // larger of training and evaluation; with evaluates_between, of both
     double fullest_node_bytes = 0;
     bool evaluates_between = false;  // whether evaluations run during training; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// Bytes that a rank sends in gradient sums, in the group that spans most nodes.
+/// Bytes that a rank of the widest group sends in sums of gradients and BatchNorm statistics.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm
@@ -133,8 +133,8 @@ struct PlanTrafficRecord {
                  statistics_ranks, statistics_bytes_per_step);
 };
 
-/// Predicted times: computation and communication from a roofline file, or computation only from a
-/// given rate. Input is assumed to overlap; evaluation is not included.
+/// Predicted times: computation from a roofline file and communication from that file or
+/// --interconnect, or computation only from a given rate. Input overlaps; evaluation is excluded.
 struct PlanTimeRecord {
     std::string source;              // description of the source of the numbers below
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
@@ -168,7 +168,7 @@ struct PlanRecord {
     PlanTrafficRecord traffic_per_rank;
     PlanTimeRecord time;
     PlanEnergyRecord energy;
-    std::vector<std::string> assumptions;  // values assumed for options that were not given
+    std::vector<std::string> assumptions;  // of the estimate, one text each
     HPCAI_RECORD(PlanRecord, schema, model, epochs, batch_size, layout, data, work, parallel,
                  memory_per_rank, staging, traffic_per_rank, time, energy, assumptions);
 };

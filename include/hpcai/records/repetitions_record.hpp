@@ -41,7 +41,7 @@ struct RepetitionsRecord {
     std::string program_version;
     std::string name;
     int requested = 0;                        // run.repeat
-    std::string stopped;                      // why there are fewer; empty if there are not
+    std::string stopped;                      // why fewer runs ended; empty if all did
     ExitCode exit_code = ExitCode::internal;  // the worst of all runs
     std::vector<RepetitionRecord> repetitions;
     RepetitionSpreadRecord flops;

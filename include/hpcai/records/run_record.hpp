@@ -169,7 +169,7 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;         // per step
     Quantity exposed_seconds;         // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
-    // Bytes sent in gradient sums; each number is of the group with the largest
+    // Bytes sent in sums of gradients and BatchNorm statistics; each the largest of all groups
     Quantity sent_bytes_per_step;           // by the rank that sends most
     Quantity between_nodes_bytes_per_step;  // to other nodes, by the rank that sends most there
     Quantity out_of_node_bytes_per_step;    // to other nodes, by all ranks of a group on a node

@@ -16,12 +16,12 @@ namespace hpcai::report {
 
 std::string steps_to_csv(std::span<const StepRecord> steps);
 
-/// Also throws unless steps are 0, 1, 2, ... and times and epochs do not decrease.
+/// Also throws unless steps are 0, 1, 2, ..., times do not decrease and epochs grow by 0 or 1.
 std::vector<StepRecord> steps_from_csv(std::string_view text, std::string_view name = "steps.csv");
 
 std::string ranks_to_csv(std::span<const RankRecord> ranks);
 
-/// Also throws unless ranks are 0, 1, 2, ... and times are not negative.
+/// Also throws unless ranks are 0, 1, 2, ... and no number is negative.
 std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view name = "ranks.csv");
 
 /// Returns a host's name as it is in the table, without characters that would end a cell.

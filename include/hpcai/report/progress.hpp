@@ -10,14 +10,14 @@
 
 namespace hpcai::report {
 
-/// The exit code of `hpcai500 status`. If all groups have ended: stopped if a group has stopped,
-/// internal if one could not save its checkpoint, all_groups_failed if all have failed. Otherwise,
-/// and while a program is running: watchdog, because the files alone do not show whether the run
-/// continues or has died. A failed group next to `terminated` ones means that the run has died.
+/// The exit code of `hpcai500 status`. If all groups have ended and a group has stopped or all have
+/// failed: internal if a group could not save its checkpoint, else watchdog if one failed and one
+/// was `terminated`, else stopped or all_groups_failed. Otherwise, and while a program is running:
+/// watchdog, because the files alone do not show whether the run continues or has died.
 ExitCode exit_code_of(const RunProgress& run);
 
-/// Returns true if the run is over: no program is known to run, and either all groups have ended or
-/// none has shown a sign of life for kSilenceSeconds.
+/// Returns true if the run is over: no program is known to run, and either all groups have ended
+/// without an evaluation to come, or none has shown a sign of life for kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
 /// Seconds of silence after which an unfinished run counts as dead: in general, and if no lock of

@@ -11,7 +11,7 @@ namespace hpcai::report {
 /// The line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
-/// A table of the runs with their medians, and that line.
+/// A table of the runs with their medians, followed by repetitions_line().
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest);
 
 }  // namespace hpcai::report

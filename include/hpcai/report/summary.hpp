@@ -17,8 +17,8 @@ inline constexpr const char* kSummaryName = "summary.txt";
 /// A missing number is "n/a".
 std::string result_line(const RunRecord& record);
 
-/// The last line of a run: that line with " manifest=" and the SHA-256 of the result's manifest,
-/// which verifies all of its files, or "none" if it could not be written.
+/// The last line of a run: result_line(record), " manifest=" and the SHA-256 of the result's
+/// manifest, which verifies all files of the result, or "none" if it could not be written.
 std::string result_line(const RunRecord& record, std::string_view manifest);
 
 /// The text that ends a run and is stored as `summary.txt`: the parameters and their meaning, a

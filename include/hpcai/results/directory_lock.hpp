@@ -13,8 +13,8 @@ namespace hpcai::results {
 
 /// Keeps other programs out of a result directory until the lock or this process ends. Waits one
 /// second for another program's lock; in a Slurm job three minutes, because a file server may keep
-/// the locks of a dead node that long. Then throws Error(usage). Warns on standard error if the
-/// file system has no exclusive locks.
+/// the locks of a dead node that long. Then throws Error(usage). Warns on standard error if `kind`
+/// is exclusive and the file system has no locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
 

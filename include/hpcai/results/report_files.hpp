@@ -11,7 +11,7 @@
 namespace hpcai::results {
 
 /// Renders report.html and mllog/result_<m>.txt of each group, by path relative to `directory`.
-/// Reads only the groups' steps.csv there; the page names those that are missing or damaged. Throws
+/// Reads only the groups' steps.csv there; the page names damaged and omits missing ones. Throws
 /// Error(usage) if the record's configuration is not one of this version, Error(data) for an
 /// invalid time.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,

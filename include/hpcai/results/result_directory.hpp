@@ -18,8 +18,8 @@ void require_new_or_empty(const std::filesystem::path& wanted);
 /// Makes the result directory as the last step of a start-up, so that a rejected launch creates no
 /// files. Where a run is resumed, moves its result and the records of groups that failed or stopped
 /// to attempts/<n>/. Returns the lock of the directory, which the leaders of all groups share; it
-/// is null on other ranks. `lock` is the lock that rank 0 holds of a resumed run. Throws
-/// Error(usage), on all ranks, when the directory is not empty or cannot be made. Collective.
+/// is null on other ranks. Rank 0 passes the `lock` of a resumed run. Collective. On all ranks,
+/// throws Error(usage) if the directory has files or cannot be made, Error(data) if a move fails.
 std::shared_ptr<storage::FileLock> make_result_directory(const context::RunContext& context,
                                                          const LaunchRecord& launch,
                                                          std::shared_ptr<storage::FileLock> lock,
@@ -30,7 +30,8 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
 enum class StaleRecords { unreadable, unfinished };
 
 /// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can end
-/// again. Records of `whole_groups`, whose files are undamaged, stay. Throws Error(usage).
+/// again. Records of `whole_groups`, whose files are undamaged, stay. Throws Error(usage) if a
+/// folder cannot be made, Error(data) if a file cannot be moved.
 void move_attempt_away(const context::RunContext& context, StaleRecords records,
                        const std::set<int>& whole_groups = {});
 

@@ -10,9 +10,9 @@ namespace hpcai::results {
 
 /// The state of a run, from its files.
 struct RunStatus {
-    std::string text;    // the result line; without a result, progress_table()
-    ExitCode exit_code;  // of the verdict, or report::exit_code_of without a result
-    bool is_final;       // whether the run has a result or has stopped
+    std::string text;    // result_line(), progress_table() without a result, or repetitions_line()
+    ExitCode exit_code;  // of the verdict, of report::exit_code_of(), or of all repetitions
+    bool is_final;       // with a result, if report::is_over(), or if no repetition follows
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks the files only

@@ -43,8 +43,8 @@ struct BenchReport {
 
 /// Measures whole training steps (input upload, working copies, forward, backward, optimizer) of
 /// the configured model on random data in memory, on one rank without communication, and every
-/// operation alone. Times `steps` steps after two warm-up steps. Throws as the device does;
-/// Error(usage) if steps < 1.
+/// operation alone. Makes `steps` measurements (WholeStep::seconds()) after two for warm-up. Throws
+/// as the device does; Error(usage) if steps < 1.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.

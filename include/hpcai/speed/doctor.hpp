@@ -14,7 +14,7 @@ struct DoctorRequest {
     std::string config_path;             // empty: the defaults
     std::vector<std::string> overrides;  // "section.key=value"
     std::string output;                  // result directory; empty: run.output, else in results
-    bool golden = false;  // every rank trains 20 steps alone; their bits are compared
+    bool golden = false;  // every rank trains 20 steps alone; compares the parameters' bits
     std::string command_line;
 };
 

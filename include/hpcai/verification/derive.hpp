@@ -79,14 +79,14 @@ std::string summary_digest(const RunRecord& record);
 /// them at the end of the last step.
 inline constexpr std::string_view kStepsCounter = "training:steps";
 
-/// Returns this counter. The clock of the leader, on `host`, starts at `core_begin_utc_seconds`.
+/// Returns kStepsCounter. The clock of the leader, on `host`, starts at `core_begin_utc_seconds`.
 CounterRecord steps_counter(const std::string& host, double core_begin_utc_seconds,
                             const GroupRecord& group);
 
 /// Returns the growth of one counter of a node from the first reading of any group to the last.
-/// Each period counts once. `readings` has one row per group. Where one group's readings end, those
-/// of another continue. Its value at that time is the first group's last reading if that lies
-/// between its own neighbouring readings, else interpolated; for "nvml-power" always interpolated.
+/// Each period counts once. `readings` has one row per group. Where the readings of group A end,
+/// those of group B continue from A's last value if it lies between B's neighbouring readings.
+/// Otherwise, and always for "nvml-power", B's readings are interpolated at that time.
 /// No value if a group could not read the counter or if no group read it for a while.
 Quantity growth(const std::vector<const CounterRecord*>& readings);
 

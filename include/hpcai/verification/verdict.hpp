@@ -30,9 +30,9 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 /// Returns the messages of the rules that the configuration breaks, whatever the data are.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
-/// Returns the verdict by docs/RULES.md. At run.level custom the result is CUSTOM. At the other
-/// levels a broken rule makes it INVALID, with the number of the rule. Rule 8 (equal replicas) and
-/// rule 10 (GPU errors, if GPUs were watched) hold at every level.
+/// Returns the verdict by docs/RULES.md: INVALID without a score or if a rule is broken, PARTIAL if
+/// a group failed, CUSTOM at run.level custom, otherwise VALID; the first that applies. Rule 8
+/// (equal replicas) and rule 10 (GPU errors, if GPUs were watched) hold at every level.
 VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts);
 
 /// Returns the section `submission` of the configuration, and its keys that a ranking needs but
