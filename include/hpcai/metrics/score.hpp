@@ -22,7 +22,7 @@ struct GroupWork {
 std::optional<double> flops(std::span<const GroupWork> groups,
                             std::int64_t training_flops_per_sample);
 
-/// The same quotient for samples instead of FLOPs: images per second of all groups.
+/// The same quotient for samples instead of FLOPs: images per second of the surviving groups.
 std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 
 /// Eq. 8: (achieved / target)^exponent; above 1 when the target is exceeded. Qualities are

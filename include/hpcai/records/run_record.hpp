@@ -106,12 +106,12 @@ struct StagingRecord {
 };
 
 struct TimeRecord {
-    std::string started_utc;  // ISO 8601
-    Quantity startup_seconds;
+    std::string started_utc;   // ISO 8601
+    Quantity startup_seconds;  // without staging_seconds
     Quantity staging_seconds;
     Quantity training_seconds;          // the longest of all groups: the denominator of eq. 6
     std::vector<double> epoch_seconds;  // per epoch, the longest of all groups
-    Quantity time_to_quality_seconds;   // training time until all groups reached the target
+    Quantity time_to_quality_seconds;   // until all finished groups reached the target
     Quantity vote_seconds;
     Quantity total_seconds;
     HPCAI_RECORD(TimeRecord, started_utc, startup_seconds, staging_seconds, training_seconds,
@@ -119,7 +119,7 @@ struct TimeRecord {
 };
 
 struct ThroughputRecord {
-    Quantity images_per_second;  // all groups' samples / the longest training time
+    Quantity images_per_second;  // finished groups' samples / time.training_seconds
     Quantity per_rank;           // images_per_second / ranks
     HPCAI_RECORD(ThroughputRecord, images_per_second, per_rank);
 };
@@ -137,7 +137,7 @@ struct ScoresRecord {
     Quantity vflops;               // FLOP/s, eq. 7
     Quantity penalty_coefficient;  // eq. 8
     Quantity vflops_per_watt;
-    IntervalRecord vflops_interval;  // from the interval of the quality
+    IntervalRecord vflops_interval;  // from quality.members_interval, else confidence_interval
     HPCAI_RECORD(ScoresRecord, flops, vflops, penalty_coefficient, vflops_per_watt,
                  vflops_interval);
 };
