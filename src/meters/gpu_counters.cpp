@@ -9,7 +9,7 @@
 namespace hpcai::meters {
 namespace {
 
-/// Integrates power over the reads by trapezoids.
+/// Integrates power between reads by the trapezoidal rule.
 class IntegratedPower {
 public:
     IntegratedPower(std::function<double()> watts, std::function<double()> seconds)

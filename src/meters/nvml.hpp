@@ -15,8 +15,8 @@ using NvmlDevice = void*;
 
 enum class EccErrors { corrected = 0, uncorrected = 1 };  // nvmlMemoryErrorType_t
 
-/// The part of NVIDIA's management library that is used here. It may be called from any thread.
-/// Throws Error(data) naming the call that fails or that the library lacks.
+/// The functions of NVIDIA's management library that this program uses. May be called from any
+/// thread. Throws Error(data) naming the call that fails or that the library lacks.
 class Nvml {
 public:
     explicit Nvml(const std::string& library);
@@ -30,7 +30,7 @@ public:
     std::optional<double> joules(NvmlDevice device) const;
     double watts(NvmlDevice device) const;
 
-    /// Returns why the clocks are lowered now: bits of kClockEventReasons and others.
+    /// Returns why the clocks are lowered now: the bits nvmlClocksEventReason... of nvml.h.
     std::uint64_t clock_event_reasons(NvmlDevice device) const;
     /// Returns the errors of all memories of the GPU since the driver was loaded.
     std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;
@@ -79,7 +79,7 @@ public:
     NvmlXids& operator=(const NvmlXids&) = delete;
     ~NvmlXids();
 
-    /// Returns the XIDs since the last call, in order. Does not block.
+    /// Returns at most 64 XIDs, in order, and leaves the rest to the next call. Does not block.
     std::vector<std::int64_t> take();
 
 private:

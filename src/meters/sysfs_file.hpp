@@ -9,8 +9,7 @@
 /// Readers of files in sysfs.
 namespace hpcai::meters {
 
-/// Returns the first line of `file`. Throws Error(data) naming the file, and EACCES if that is the
-/// error.
+/// Returns the first line of `file`. Throws Error(data) naming the file and, if it applies, EACCES.
 std::string first_line(const std::filesystem::path& file);
 
 /// Returns the whole number that is the first line. Throws Error(data) naming the file.

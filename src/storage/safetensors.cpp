@@ -42,8 +42,7 @@ const TypeRow& row_of(ElementType type) {
     return *row;
 }
 
-/// Computes the bytes of a tensor. Returns false when the product overflows 64 bits or an extent is
-/// negative.
+/// Computes the bytes of a tensor. Returns false for an overflow of 64 bits or a negative extent.
 bool bytes_of_shape(const std::vector<std::int64_t>& shape, ElementType type,
                     std::uint64_t& bytes) {
     bytes = size_of(type);

@@ -21,14 +21,14 @@ struct Counter {
 };
 
 /// Energy of processor packages and their memory, from the kernel's powercap zones below `sysfs`
-/// ("/sys"). Omits zones that contain packages and other parts of packages. If no zone is left,
-/// returns one counter "rapl" with the reason.
+/// ("/sys"). Omits the zone that contains packages (psys) and all parts of a package but its memory
+/// (core, uncore). If no zone is left, returns one counter "rapl" with the reason.
 std::vector<Counter> processor_counters(const std::filesystem::path& sysfs);
 
 /// Bytes sent and received by network interfaces and InfiniBand ports below `sysfs`, each byte
-/// once. Counts interfaces that have a device. If neither these nor ports exist (in a container),
-/// counts interfaces that are not stacked on others and not members of others. Omits the loopback,
-/// and IP over InfiniBand if ports are counted.
+/// once. Counts interfaces that have a device. If there are neither such interfaces nor ports (in a
+/// container), counts interfaces other than bridges, bonds, tunnels, VLANs and their members. Omits
+/// the loopback, and IP over InfiniBand if ports are counted.
 std::vector<Counter> interface_counters(const std::filesystem::path& sysfs);
 
 /// Returns whether `sysfs` shows the network interfaces of this process. A mount of sysfs may
@@ -41,8 +41,8 @@ struct NvmlSource {
 };
 
 /// Energy of the GPUs with these UUIDs. "nvml:<UUID>" is the GPU's own counter; without one,
-/// "nvml-power:<UUID>" integrates its power over the reads by trapezoids. If the library cannot be
-/// used, returns one counter "nvml" with the reason.
+/// "nvml-power:<UUID>" integrates its power between reads by the trapezoidal rule. If the library
+/// cannot be used, returns one counter "nvml" with the reason.
 std::vector<Counter> gpu_counters(const NvmlSource& source, std::span<const std::string> uuids);
 
 }  // namespace hpcai::meters

@@ -12,7 +12,7 @@ namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_unknown;   // why record.xids may be incomplete; empty if complete
+    std::string xids_unknown;   // why XIDs could not be read; empty if they could
 };
 
 /// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
@@ -24,7 +24,8 @@ public:
     GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
-    /// Adds the current reasons for lower clocks and the driver errors (XIDs) since the last poll.
+    /// Adds the current reasons for lower clocks and the new driver errors (XIDs), in all at most
+    /// 256.
     void poll();
 
     /// Returns the results so far without polling. The counts of ECC errors are null; they have no

@@ -21,7 +21,7 @@ public:
     explicit Repeater(Repeated calls);
     Repeater(const Repeater&) = delete;
     Repeater& operator=(const Repeater&) = delete;
-    /// Calls stop_within() with a few seconds.
+    /// Calls stop_within(5).
     ~Repeater();
 
     /// Stops the callbacks. True: none is running or will run, and `begin` and `end` have been

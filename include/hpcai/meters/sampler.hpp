@@ -22,8 +22,8 @@ public:
 
     CounterLog(std::string host, std::vector<Counter> counters);
 
-    /// Reads every counter; `utc_seconds` must not decrease. A counter that fails, or whose value
-    /// decreases, is not read again.
+    /// Reads every counter; `utc_seconds` must not decrease. A counter that fails, decreases, or is
+    /// negative or not finite loses its readings and is not read again.
     void take(double utc_seconds);
 
     /// Returns one record per counter, in their order.

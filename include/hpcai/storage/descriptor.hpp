@@ -31,15 +31,14 @@ public:
 
     bool open() const noexcept { return number_ >= 0; }
     int number() const noexcept { return number_; }
-    /// Closes the descriptor early. Returns false, with errno set, when the system reports an
-    /// error.
+    /// Closes the descriptor early. Returns false, with errno set, if the system reports an error.
     bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0; }
 
 private:
     int number_;
 };
 
-/// Opens a regular file for reading. Throws Error(data) naming the path.
+/// Opens a regular file for reading. Throws Error(data) naming the path on failure.
 Descriptor open_for_reading(const std::filesystem::path& path);
 
 /// Reads until `buffer` is full or the file ends. Returns the number of bytes read, or nothing,

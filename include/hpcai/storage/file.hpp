@@ -21,8 +21,7 @@ inline std::string_view text_of(Bytes bytes) {
 
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
 /// after a crash of the machine, see the old file or the complete new one. Throws Error(usage)
-/// naming the path when the folder is missing or not writable, or when the disk is full, and then
-/// leaves no temporary file.
+/// naming the path on any failure, such as a full disk, and leaves no temporary file.
 void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts);
 void write_file_durably(const std::filesystem::path& path, std::string_view text);
 
@@ -35,7 +34,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 void make_folder_durably(const std::filesystem::path& folder);
 
 /// Reads a whole regular file. Throws Error(data) naming the path when it cannot be read, is not a
-/// regular file, or has more than `limit_bytes`.
+/// regular file, has more than `limit_bytes`, or grows meanwhile.
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
 
 }  // namespace hpcai::storage

@@ -21,8 +21,8 @@ std::string write_manifest(const std::filesystem::path& folder,
                            const std::set<std::string>& left_out = {});
 
 /// Compares `file` with the manifest.sha256 in its folder. Returns false when there is no manifest
-/// or it does not list the file. Throws Error(data) naming the file when its SHA-256 differs, or
-/// the manifest when that is malformed.
+/// or it does not list the file. Throws Error(data) naming the file when it cannot be read or its
+/// SHA-256 differs, or naming the manifest when that is malformed, unreadable or over 64 MiB.
 bool matches_manifest(const std::filesystem::path& file);
 
 /// Returns SHA-256 by path, relative to the folder of the manifest. If a path occurs twice, the

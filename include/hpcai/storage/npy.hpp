@@ -38,14 +38,14 @@ private:
 };
 
 /// Write `values` of `shape` (one or two dimensions) durably. Throw like write_file_durably, and
-/// Error(internal) when the shape does not fit `values`.
+/// Error(internal) for another rank or a shape that does not fit `values`.
 void write_npy(const std::filesystem::path& path, std::span<const float> values,
                const tensor::Shape& shape);
 void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
 /// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for anything that is not
-/// exactly the format above, including too few or too many bytes.
+/// exactly the format above, for a header over 512 bytes, and for more than 2^48 elements.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
 /// Parses a file of at most `limit_bytes` bytes. Throws Error(data) as parse_npy and

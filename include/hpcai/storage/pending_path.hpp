@@ -9,16 +9,16 @@ namespace hpcai::storage {
 /// path(), a temporary name in the same folder. Without keep(), the destructor removes it.
 class PendingPath {
 public:
-    /// Creates nothing yet. Throws Error(usage) when a rename cannot replace the target (a symbolic
-    /// link, a mount point, "." or ".."), or when a folder already exists at path().
+    /// Creates nothing yet. Throws Error(usage) when the target is a symbolic link, a mount point,
+    /// "/", "." or "..", or when a folder already exists at path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
     PendingPath& operator=(const PendingPath&) = delete;
 
     const std::filesystem::path& path() const noexcept { return path_; }
-    /// Syncs the file, or the folder and the files directly in it, and renames it to the target. A
-    /// file replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
+    /// Syncs the file, or the folder and its direct entries, and renames it to the target. A file
+    /// replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
     /// naming the target on failure.
     void keep();
 
