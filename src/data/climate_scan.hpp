@@ -12,8 +12,7 @@
 
 namespace hpcai::data::climate {
 
-/// Mean, sum of squares and extremes, merged by Chan's pairwise update (Chan, Golub, LeVeque,
-/// 1979).
+/// Mean, sum of squares and extremes, merged by Chan's pairwise update (Chan et al., 1979).
 struct Moments {
     double count = 0;
     double mean = 0;
@@ -46,7 +45,7 @@ bool is_finite(const SampleMoments& moments);
 /// Returns "climo_1984.h5/17".
 std::string name_of(const ScannedSample& sample);
 
-/// Reads every sample of a file in order, in blocks of whole chunks.
+/// Reads every sample of a file in order, in blocks of one chunk, or 4 GiB if a chunk has more.
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);
 

@@ -41,8 +41,8 @@ SampleSets make_synthetic_climate(const config::Config& config);
 /// data.climate_precision. A sample that is damaged or has a value that is not finite is bad.
 /// Throws Error(data) naming a file that is invalid, has another size than the workload, has a
 /// sample with more than data.max_boxes boxes, or is HDF5 with the height at 100 hPa. Also throws
-/// when the sets differ in channels or normalization. A `duplicator` copies the files to each node
-/// before they are opened. Collective.
+/// when the sets differ in channels, normalization or element type. A `duplicator` copies the files
+/// to each node before they are opened. Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& group,
                         DataDuplicator* duplicator = nullptr);
 

@@ -235,8 +235,7 @@ LinearColor color_at(const Scene& scene, int x, int y) {
     return color;
 }
 
-/// Returns an approximately normal number, mean 0 and standard deviation 1: the sum of four uniform
-/// bytes.
+/// Returns a nearly normal number, mean 0 and standard deviation 1: the sum of four uniform bytes.
 float rough_normal(std::uint32_t bits) {
     const std::uint32_t sum =
         (bits & 255U) + (bits >> 8 & 255U) + (bits >> 16 & 255U) + (bits >> 24);

@@ -21,8 +21,8 @@ namespace {
 /// A memory-mapped regular file.
 class MappedFile {
 public:
-    /// Throws Error(data) naming the path when the file cannot be mapped or does not have `bytes` >
-    /// 0 bytes.
+    /// Throws Error(data) naming the path when the file cannot be mapped or does not have exactly
+    /// `bytes` bytes, at least 1.
     MappedFile(const std::filesystem::path& path, std::size_t bytes) {
         const storage::Descriptor file = storage::open_for_reading(path);
         struct stat status {};

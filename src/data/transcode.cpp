@@ -38,8 +38,8 @@ public:
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
-    /// Returns false, without writing, when a normalized number is not finite in the dtype of the
-    /// records.
+    /// Returns false, without writing, when a normalized number is not finite in the records'
+    /// dtype.
     bool write(const ScannedSample& sample) {
         write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;

@@ -51,17 +51,17 @@ struct ClassChoice {
 
 /// Reads the pictures of a Pascal VOC folder that ImageSets/Main/`split`.txt lists, in the order of
 /// that list: Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC counts pixels from 1 and
-/// includes xmax, so a box is [xmin - 1, xmax) here. Objects marked difficult are used. Pictures
-/// are not opened. Throws Error(data) naming the file for a missing file, XML that does not parse,
-/// sizes and corners that are not finite numbers, and names that leave the folder. Also throws for
-/// an object of a class not in `choice` (unless ignore_others) and a list that is empty or names a
-/// picture twice.
+/// includes xmax, so a box is [xmin - 1, xmax) here; one with equal corners has no area. Objects
+/// marked difficult are used. Pictures are not opened. Throws Error(data) naming the file for a
+/// missing file, XML that does not parse, corners that are not finite, sides that are not whole
+/// numbers from 1 to kMaxImageSide, and names that leave the folder. Also throws for an object of a
+/// class not in `choice` (unless ignore_others) and a list that is empty or names a picture twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
 /// Reads the pictures of a COCO annotation file (instances, JSON), in the order of the file, below
-/// `root`. The file gives a box as x, y, width, height. Throws Error(data) like read_voc(), and for
-/// ids that occur twice or do not exist.
+/// `root`. The file gives a box as x, y, width, height. Throws like read_voc(), and Error(data) for
+/// ids and names of categories that occur twice, and ids that do not exist.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
                             const ClassChoice& choice);
 

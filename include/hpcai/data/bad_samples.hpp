@@ -21,12 +21,12 @@ struct BadSample {
 /// Samples so far that were damaged or could not be read.
 struct BadSampleReport {
     std::int64_t count = 0;        // distinct samples
-    std::vector<BadSample> first;  // the first kNamedBadSamples of them in index order
+    std::vector<BadSample> first;  // by index; at most kNamedBadSamples that record() named
 };
 
 inline constexpr std::size_t kNamedBadSamples = 20;
 
-/// Collects bad samples from many threads; the report does not depend on their order.
+/// Collects bad samples from many threads; the report does not depend on the order of their calls.
 class BadSamples {
 public:
     void record(std::uint32_t sample, const std::string& name, const std::string& reason);

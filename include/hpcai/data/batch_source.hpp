@@ -15,7 +15,7 @@ class ResidentPictures;
 /// fields of numbers are already normalized.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
-    tensor::TensorView labels;  // (N) s32: class, or -1 for padding that no metric counts
+    tensor::TensorView labels;  // (N) s32: class; -1 for padding and skipped bad samples
     /// (N, G, 5) f32, rows x1, y1, x2, y2, category; G is SampleFormat::max_boxes, 0 without boxes.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
     /// (N) s32: 32 random bits for each row of a training batch, 0 in evaluation; empty without
@@ -23,8 +23,8 @@ struct Batch {
     /// occurred earlier in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // rows that are samples; N - samples rows of padding follow
-    /// If not null, the device makes the rows that have a view in `views` (N) of these pictures;
-    /// these rows have no pixels in `images`.
+    /// If not null, the device makes each row whose entry in `views` (N) is set from these
+    /// pictures; `images` has no pixels for such a row.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };
@@ -33,7 +33,7 @@ struct Batch {
 class BatchSource {
 public:
     virtual ~BatchSource() = default;
-    /// Returns the number of batches of this rank in the current epoch or evaluation.
+    /// Returns the number of batches of this rank in the whole current epoch or evaluation.
     virtual std::int64_t batches() const = 0;
     /// Returns the next batch, valid until the following call. Throws Error(data) when a sample
     /// cannot be read and the policy is `fail`, Error(internal) after the last batch.

@@ -38,13 +38,14 @@ enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 /// name that models use.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file, of which all but the values of `images` is validated. A manifest.sha256 in its
-/// folder that lists the file is checked before HDF5 opens it. Any other file is first opened in a
-/// separate process, because a damaged file may crash the library.
+/// One open file, of which all but the values of `images` is validated. Unless the settings vouch
+/// for it, the file is first compared with a manifest.sha256 in its folder that lists it, or opened
+/// in a separate process, because a damaged file may crash the library.
 class ClimateFile {
 public:
-    /// Throws Error(data) naming file and dataset when the file is unreadable, differs from the
-    /// manifest or lacks a dataset. A dataset must have the right rank, shape and type, lie in this
+    /// Throws Error(data) naming file and dataset when the file is unreadable, takes over 120 s to
+    /// open, differs from the manifest or lacks a dataset. A dataset must have the right rank,
+    /// shape and type (at most 200,000 samples of 4 GiB and 16,384 pixels a side), lie in this
     /// file, and need no filter but deflate, shuffle and fletcher32. Also throws for a class that
     /// is not 0 to 3. Unless the settings force a BoxOrder, throws for boxes that are impossible in
     /// the order that the file states, or if it states none, when both or neither are possible.
@@ -59,21 +60,21 @@ public:
     int height() const { return facts_.height; }
     int width() const { return facts_.width; }
     BoxOrder box_order() const { return facts_.order; }  // corners or ranges
-    GeopotentialLevel level() const {
-        return facts_.level;
-    }  // 1000 hPa if a row of the first sample has a mean below 2000 m
+    /// Returns hpa_1000 if the middle row of channel 13 of sample 0 has a mean below 2000 m, else
+    /// hpa_100; unknown if the row has no finite value.
+    GeopotentialLevel level() const { return facts_.level; }
     /// Returns the number of boxes without area inside the picture.
     std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
     /// Returns the attribute `generator`, which synthetic files have; empty if there is none.
     const std::string& generator() const { return facts_.generator; }
-    /// Returns a CRC-32 of the shape, the boxes and a row of the first sample; copies of a file
+    /// Returns a CRC-32 of the shape, the boxes and the row that level() uses; copies of a file
     /// have equal fingerprints.
     std::uint32_t fingerprint() const { return facts_.fingerprint; }
     /// Returns the number of samples per chunk of `images`. Reading one sample costs as much as
     /// reading its chunk.
     std::int64_t chunk_samples() const { return facts_.chunk_samples; }
 
-    /// Returns the boxes in pixels, clipped to the picture, category = class + 1.
+    /// Returns the boxes in pixels, clipped, without dropped ones; category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
     /// Reads `count` samples from `first` on into (count, 16, H, W) fp32, as stored. Values may be
     /// NaN. Throws Error(data) when the file is damaged there.
@@ -110,10 +111,10 @@ struct ClimateFileShape {
 };
 
 /// Writes a file in this layout, uncompressed, with one chunk per sample. finish() syncs it and
-/// gives it its name; without finish() nothing is kept.
+/// gives it its name; without finish() nothing is kept. Throws Error(usage) when the file cannot be
+/// written.
 class ClimateFileWriter {
 public:
-    /// Throws Error(usage) when the file cannot be written.
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);
     ~ClimateFileWriter();
     ClimateFileWriter(const ClimateFileWriter&) = delete;

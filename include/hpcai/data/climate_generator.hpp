@@ -31,9 +31,9 @@ struct ClimateSettings {
     double distractor_rate = 1;  // factor for the number of unlabelled look-alikes
     /// Standard deviation of the logarithm of the ratio between the strength of an event in the
     /// snapshot and its maximum strength, which determines its category. The normal distribution is
-    /// truncated at two deviations, here and for extents.
+    /// truncated at two deviations, here and for extents. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise for box sides relative to the visible structure
+    double extent_spread = 0.25;  // likewise: side of a box relative to the visible structure
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
     double kept_share = 0.6;  // a box is kept if at least this share of its area is in the window

@@ -47,12 +47,13 @@ public:
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// Adds one picture per sample. Pictures that this node does not need, and files that cannot be
-    /// read now or in run(), are not copied. Throws Error(data) when the manifest is malformed or
-    /// cannot be read.
+    /// Adds one picture per sample. Pictures that this node does not need, and files that are over
+    /// 512 MiB or cannot be read now or in run(), are not copied. Throws Error(data) when the
+    /// manifest is malformed or cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Adds files that are opened by name. All are copied; none may be in a subfolder. Throws
-    /// Error(data) for a file that occurs twice or, like run(), for one that cannot be read.
+    /// Adds files that are opened by name; all are copied. Throws Error(data) for an unreadable
+    /// file, like run(), and a name that occurs twice, has a slash, begins with a dot or ends in
+    /// ".index".
     void add_files(Split split, const StagingRequest& request);
 
     /// Copies what was added. Throws Error(usage) naming data.staging_directory when it is missing,
@@ -63,8 +64,7 @@ public:
 
     /// Returns the copies, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
-    /// Returns the folder of the files, after run(); empty for a split that data.staging does not
-    /// copy.
+    /// Returns the folder of the files, after run(); empty if data.staging does not copy the split.
     std::filesystem::path folder(Split split) const;
     /// Returns what all nodes copied, after run().
     const StagingRecord& record() const;
@@ -72,8 +72,7 @@ public:
     std::vector<std::string> notes() const;
     /// Returns the seconds that the slowest rank spent in adding and run().
     double seconds() const;
-    /// Returns the stage, which must live as long as pictures(), or the files in folder(), are
-    /// used.
+    /// Returns the stage, which must live as long as pictures() or files in folder() are used.
     std::shared_ptr<LocalStage> stage() const;
 
 private:

@@ -10,10 +10,10 @@ namespace hpcai::data {
 
 struct GenerateOptions {
     std::filesystem::path directory;
-    int classes = 10;
-    int training_per_class = 100;
-    int validation_per_class = 20;
-    int size = 96;  // longer side, pixels
+    int classes = 10;               // up to kMaxPhotographClasses
+    int training_per_class = 100;   // up to 1,000,000
+    int validation_per_class = 20;  // up to 1,000,000
+    int size = 96;                  // longer side, 16 to 4096 pixels
     std::uint64_t seed = 1;
     int quality = 90;  // JPEG, 1 to 100
 };
@@ -27,7 +27,7 @@ bool generate_photographs(const GenerateOptions& options, int threads);
 
 struct GenerateClimateOptions {
     std::filesystem::path file;
-    std::int64_t samples = 16;
+    std::int64_t samples = 16;  // up to kMaxGeneratedSamples
     Split split = Split::training;
     ClimateSettings settings;
 };
@@ -36,8 +36,7 @@ inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 
 /// Writes samples 0, 1, ... of a ClimateGenerator in the ExtremeWeather layout, with the settings
 /// as attributes. The file does not depend on the number of threads and appears when it is
-/// complete. Throws Error(usage) for illegal options, and when the file exists or cannot be
-/// written.
+/// complete. Throws Error(usage) for illegal options, and if the file exists or a write fails.
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
 }  // namespace hpcai::data

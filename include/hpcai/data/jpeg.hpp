@@ -46,16 +46,17 @@ struct DecodedImage {
     std::string damage;  // first sign of damage; empty if there is none
 };
 
-/// Reads the size from the header. Throws DecodeError for anything but a JPEG, and for one larger
-/// than kMaxImageSide or kMaxImagePixels, before memory for pixels is allocated.
+/// Reads the size from the header. Throws DecodeError for anything but a JPEG with 1, 3 or 4
+/// components, and for one larger than kMaxImageSide or kMaxImagePixels, before it allocates
+/// pixels.
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 
 /// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. Without region and
 /// denominator the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
 /// inverted inks). Missing parts of a damaged file are grey or garbled, and `damage` has the
 /// reason. A region has the same pixels as in the whole picture, and a few more at its left and
-/// right that may differ. Throws DecodeError when no pixels can be decoded. May be called from many
-/// threads.
+/// right that may differ. Throws DecodeError like read_jpeg_size(), and when decoding cannot begin.
+/// May be called from many threads.
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
 /// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.

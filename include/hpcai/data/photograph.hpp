@@ -24,7 +24,8 @@ std::string photograph_class_name(int label);
 /// Makes one picture of class `label`: an object with the outline and surface of the class in front
 /// of a background and plain objects of other outlines. Colours, position, scale, rotation, light,
 /// noise, aspect ratio and background are drawn per picture, independent of the class, so that the
-/// mean colour does not reveal it. (From class 64 on, surfaces repeat at another scale.)
+/// mean colour does not reveal it. From class 64 on, pairs of outline and surface repeat with the
+/// surface at another scale.
 Image make_photograph(const PhotographSet& set, Split split, int label, std::uint32_t number);
 
 }  // namespace hpcai::data

@@ -44,18 +44,18 @@ struct RecordIndex {
 std::uint32_t checksum_of(std::span<const std::byte> record);
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
-/// Throws Error(data) naming the file for anything that write_record_index would not write, and for
-/// a file whose SHA-256 differs from that in a manifest.sha256 in its folder.
+/// Throws Error(data) naming the file for an invalid index, and for a file whose SHA-256 differs
+/// from that in a manifest.sha256 in its folder.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
 /// Throws Error(data) for a source file whose name the index cannot hold: hidden, or not UTF-8.
 void require_source_name(const std::filesystem::path& file);
 
-/// A source file of records.
+/// A source file of a set of records or HDF5 files.
 struct RecordSource {
     std::string name;
     std::string generator;          // ClimateFile::generator()
-    std::uint32_t fingerprint = 0;  // CRC-32 of the checksums of its records
+    std::uint32_t fingerprint = 0;  // CRC-32 of its records' checksums; HDF5: ClimateFile's
 };
 
 /// Normalized samples as `data transcode` writes them: a folder with records.json (shapes,
@@ -82,8 +82,8 @@ public:
     std::string name(std::int64_t sample) const;
 
     /// Returns the bytes of the sample, (height, width, channels) of dtype(), valid as long as this
-    /// object. The first call for a sample compares its checksum. Throws Error(data) naming file
-    /// and sample if it differs.
+    /// object. Compares the checksum of each sample until it has matched once. Throws Error(data)
+    /// naming file and sample if it differs.
     std::span<const std::byte> record(std::int64_t sample) const;
     /// Returns whether all numbers of the record are finite; throws as record().
     bool is_finite(std::int64_t sample) const;

@@ -17,8 +17,9 @@
 namespace hpcai::data {
 
 /// Decoded training pictures in device memory, from which the device makes the rows of batches.
-/// Pictures are added when first used, until one does not fit. The host prepares other pictures
-/// with the same bits, so the pixels do not depend on which pictures are held.
+/// Pictures are added when first used, until one does not fit. Damaged and very large pictures are
+/// never added. The host prepares pictures that are not held with the same bits, so the pixels do
+/// not depend on which pictures are held.
 class ResidentPictures {
 public:
     struct Contents {
@@ -33,8 +34,8 @@ public:
         std::size_t spare_bytes = 0;  // left free for later allocations
     };
 
-    /// For sample sets that decode whole pictures (data.resident_mib > 0). The device must outlive
-    /// this object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
+    /// For sets of make_folder_samples() with data.resident_mib > 0. The device must outlive this
+    /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const Room& room);
 
     /// Prepares a row: sets `view` if the picture is held, else writes `row`. Returns like
@@ -43,8 +44,9 @@ public:
                         const SampleView& row, device::PictureView& view);
 
     /// Enqueues the work that writes the batch, whose rows prepare() has prepared, to `images` in
-    /// device memory (N, H, W, 3), with at most two calls of Device::enqueue_upload. The batch may
-    /// change after the call. Must be called by the thread that uses the device.
+    /// device memory (N, H, W, 3), with at most two calls of Device::enqueue_upload, and one of
+    /// enqueue_fresh_upload per new picture. The batch may change after the call. Must be called by
+    /// the thread that uses the device.
     void enqueue(const Batch& batch, std::uint8_t* images);
 
     Contents contents() const;
@@ -54,8 +56,8 @@ private:
         std::int64_t offset_bytes = 0;
         ImageSize size;
     };
-    using Known = std::optional<std::optional<Place>>;  // whether it was decoded, and where it is
-                                                        // if it is held
+    using Known = std::optional<std::optional<Place>>;  // outer: known without decoding; inner:
+                                                        // where it is, if held
 
     Known find(std::uint32_t sample) const;
     std::optional<Place> admit(const SampleSet& samples, std::uint32_t sample);

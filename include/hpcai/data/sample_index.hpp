@@ -36,8 +36,8 @@ SampleIndex scan_image_folder(const std::filesystem::path& root);
 
 /// Durably stores an index as JSON lines: first {"schema", "root", "classes", "samples"}, then
 /// {"path", "label"} per sample. `root` is stored relative to the file if it lies below the folder
-/// of the file. Throws Error(usage) when the file cannot be written, Error(data) for a name that is
-/// not UTF-8.
+/// of the file. Throws Error(usage) when the file cannot be written, Error(data) for a name not in
+/// UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
 /// Reads the output of write_index; pictures are not opened. Throws Error(data) naming the file and
@@ -47,7 +47,7 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// Reads an index file if `path` is a regular file; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Calls load_samples(path) on rank 0 and broadcasts. Collective; every rank throws its error.
+/// Calls load_samples(path) on rank 0 and broadcasts. Collective; all ranks throw rank 0's error.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).

@@ -64,20 +64,21 @@ public:
     /// Returns the objects in the sample as it is evaluated, if possible without making its pixels.
     /// None if samples have a label.
     virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
-    /// Returns the path below the root of the set, or a synthetic name.
+    /// Returns the path below the root of the set, "file.h5/17" for weather, or a synthetic name.
     virtual std::string name(std::uint32_t sample) const = 0;
     /// Returns the location of the sample, for messages.
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with the augmentation drawn from `random`. Returns the reason if the
-    /// sample is bad, else "". A bad picture has the decoded pixels, else grey; bad fields are 0.
+    /// sample is bad, else "". A bad picture has the decoded pixels, else grey; bad fields are 0
+    /// before augmentation.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& view) const = 0;
-    /// Decodes a whole picture file at full size. Throws DecodeError when it has no pixels,
-    /// Error(internal) for synthetic sets.
+    /// Decodes a whole picture file at full size. Throws DecodeError like decode_jpeg(),
+    /// Error(internal) for all sets but those of make_folder_samples() and their subsets.
     virtual DecodedImage whole_picture(std::uint32_t sample) const;
     /// Returns the augmentation that training_sample() would draw for a picture of this size.
-    /// Throws Error(internal) for synthetic sets.
+    /// Throws Error(internal) like whole_picture().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample as it is evaluated. Returns like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
@@ -105,11 +106,11 @@ std::shared_ptr<const SampleSet> make_synthetic_samples(const config::Config& co
 struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
-    std::vector<std::string> notes;  // for the log: annotations that were left out
+    std::vector<std::string> notes;  // for the log: annotations left out, files not compared
     /// Reasons why photographs or ExtremeWeather files are not those of the benchmark: "test file
     /// 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
-    std::shared_ptr<LocalStage> stage = nullptr;  // which the sets read; null if none
+    std::shared_ptr<LocalStage> stage = nullptr;  // the stage that the sets read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;
 };

@@ -36,7 +36,8 @@ struct BatchRow;
 /// (r+1) B/P - 1. Crops, flips and keys are a function of seed, model, epoch, sample, and how often
 /// the sample occurred earlier in the epoch, so the whole batches do not depend on P or the number
 /// of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next good
-/// sample of the epoch (`skip`), or is used as far as it could be decoded (`count`).
+/// sample of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is used as far as it
+/// could be decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
     /// Rows are made of `pictures` if possible, otherwise (or if null) by `samples`. Throws
@@ -46,8 +47,8 @@ public:
     ~TrainingSource() override;
 
     /// Starts preparing the batches of `order`, the sample numbers of the whole epoch of the model,
-    /// from batch `first_batch` on. A remainder that does not fill a batch is left out. Aborts an
-    /// epoch in progress.
+    /// from batch `first_batch` on; batches() also counts those before it. A remainder that does
+    /// not fill a batch is left out. Aborts an epoch in progress.
     void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                      std::int64_t first_batch = 0);
 
@@ -56,8 +57,7 @@ public:
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const;
-    /// Returns the numbers of all bad samples, in ascending order, for remember_bad_samples() after
-    /// a resume.
+    /// Returns all bad samples, in ascending order, for remember_bad_samples() after a resume.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
     void remember_bad_samples(std::span<const std::uint32_t> samples) {
         bad_samples_.remember(samples);

@@ -28,13 +28,14 @@ struct ClimateReport {
     std::int64_t dropped_boxes = 0;
     std::vector<std::string> bad_samples;  // "file/17", have values that are not finite
     ChannelStatistics statistics;          // over the good samples
-    std::vector<float> minimum;
-    std::vector<float> maximum;
+    std::vector<float> minimum;            // by channel, over the good samples
+    std::vector<float> maximum;            // likewise
 };
 
-/// Reads the files in blocks of whole chunks. The statistics use Chan's pairwise update and do not
-/// depend on the number of threads. Throws Error(data) as ClimateFile does, and for files that
-/// differ in the size of pictures or in the level of channel 13.
+/// Reads the files in blocks of one chunk or 4 GiB, whichever is smaller. The statistics use Chan's
+/// pairwise update and do not depend on the number of threads. Throws Error(usage) without files,
+/// Error(data) as ClimateFile does and for files that differ in the size of pictures or in the
+/// level of channel 13.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
                              const ClimateFileSettings& settings, int threads);
 
@@ -44,7 +45,7 @@ struct TranscodeOptions {
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
     /// Folder of other records whose mean and deviation are used, for example those of the training
     /// set for a test set. Its channels must be those of `files`. Empty for the statistics of
-    /// `files`.
+    /// `files`, where a deviation of 0 becomes 1.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
     /// If true, leaves out samples with values that are not finite as stored, or once normalized
@@ -61,8 +62,8 @@ struct TranscodeReport {
 };
 
 /// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one
-/// record file per HDF5 file, and a manifest.sha256. The folder appears when it is complete. Throws
-/// Error(data) for bad input, Error(usage) for bad options or when the output cannot be written.
+/// record file per HDF5 file with a good sample, and a manifest.sha256. The folder appears when
+/// complete. Throws Error(data) for bad input, Error(usage) for bad options or a failed write.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

@@ -32,7 +32,7 @@ struct TrainingView {
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// Returns the largest of 8, 4, 2, 1 that leaves the crop at least `image_size` pixels a side.
+/// Returns the largest of 8, 4, 2 that leaves the crop at least `image_size` pixels a side, else 1.
 int largest_denominator(const PixelBox& crop, int image_size);
 
 /// Returns the request for evaluation: the shorter side becomes round(image_size * 256 / 224), and

@@ -14,20 +14,20 @@ namespace hpcai::data::climate {
 
 /// A tropical low: Holland's profile of pressure, p = p_c + dp exp(-(R_m / r)^B) (Holland, 1980).
 struct Vortex {
-    double latitude = 0, longitude = 0;
-    double drop = 0;          // dp, Pa
-    double wind_radius = 0;   // R_m, m
-    double shape = 1;         // B
-    double outer_radius = 0;  // m
-    double rotation = 0;      // of its rain bands, rad
-    double strength = 0;      // of its warm core and rain, 1 for a cyclone
+    double latitude = 0, longitude = 0;  // degrees north and east
+    double drop = 0;                     // dp, Pa
+    double wind_radius = 0;              // R_m, m
+    double shape = 1;                    // B
+    double outer_radius = 0;             // m
+    double rotation = 0;                 // of its rain bands, rad
+    double strength = 0;                 // of its warm core and rain, 1 for a cyclone
 };
 
 /// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and a comma of cloud.
 struct Low {
-    double latitude = 0, longitude = 0;
-    double drop = 0;  // Pa
-    double size = 0;  // m, standard deviation
+    double latitude = 0, longitude = 0;  // degrees north and east
+    double drop = 0;                     // Pa
+    double size = 0;                     // m, standard deviation
     double eccentricity =
         1;  // size is multiplied by it from east to west, divided by it from north to south
     double tilt = 0;  // m, of the trough aloft to the west
@@ -35,11 +35,11 @@ struct Low {
 
 /// A moist plume along a curved path.
 struct Plume {
-    double latitude_0 = 0, longitude_0 = 0;
-    double latitude_1 = 0, longitude_1 = 0;
-    double bend = 0;   // degrees to the east at half of the way
-    double width = 0;  // m, standard deviation
-    double water = 0;  // kg/m^2 on its axis
+    double latitude_0 = 0, longitude_0 = 0;  // of its origin, degrees north and east
+    double latitude_1 = 0, longitude_1 = 0;  // of its end, likewise
+    double bend = 0;                         // degrees to the east at half of the way
+    double width = 0;                        // m, standard deviation
+    double water = 0;                        // kg/m^2 on its axis
 
     double latitude_at(double q) const { return latitude_0 + (latitude_1 - latitude_0) * q; }
     double longitude_at(double q) const {
@@ -82,7 +82,7 @@ struct Weather {
     std::vector<Label> labels;
 };
 
-/// Draws a snapshot's events. No two cores overlap.
+/// Draws a snapshot's events. The areas that events keep free around them do not overlap.
 Weather draw_weather(const ClimateSettings& settings, const Surface& surface, CounterStream random);
 
 }  // namespace hpcai::data::climate

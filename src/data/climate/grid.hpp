@@ -27,7 +27,7 @@ constexpr double latitude_of(double row) {
 constexpr double row_of(double latitude) {
     return (latitude + 90) / kDegreesPerRow;
 }
-/// Longitude in degrees east.
+/// Returns the column of a longitude in degrees east.
 constexpr double column_of(double longitude) {
     return longitude / kDegreesPerColumn;
 }

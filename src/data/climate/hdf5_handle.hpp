@@ -85,7 +85,7 @@ struct Hdf5Expectation {
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 
-/// Returns a short text attribute of a file or dataset; nothing if there is no such attribute.
+/// Returns a text attribute of fixed length, at most 256 bytes; nothing if there is none.
 std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name);
 
 }  // namespace hpcai::data::climate

@@ -48,7 +48,7 @@ Snapshot make_background(const Patch& patch, const Surface& surface, double seas
 /// Adds the parts of the events inside the patch of a snapshot.
 void paint(const Weather& weather, Snapshot& snapshot);
 
-/// The output of the inner pixels of a snapshot. The outermost rows and columns only serve for
+/// The output of the inner pixels of a snapshot. Its outermost rows and columns serve for
 /// differences.
 struct FieldTarget {
     FieldLayout layout{};

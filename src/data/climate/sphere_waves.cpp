@@ -37,8 +37,7 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Returns the weights of nodes -1, 0, 1 and 2 for a point at `t` of the way from 0 to 1
-/// (Lagrange).
+/// Returns Lagrange's weights of nodes -1, 0, 1 and 2 for a point at `t` of the way from 0 to 1.
 std::array<float, 4> cubic_weights(float t) {
     return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
             (t + 1) * t * (t - 1) / 6};

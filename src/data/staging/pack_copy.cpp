@@ -72,7 +72,7 @@ private:
     storage::Descriptor file_;
 };
 
-/// A read error of an existing source file.
+/// A source file that cannot be opened or read.
 struct Unreadable {
     Error why;
 };

@@ -14,7 +14,7 @@ namespace hpcai::data::staging {
 
 /// Metadata of a file.
 struct FileFacts {
-    std::int64_t bytes = -1;  // -1 if it is not a readable regular file
+    std::int64_t bytes = -1;  // -1 if it is no regular file, or stat() fails
     std::int64_t modified_seconds = 0;
     std::int64_t modified_nanoseconds = 0;  // fraction of a second
 
@@ -42,13 +42,13 @@ struct Pack {
 };
 
 /// Plans packs of up to `pack_bytes` for the files with `needed`[file] 1; a larger file has its own
-/// pack. Files that cannot be read, or are larger than `largest_bytes`, are in no pack. A pack has
-/// no more files than its index can list.
+/// pack. Files with -1 bytes, or with more than `largest_bytes`, are in no pack. A pack has no more
+/// files than its index can list.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
                              std::uint64_t pack_bytes, std::uint64_t largest_bytes);
 
-/// Plans one pack per file, with the name of the file. Throws Error(data) naming a file that cannot
-/// be read, has a name that a stage cannot use, or occurs twice.
+/// Plans one pack per file, with the name of the file. Throws Error(data) naming a file that has -1
+/// bytes, occurs twice, or has a name that a stage cannot use (DataDuplicator::add_files).
 std::vector<Pack> plan_whole_files(const Source& source);
 
 }  // namespace hpcai::data::staging

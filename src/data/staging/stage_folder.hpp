@@ -27,8 +27,9 @@ std::filesystem::path stage_path(const std::filesystem::path& directory);
 class StageFolder {
 public:
     /// Creates or opens the folder. Throws Error(usage) naming it when it belongs to another user,
-    /// is a link, is writable by other users, or lacks the marker. Several processes may create it
-    /// at the same time.
+    /// is a link, is writable by other users, or has files without this version's marker. Also
+    /// throws when all users can replace files in `directory`. Several processes may create it at
+    /// the same time.
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
@@ -36,8 +37,8 @@ public:
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
     /// Locks of this object, which the kernel releases when the process ends. Return false when
-    /// another object has an exclusive lock or, for lock_alone(), any lock. Throw Error(usage) if
-    /// the file system has no locks.
+    /// another object has an exclusive lock or, for lock_alone(), any lock or removed the stage.
+    /// Throw Error(usage) if the file system has no locks.
     bool lock_alone();
     bool lock_shared();  // downgrades an exclusive lock atomically
     void unlock();
