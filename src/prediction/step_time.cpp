@@ -169,6 +169,8 @@ private:
                                     std::pair{ops::Pass::weight_gradient, flops.weight_gradient},
                                     std::pair{ops::Pass::input_gradient, flops.input_gradient}};
             for (const auto& [pass, count] : passes) {
+                // Other operations form their parameters' gradients with that of the input.
+                if (!multiplies && pass == ops::Pass::weight_gradient) continue;
                 const double rate = multiplies ? rate_of(node, pass) : memory_rate();
                 is_complete = is_complete && (rate > 0 || count == 0);
                 const double work = multiplies ? static_cast<double>(count)
