@@ -21,7 +21,7 @@ struct CounterReading {
 /// The readings of one counter of a node by one group while it trained.
 struct CounterRecord {
     std::string host;
-    std::string name;                      // "nvml:0", "rapl:package-0", "net:eth0:sent"
+    std::string name;                      // "nvml:<UUID>", "rapl:package-0"
     std::string unit;                      // "J", "B"; "1" for steps
     std::string failure;                   // why there are no readings; empty if there are
     std::vector<CounterReading> readings;  // by time
