@@ -173,7 +173,7 @@ private:
     ///   gradient of x = gamma / deviation (dy - dbeta / n - xhat dgamma / n);
     ///   A = gamma / deviation, B = -A dgamma / (n deviation), C = -A dbeta / n - B mean.
     /// All five results are f32. The guide does not state that RELU_BWD passes nothing at 0, and
-    /// has only fp16; in fp16 the tests of joined operations confirm these formulas on an H200.
+    /// has only fp16; in fp16 the tests of fused operations confirm these formulas on an H200.
     void through_norm(const Tensor& dx) {
         using Mode = fe::PointwiseMode_t;
         constexpr auto kFloat = fe::DataType_t::FLOAT;

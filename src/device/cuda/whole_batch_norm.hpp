@@ -9,8 +9,8 @@
 
 namespace hpcai::device::cuda {
 
-/// A BatchNorm in training that is part of a joined operation. Its statistics are those of the
-/// whole batch, and it has no padding channels.
+/// A BatchNorm in training that is part of a fused ("joined") operation. Its statistics are those
+/// of the whole batch, and it has no padding channels.
 class WholeBatchNorm {
 public:
     WholeBatchNorm(const ops::BatchNorm& op, DType dtype) : op_(op) {
