@@ -30,8 +30,8 @@ private:
         TensorId output = kNone;
         std::vector<TensorId> output_gradients;
         std::vector<TensorId> input_gradients;
-        // Per parameter of the node: where this node writes its part of the gradient, if an earlier
-        // step of the backward pass has also written one; kNone: the store
+        // Per parameter of the node: memory for this node's part of the gradient, if an earlier
+        // step of the backward pass wrote another part; else kNone, and it writes to the store
         std::vector<TensorId> parameter_gradients;
         ParameterId sum_into = -1;  // the parameter to whose gradient this step adds a part
         TensorId saved = kNone;
