@@ -17,7 +17,7 @@ void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     }
 }
 
-/// Samples done at a time, with constant speed within a step.
+/// Number of samples done by a point in time, with constant speed within a step.
 class Progress {
 public:
     explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
