@@ -48,7 +48,8 @@ std::vector<Key> run_keys() {
             "Steps in run.trace, from the fourth training step."),
         key("level", &C::level,
             {{hardware, "hardware"}, {system, "system"}, {free, "free"}, {custom, "custom"}},
-            "Benchmark level whose rules the run must keep; custom has no rules of its own and no ranking."),
+            "Benchmark level whose rules the run must keep; custom has no rules of its own and no "
+            "ranking."),
         key("roofline", &C::roofline,
             "Peak rates to compare the run with: measure (about two seconds before training, "
             "longer on a GPU that tunes plans; not part of any score), off, or a file of `hpcai500 "
