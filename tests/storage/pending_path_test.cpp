@@ -101,9 +101,13 @@ TEST(Manifest, TakesEveryWayThatSha256sumWritesALine) {
     }
     std::ofstream(folder / kManifestName) << '\\' << sum << " *./b\\\\c\r\n";
     EXPECT_TRUE(matches_manifest(folder / "b\\c"));
-    for (const char* rest : {"  A\n", " a\n", "  x/a\n", "\n", "  \n", "  aa\n"}) {
+    for (const char* rest : {"  A\n", "  x/a\n", "  \n", "  aa\n"}) {
         std::ofstream(folder / kManifestName) << sum << rest;
         EXPECT_FALSE(matches_manifest(folder / "a")) << rest;
+    }
+    for (const char* rest : {" a\n", "\n", ""}) {
+        std::ofstream(folder / kManifestName) << sum << rest;
+        EXPECT_THROW(matches_manifest(folder / "a"), Error) << rest;
     }
 }
 
