@@ -224,11 +224,19 @@ constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
-/// Values of optimizer state per parameter.
+/// Values of optimizer state per parameter; device::states() has the same counts.
 constexpr int optimizer_states(Optimizer optimizer) {
-    const bool has_one = optimizer == Optimizer::sgd || optimizer == Optimizer::lars ||
-                         optimizer == Optimizer::adagrad;
-    return has_one ? 1 : 2;
+    switch (optimizer) {
+        case Optimizer::sgd:
+        case Optimizer::lars:
+        case Optimizer::adagrad:
+            return 1;
+        case Optimizer::lamb:
+        case Optimizer::adam:
+        case Optimizer::adamw:
+            break;
+    }
+    return 2;
 }
 
 /// Width of the network's input in pixels.
