@@ -48,8 +48,9 @@ class GpuSmoke(unittest.TestCase):
     def start(self, parts, seconds):
         return subprocess.Popen(
             [ROOT / "scripts/gpu_smoke.sh", "--parts", parts, "--seconds", str(seconds), self.root,
-             self.out], env={**os.environ, "PYTHON": str(self.root / "bin/python")}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+             self.out], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHON": str(self.root / "bin/python"), "TMPDIR": str(self.root)},
+            start_new_session=True)
 
     def run_parts(self, parts, seconds=60):
         """Exit code, report, and what the script printed as errors."""
