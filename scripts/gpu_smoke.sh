@@ -70,7 +70,6 @@ refresh() {
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
     "$python" "$report" report "$work" "$out" >"$work/report.log" 2>&1 || true
 }
-meter=
 finish() {
     jobs -rp | xargs -r kill 2>/dev/null || true
     refresh
@@ -82,7 +81,6 @@ refresh # so that a run which is killed in its first part can be continued
 if command -v nvidia-smi >/dev/null; then
     nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active \
         --format=csv -lms 500 >>logs/clocks.csv 2>&1 &
-    meter=$!
 fi
 
 is_wanted() { # name: selected and not passed before
@@ -137,7 +135,7 @@ part() { # name, seconds it may take, command...
 # processes, which share its tests.
 tests() { # seconds they may take, name:program:processes:filter...
     local begin=$SECONDS limit entry name program shards filter shard result
-    local wanted=()
+    local wanted=() running=()
     limit=$(within "$1")
     for entry in "${@:2}"; do
         IFS=: read -r name program shards filter <<<"$entry"
@@ -149,6 +147,7 @@ tests() { # seconds they may take, name:program:processes:filter...
         wanted+=("$name")
         rm -f "$name".*.code "logs/$name".*.log
         for ((shard = 0; shard < shards; ++shard)); do
+            : >"$name.$shard.code" # stays empty if the shard is killed
             {
                 timeout --kill-after=5 "$limit" "${in_bundle[@]}" env HPCAI500_TEST_DEVICE=cuda \
                     GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX="$shard" "$bundle/bin/$program" \
@@ -157,12 +156,15 @@ tests() { # seconds they may take, name:program:processes:filter...
                 trap 'kill $!' TERM
                 wait $! && echo 0 || echo $?
             } >"$name.$shard.code" 2>/dev/null &
+            running+=($!)
         done
     done
-    while jobs -rp | grep -vqx "${meter:-none}"; do sleep 0.2; done
+    # Without process ids it would also wait for nvidia-smi.
+    ((${#running[@]} == 0)) || wait "${running[@]}" || true
     for name in "${wanted[@]}"; do
         result=$(result_of "$(sort -nu "$name".*.code | tail -n 1)" "$limit")
         grep -q '^\[ RUN' "logs/$name".*.log || result=${result/#0/no test for this GPU}
+        [[ -z $(find . -maxdepth 1 -name "$name.*.code" -empty) ]] || result='a process was killed'
         record "$name" "$result" $((SECONDS - begin))
     done
 }

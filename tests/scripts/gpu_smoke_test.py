@@ -45,16 +45,16 @@ class GpuSmoke(unittest.TestCase):
     def starts(self, name):
         return (self.root / "starts").read_text().split().count(name)
 
-    def start(self, parts, seconds):
+    def start(self, parts, seconds, **environment):
         return subprocess.Popen(
             [ROOT / "scripts/gpu_smoke.sh", "--parts", parts, "--seconds", str(seconds), self.root,
              self.out], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHON": str(self.root / "bin/python"), "TMPDIR": str(self.root)},
-            start_new_session=True)
+            env={**os.environ, "PYTHON": str(self.root / "bin/python"), "TMPDIR": str(self.root),
+                 **environment}, start_new_session=True)
 
-    def run_parts(self, parts, seconds=60):
+    def run_parts(self, parts, seconds=60, **environment):
         """Exit code, report, and what the script printed as errors."""
-        script = self.start(parts, seconds)
+        script = self.start(parts, seconds, **environment)
         errors = script.communicate(timeout=60)[1]
         return script.returncode, (self.out / "gpu_smoke.txt").read_text(), errors
 
@@ -88,6 +88,20 @@ class GpuSmoke(unittest.TestCase):
         self.assertEqual([self.starts(name) for name in ("cuda_test", "device_test", "hpcai500")],
                          [1, 20, 1])
         self.assertEqual({path.name for path in self.out.iterdir()}, FILES)
+
+    def test_waits_for_every_process_of_a_test_program(self):
+        self.program("graph_test", "sleep 1; " + PASS)
+        # A function in place of the command, as slow as the command may be on a busy machine.
+        slow = '() { local ids=$(builtin jobs "$@") id; for id in $ids; do echo $id; sleep 0.1; done; }'
+        code, text, _ = self.run_parts("networks", **{"BASH_FUNC_jobs%%": slow})
+        self.assertEqual((code, self.result("networks")), (0, "0"), text)
+        self.assertIn("2 tests, 0 failed", text)
+
+    def test_a_process_that_is_killed_fails_its_part(self):
+        shell = "$(cut -d ' ' -f 4 /proc/$PPID/stat)"  # which notes the program's exit code
+        self.program("graph_test", f'{PASS}; [ "$GTEST_SHARD_INDEX" = 0 ] || kill -KILL {shell}')
+        self.assertEqual(self.run_parts("networks")[0], 1)
+        self.assertEqual(self.result("networks"), "a process was killed")
 
     def test_a_run_that_is_killed_leaves_what_it_has(self):
         self.program("hpcai500", BENCH)
