@@ -144,20 +144,29 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond":
          "msecond": 1e-3, "second": 1, "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
 
 
+def number_of(cell):
+    """The number in a cell of ncu's CSV; None for "n/a", and if the row is incomplete."""
+    try:
+        return float((cell or "").replace(",", ""))
+    except ValueError:
+        return None
+
+
 def kernel_sums(work):
     """Launches, seconds and bytes of device memory of each kernel in ncu's CSV, by decreasing time."""
     lines = []
     for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file if line.startswith('"')]
+            lines = [line for line in file if line.startswith('"') and line.endswith('"\n')]
     sums = {}
     for row in csv.DictReader(lines):
         metric, unit = row.get("Metric Name"), UNITS.get(row.get("Metric Unit"))
-        if metric not in METRICS or unit is None:
+        value = number_of(row.get("Metric Value"))
+        if metric not in METRICS or unit is None or value is None:
             continue
         one = sums.setdefault(row["Kernel Name"], {"launches": 0, "seconds": 0.0, "bytes": 0.0})
         one["launches"] += METRICS[metric] == "seconds"
-        one[METRICS[metric]] += float(row["Metric Value"].replace(",", "")) * unit
+        one[METRICS[metric]] += value * unit
     kernels = [{"kernel": name[:90], **one} for name, one in sums.items()]
     return sorted(kernels, key=lambda one: -one["seconds"])
 

@@ -126,6 +126,15 @@ class SmokeReport(unittest.TestCase):
         self.assertAlmostEqual(first["bytes"], 2e9)
         self.assertIn("2000 GB/s apply<f16, 8>(T *, int)", text)
 
+    def test_leaves_out_rows_of_kernels_that_have_no_number_or_were_cut_off(self):
+        row = '"3","1","p","h","tiny","gpu__time_duration.sum"'
+        for rest in ',"us","n/a"\n', '\n', ',"us"\n', ',"us","\n', ',"us","7', ',"us","7\n':
+            code, _, whole = self.report([("kernel_times", "0", "9")],
+                                         {"logs/kernel_times.log": NCU + row + rest})
+            self.assertEqual((code, len(whole["kernels"])), (0, 2), rest)
+            self.assertEqual(whole["kernels"][1]["launches"], 1, rest)
+            self.assertAlmostEqual(whole["kernels"][1]["seconds"], 1e-6)
+
 
 if __name__ == "__main__":
     unittest.main()
