@@ -275,5 +275,4 @@ sanitizer racecheck 40 "$small"
 sanitizer synccheck 40 "$small"
 sanitizer memcheck 60 '*cuda*:-*Convolution*:*PyTorch*'
 refresh
-cat "$work/report.log"
-[[ -s $out/gpu_smoke.txt ]] && ! grep -q '^did not pass' "$out/gpu_smoke.txt"
+"$python" "$report" report "$work" "$out" || exit 1 # also if the report itself fails

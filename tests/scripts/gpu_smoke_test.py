@@ -89,6 +89,12 @@ class GpuSmoke(unittest.TestCase):
                          [1, 20, 1])
         self.assertEqual({path.name for path in self.out.iterdir()}, FILES)
 
+    def test_a_report_that_fails_fails_the_run(self):
+        self.program("cuda_test", PASS)
+        self.assertEqual(self.run_parts("nccl")[0], 0)
+        self.program("python", f'[ "$2" != report ] || exit 5; {PYTHON}')
+        self.assertEqual(self.run_parts("nccl")[0], 1)
+
     def test_waits_for_every_process_of_a_test_program(self):
         self.program("graph_test", "sleep 1; " + PASS)
         # A function in place of the command, as slow as the command may be on a busy machine.
