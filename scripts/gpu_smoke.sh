@@ -83,14 +83,17 @@ if command -v nvidia-smi >/dev/null; then
         --format=csv -lms 500 >>logs/clocks.csv 2>&1 &
 fi
 
+selected=false # whether --parts selects a part, which may have passed before
 is_wanted() { # name: selected and not passed before
     local pattern
     local patterns
     IFS=, read -ra patterns <<<"$parts"
-    ! grep -q "^$1"$'\t0\t' parts.tsv || return 1
     for pattern in "${patterns[@]}"; do
         # shellcheck disable=SC2053  # a pattern
-        [[ $1 != $pattern ]] || return 0
+        [[ $1 == $pattern ]] || continue
+        selected=true
+        ! grep -q "^$1"$'\t0\t' parts.tsv || return 1
+        return 0
     done
     return 1
 }
@@ -274,5 +277,9 @@ small='*BatchNorm*cuda_fp16*:*Pool*cuda_fp16*:*Detection*cuda_fp16*:*Softmax*cud
 sanitizer racecheck 40 "$small"
 sanitizer synccheck 40 "$small"
 sanitizer memcheck 60 '*cuda*:-*Convolution*:*PyTorch*'
+$selected || {
+    echo "gpu_smoke.sh: --parts '$parts' selects no part" >&2
+    exit 2
+}
 refresh
 "$python" "$report" report "$work" "$out" || exit 1 # also if the report itself fails

@@ -92,6 +92,7 @@ class GpuSmoke(unittest.TestCase):
     def test_a_report_that_fails_fails_the_run(self):
         self.program("cuda_test", PASS)
         self.assertEqual(self.run_parts("nccl")[0], 0)
+        self.assertEqual(self.run_parts("nccl")[0], 0, "a part that has passed is selected, too")
         self.program("python", f'[ "$2" != report ] || exit 5; {PYTHON}')
         self.assertEqual(self.run_parts("nccl")[0], 1)
 
@@ -154,12 +155,22 @@ class GpuSmoke(unittest.TestCase):
         time.sleep(3)
         self.assertEqual(self.starts("survivor"), 0)
 
-    def test_refuses_a_folder_of_something_else_and_parts_without_a_number(self):
+    def test_refuses_a_folder_of_something_else(self):
         self.out.mkdir()
         script = self.start("engine", 60)
         self.assertIn("is not of an earlier run", script.communicate()[1])
         self.assertEqual(script.returncode, 2)
         self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_refuses_parts_that_do_not_exist_and_seconds_that_are_no_number(self):
+        for parts, seconds, message in [("engin", 60, "--parts 'engin' selects no part"),
+                                        ("", 60, "--parts '' selects no part"),
+                                        ("engine", "4s", "needs a positive integer, not '4s'"),
+                                        ("engine", "", "needs a positive integer, not ''"),
+                                        ("engine", 0, "needs a positive integer, not '0'")]:
+            script = self.start(parts, seconds)
+            self.assertIn(message, script.communicate()[1])
+            self.assertEqual(script.returncode, 2)
 
 
 if __name__ == "__main__":
