@@ -5,9 +5,9 @@
 # part after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
 # this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
-# the run continues there: parts that passed are not repeated. --parts selects parts by name or
-# pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need PyTorch, compute-sanitizer or
-# ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
+# the run continues there, with the same program and GPU: parts that passed are not repeated. --parts
+# selects parts by name or pattern (bench_*); docs/GPU_FIRST_RUN.md lists them. Parts that need
+# PyTorch, compute-sanitizer or ncu are skipped if these are missing. PYTHON is a python3 with PyTorch.
 # Exit code: 0 all parts passed or were skipped, 1 some failed or had no time, 2 usage, 3 no GPU.
 # shellcheck disable=SC2016  # expanded by an inner shell
 set -euo pipefail
@@ -57,7 +57,7 @@ elif [[ -e $out ]]; then
 fi
 mkdir -p "$work/logs"
 touch "$work/parts.tsv"
-timeout 60 "${in_bundle[@]}" "$python" "$report" facts "$work" || exit
+timeout 60 "${in_bundle[@]}" "$python" "$report" facts "$work" "$out" || exit
 mkdir -p "$out"
 out=$(realpath "$out")
 cd "$work"

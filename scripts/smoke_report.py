@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Summarize the outputs of scripts/gpu_smoke.sh as JSON and as a table.
 
-    smoke_report.py facts WORK         writes WORK/facts.json; exit code 3 where there is no GPU
+    smoke_report.py facts WORK OUT     writes WORK/facts.json; exit code 3 where there is no GPU, 2 if
+                                       it exists and is of another program or GPU
     smoke_report.py report WORK OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt of the files in
                                        WORK, prints the table; exit code 1 if a part did not pass
 """
@@ -10,9 +11,11 @@ import csv
 import ctypes
 import datetime
 import glob
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -56,7 +59,24 @@ def no_gpu():
     return None if count.value else "the driver sees no device"
 
 
-def collect_facts(work):
+def program_digest():
+    """SHA-256 of hpcai500 and of the CUDA engine in its bundle."""
+    program = shutil.which("hpcai500") or ""
+    hashed = hashlib.sha256()
+    for path in program, os.path.join(os.path.dirname(program), "../lib/libhpcai_cuda.so"):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                hashed.update(file.read())
+    return hashed.hexdigest()
+
+
+def subject_of(facts):
+    """The program and the GPU, which are the same for all parts in a folder."""
+    gpu = (facts["gpu"] or {}).get("name", "a GPU without a name")
+    return f"{facts['program']} (SHA-256 {facts.get('program_sha256', 'unknown')[:12]}) on {gpu}"
+
+
+def collect_facts(work, out):
     reason = no_gpu()
     if reason:
         print(f"gpu_smoke: no GPU to test: {reason}", file=sys.stderr)
@@ -72,8 +92,14 @@ def collect_facts(work):
         "nccl": version_of("libnccl.so.2", "ncclGetVersion", False),
         "nvcc": nvcc.splitlines()[-1] if nvcc else None,
         "program": output_of("hpcai500", "--version"),
+        "program_sha256": program_digest(),
         "cuda_library_path": os.environ.get("LD_LIBRARY_PATH", ""),
     }
+    earlier = read(os.path.join(work, "facts.json"))
+    if earlier and subject_of(earlier) != subject_of(facts):
+        print(f"gpu_smoke.sh: {out} has results of {subject_of(earlier)}; this run is of "
+              f"{subject_of(facts)}", file=sys.stderr)
+        return 2
     write(work, "facts.json", facts)
     print(json.dumps(facts, indent=2))
     return 0
@@ -297,8 +323,8 @@ def as_text(report):
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "facts":
-        sys.exit(collect_facts(sys.argv[2]))
+    if len(sys.argv) == 4 and sys.argv[1] == "facts":
+        sys.exit(collect_facts(*sys.argv[2:]))
     if len(sys.argv) != 4 or sys.argv[1] != "report":
         sys.exit(__doc__)
     out = sys.argv[3]

@@ -13,15 +13,21 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 FILES = {"gpu_smoke.txt", "gpu_smoke.json", "plans.json", "logs.tar.gz"}
-FACTS = '''{"date": "2000-01-01", "gpu": null, "cuda": 13000, "cudnn": 91900, "nccl": 22809,
-"program": "hpcai500 0"}'''
 PASS = 'echo "[ RUN      ] A.B"; echo "[       OK ] A.B (0 ms)"'
 DIE = 'echo "[ RUN      ] A.Dies"; kill -ABRT $$'
 HANG = 'echo "[ RUN      ] A.Hangs"; sleep 8'
 BENCH = """echo '{"chosen": 1}' >plans.json
 echo '{"batch_size": 256, "images_per_second": 9000, "step_seconds": 1, "operations": []}'"""
-# Python with the facts of a GPU that is not there.
-PYTHON = f"""if [ "$2" = facts ]; then echo '{FACTS}' >"$3/facts.json"; exit; fi
+# Python with a GPU that is not there; the variable GPU is its name.
+FACTS = """import os, smoke_report
+known = {"hpcai500": "hpcai500 0", "nvidia-smi": os.environ.get("GPU", "A chip")}
+smoke_report.no_gpu = lambda: None
+smoke_report.output_of = lambda command, *_: known.get(command)
+smoke_report.main()"""
+PYTHON = f"""if [ "$2" = facts ]; then
+    export PYTHONPATH={ROOT}/scripts PYTHONDONTWRITEBYTECODE=1
+    exec {sys.executable} -c '{FACTS}' "${{@:2}}"
+fi
 exec {sys.executable} "$@\""""
 
 
@@ -161,6 +167,25 @@ class GpuSmoke(unittest.TestCase):
         self.assertIn("is not of an earlier run", script.communicate()[1])
         self.assertEqual(script.returncode, 2)
         self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_refuses_a_folder_of_another_program_or_gpu(self):
+        def refused(program, engine, chip):
+            self.program("hpcai500", program)
+            (self.root / "lib/libhpcai_cuda.so").write_text(engine)
+            code, text, errors = self.run_parts("nccl,engine", GPU=chip)
+            self.assertEqual((code, text), (2, before))
+            of = r"hpcai500 0 \(SHA-256 [0-9a-f]{12}\) on "
+            self.assertRegex(errors, f"out has results of {of}A chip; this run is of {of}{chip}\n$")
+
+        (self.root / "lib").mkdir()
+        (self.root / "lib/libhpcai_cuda.so").write_text("engine")
+        self.program("hpcai500", BENCH)
+        self.program("cuda_test", PASS)
+        before = self.run_parts("nccl")[1]
+        refused("true", "engine", "A chip")
+        refused(BENCH, "another engine", "A chip")
+        refused(BENCH, "engine", "Another chip")
+        self.assertEqual(self.starts("cuda_test"), 1)
 
     def test_refuses_parts_that_do_not_exist_and_seconds_that_are_no_number(self):
         for parts, seconds, message in [("engin", 60, "--parts 'engin' selects no part"),
