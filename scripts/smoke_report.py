@@ -236,16 +236,19 @@ def gather(work):
 def speeds(report):
     """(precision of hpcai500, batch) -> images/s by column."""
     table = {}
+
+    def add(precision, batch, column, one):
+        row = table.setdefault((precision, batch), {})
+        row[column] = one["images_per_second"]
+        if one.get("loss", 0) is None:
+            row["not finite"] = [*row.get("not finite", []), column]
+
     for bench in report["bench"]:
-        row = table.setdefault((bench["precision"], bench["batch_size"]), {})
-        row["hpcai500"] = bench["images_per_second"]
+        add(bench["precision"], bench["batch_size"], "hpcai500", bench)
     ours = {rival: precision for precision, rival in RIVALS.items()}
     for one in (report["pytorch"] or {}).get("rows", []):
         if "images_per_second" in one and one["precision"] in ours:
-            row = table.setdefault((ours[one["precision"]], one["batch"]), {})
-            row[one["variant"]] = one["images_per_second"]
-            if one.get("loss", 0) is None:
-                row["not finite"] = [*row.get("not finite", []), one["variant"]]
+            add(ours[one["precision"]], one["batch"], one["variant"], one)
     return dict(sorted(table.items(), key=lambda item: (item[0][0] != "mixed", -item[0][1])))
 
 

@@ -26,8 +26,8 @@ def rival(variant, speed, precision="fp16", **more):
             **more}
 
 
-def bench(speed):
-    return {"precision": "float16", "batch_size": 256, "images_per_second": speed,
+def bench(speed, **more):
+    return {"precision": "float16", "batch_size": 256, "images_per_second": speed, **more,
             "step_seconds": 0.1, "operations": [
                 {"operation": "convolution", "pass": "forward", "in_step_seconds": 0.025},
                 {"operation": "convolution", "pass": "forward", "in_step_seconds": 0.05}]}
@@ -62,10 +62,10 @@ class SmokeReport(unittest.TestCase):
             return (done.returncode, pathlib.Path(out, "gpu_smoke.txt").read_text(),
                     json.loads(pathlib.Path(out, "gpu_smoke.json").read_text()))
 
-    def speeds(self, rivals):
+    def speeds(self, rivals, **more):
         """The row of `mixed` in the table of speeds, and the whole text."""
         _, text, _ = self.report([("bench_mixed_256", "0", "7")],
-                                 {"bench_mixed_256.json": bench(5000.0),
+                                 {"bench_mixed_256.json": bench(5000.0, **more),
                                   "pytorch_fp16.json": {"rows": rivals[:1]},
                                   "pytorch_rest.json": {"rows": rivals[1:]}})
         return next(line for line in text.splitlines() if line.startswith("mixed")).split(), text
@@ -80,6 +80,12 @@ class SmokeReport(unittest.TestCase):
         self.assertIn("best PyTorch: 9000.0 images/s (bf16, batch 256)", text)
         self.assertRegex(text, r"75\.000 ms  75\.0 % convolution forward")
         self.assertNotIn("*", text)
+
+    def test_marks_our_speed_if_the_loss_is_not_finite(self):
+        row, text = self.speeds([rival("eager", 2000.0, loss=7.1)], loss=None)
+        self.assertEqual(row[2:], ["5000.0*", "|", "2000.0", "-", "-", "-", "|", "2.500"])
+        self.assertIn("* the loss was not finite", text)
+        self.assertEqual(self.speeds([rival("eager", 2000.0)], loss=7.1)[0][2], "5000.0")
 
     def test_marks_a_rival_whose_loss_is_not_finite_and_compares_with_it(self):
         row, text = self.speeds([rival("eager", 2000.0, loss=7.1),
