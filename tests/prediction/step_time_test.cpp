@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <variant>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <hpcai/metrics/moved_bytes.hpp>
+#include <hpcai/models/make_model.hpp>
 #include <hpcai/prediction/sweep.hpp>
 #include <hpcai/records/json.hpp>
 
@@ -135,6 +138,25 @@ TEST(StepTime, CountsTheBubbleOfAPipelineAndItsMessages) {
     EXPECT_NEAR(*plan.time.exposed_seconds.value, messages, 1e-9);
 }
 
+/// Seconds of a sample in fp32 at 100 GFLOP/s of convolutions and linear layers and at 9.6 GB/s of
+/// other operations, which have two passes.
+double seconds_of_operations(const config::Config& config) {
+    const graph::Graph model = models::make_model(config);
+    double flops = 0, bytes = 0;
+    for (const graph::Node& node : model.nodes()) {
+        if (std::holds_alternative<ops::Convolution>(node.operation) ||
+            std::holds_alternative<ops::Linear>(node.operation)) {
+            const ops::Flops all = graph::flops(model, node, ops::Ledger::two_mac);
+            flops += static_cast<double>(all.forward + all.weight_gradient + all.input_gradient);
+            continue;
+        }
+        for (const ops::Pass pass : {ops::Pass::forward, ops::Pass::input_gradient}) {
+            bytes += metrics::moved_bytes(model, node, pass, tensor::DType::f32);
+        }
+    }
+    return flops / 1e11 + bytes / 9.6e9;
+}
+
 TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
     config::Config config = single(8);
     config.workload.image_size = 64;
@@ -163,6 +185,8 @@ TEST(StepTime, IsThatOfOperationsWhereNoStepOfTheModelWasMeasured) {
     const double at_8 = step_seconds(config, request);
     // At 100 GFLOP/s convolutions alone take 8 x 3 x 0.67 GFLOPs / 100 GFLOP/s.
     EXPECT_GT(at_8, 8 * 3 * 0.65e9 / 1e11);
+    const double expected = 8 * seconds_of_operations(config);
+    EXPECT_NEAR(at_8, expected, 1e-9 * expected);
     config.training.batch_size = 16;
     EXPECT_DOUBLE_EQ(step_seconds(config, request), 2 * at_8);
 }
