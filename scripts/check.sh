@@ -77,6 +77,7 @@ check "tests/verification_rows.md (rows, tests)" python3 scripts/verification.py
 check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
 check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
 check "the smoke run" python3 tests/scripts/gpu_smoke_test.py --quiet
+check "the tests' driver" python3 tests/scripts/with_driver_test.py --quiet
 check "numbers that the other verifier takes" python3 tests/scripts/verify_result_test.py --quiet
 check "rules of MLPerf's logs" python3 tests/scripts/check_mllog_test.py --quiet
 check "the page's colours" python3 tests/scripts/page_colours_test.py --quiet
