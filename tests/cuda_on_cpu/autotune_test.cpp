@@ -54,6 +54,13 @@ TEST_F(Autotune, RefusesTheFirstPlanIfItIsWrong) {
     }
 }
 
+TEST_F(Autotune, ComparesTheFirstPlanEvenIfItTakesLongToCompile) {
+    simt::set_bad_plans({.wrong = 14, .bulky = 14});
+    for (const auto& [problem, plan] : plans_after({.plan_cache = file_})) {
+        EXPECT_THAT(plan, testing::AnyOf("loops15", "loops16")) << problem;
+    }
+}
+
 TEST_F(Autotune, WritesDownTheTimeOfEveryPlan) {
     const auto plans = plans_after({.plan_cache = file_});
     const nlohmann::json timings = written()["timings"];

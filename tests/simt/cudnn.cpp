@@ -3,8 +3,10 @@
 // src/device/cuda/cudnn_graphs.cpp the plans of convolutions.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -255,6 +257,7 @@ std::string ConvolutionPlans::name(int plan) const {
 
 bool ConvolutionPlans::finalize(int plan) {
     const auto index = static_cast<std::size_t>(plan);
+    if (plan == bad_plans().bulky) std::this_thread::sleep_for(std::chrono::milliseconds(600));
     return graph_->finalized.at(index) = quality_of(plan) != Quality::refuses;
 }
 

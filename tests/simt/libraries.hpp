@@ -17,6 +17,7 @@ struct BadPlans {
     int wrong = 15;   // its results are 1 % too large
     int slow = -1;    // takes a second more
     int deadly = -1;  // leaves the device unusable
+    int bulky = -1;   // takes 0.6 s to finalize, more than the limit of a graph's trials
 };
 void set_bad_plans(const BadPlans& plans);
 

@@ -41,7 +41,7 @@ const Access& access_of(ConvolutionPass pass) {
 /// the fastest of all. Trying all plans takes a minute more, because compiling one can take
 /// seconds.
 constexpr std::size_t kMaxTried = 20;
-constexpr double kMaxSeconds = 0.5;
+constexpr double kMaxSeconds = 0.5;  // after which trials end once two plans agree
 /// A plan that is slower than the best by this factor is not compared and not chosen.
 constexpr double kSlowest = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
@@ -97,7 +97,8 @@ std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barr
     for (int plan = 0; plan < plans.count() && runs < kMaxTried; ++plan) {
         const Vote vote = vote_of(tried);
         const Tried best = fastest(tried, vote);
-        if (best.plan >= 0 && watch.seconds() > kMaxSeconds) break;
+        // Even if the first plan takes long to compile, its result may be wrong.
+        if (vote.plans > 1 && watch.seconds() > kMaxSeconds) break;
         if (!barred.insert(plans.name(plan)).second) continue;  // listed before, or barred
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++runs;
