@@ -74,6 +74,23 @@ TEST(Acceptance, FollowsWhatIsRemembered) {
     }
 }
 
+TEST(Acceptance, ForgetsThatItJoinedWhereThePlansOfAPassWereBarredLater) {
+    const ConvolutionShape shape = convolution_shape(kConvolution, kHalf);
+    for (const P pass : {P::forward_with_statistics, P::normalized_forward_with_statistics,
+                         P::normalized_weight_gradient, P::input_gradient_with_norm}) {
+        const auto device = make_cuda_device({.autotune = true});
+        PlanCache& plans = *context_of(*device).plans;
+        for (const char* kind : {"norm", "sums"}) plans.insert(key(kind), "joined");
+        for (int plan = 0; plan < 17; ++plan) {
+            plans.bar(plan_key(shape, pass), "loops" + std::to_string(plan));
+        }
+        const bool is_sum = pass == P::forward_with_statistics;
+        EXPECT_EQ(device->accepts(kConvolution, kHalf), !is_sum) << name_of(pass);
+        EXPECT_EQ(device->accepts(kJoined, kHalf), is_sum) << name_of(pass);
+        EXPECT_EQ(plans.find(key(is_sum ? "sums" : "norm")), "apart") << name_of(pass);
+    }
+}
+
 TEST(Acceptance, TakesWhatCudnnHasWithoutAutotune) {
     const auto device = make_cuda_device({.autotune = false});
     EXPECT_TRUE(device->accepts(kJoined, kHalf));

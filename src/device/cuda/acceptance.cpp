@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acceptance.hpp"
 
+#include <algorithm>
+
 #include <hpcai/base/clock.hpp>
 
 #include "cudnn_choice.hpp"
@@ -31,16 +33,22 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
     return std::visit([&](const auto& op) { return accepts(op, options); }, operation);
 }
 
-bool Acceptance::decide(const std::string& question, const std::function<Answer()>& answer) {
+bool Acceptance::decide(const std::string& kind, const ConvolutionShape& shape,
+                        std::initializer_list<P> passes, const std::function<Answer()>& answer) {
+    const std::string question = kind + " " + to_string(shape);
     const auto [known, is_new] = known_.try_emplace(question);
     if (!is_new) return known->second;
     const std::string key = "joined " + question;
     const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
     const std::string remembered = is_timed ? context_.plans->find(key) : "";
-    if (!remembered.empty()) return known->second = remembered == kJoined;
+    if (remembered == "apart") return false;
     const double before = is_timed ? context_.tuning->seconds : 0;
     const Stopwatch watch;
-    const Answer found = answer();
+    // A pass may have lost its plans, if they were barred after "joined" was remembered.
+    const bool exists =
+        std::ranges::all_of(passes, [&](P pass) { return has_plan(shape, pass, context_); });
+    if (exists && remembered == kJoined) return known->second = true;
+    const Answer found = exists ? answer() : Answer{};
     known->second = found.joined;
     // answer() may have added the time of plans, which `watch` includes.
     if (is_timed) context_.tuning->seconds = before + watch.seconds();
@@ -62,8 +70,7 @@ Acceptance::Answer Acceptance::is_faster(const std::vector<ops::Operation>& join
 bool Acceptance::accepts(const ops::Convolution& op, const KernelOptions& options) {
     if (!op.sums || !fills_vectors(op.filters)) return false;
     const ConvolutionShape shape = convolution_shape(op, options);
-    return decide("sums " + to_string(shape), [&] {
-        if (!has_plan(shape, P::forward_with_statistics, context_)) return Answer{};
+    return decide("sums", shape, {P::forward_with_statistics}, [&] {
         ops::Convolution apart = op;
         apart.sums = false;
         const ops::BatchNorm norm{.input = output_shape(op), .relu = true};
@@ -83,10 +90,9 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
     if (!fills_vectors(convolution.input[3]) || !fills_vectors(convolution.filters)) return false;
     const ConvolutionShape shape = convolution_shape(convolution, options);
     const bool sums_anyway = accepts(convolution, options);
-    return decide("norm " + to_string(shape), [&] {
-        if (!has_plan(shape, P::normalized_forward_with_statistics, context_)) return Answer{};
-        if (!has_plan(shape, P::normalized_weight_gradient, context_)) return Answer{};
-        if (!has_plan(shape, P::input_gradient_with_norm, context_)) return Answer{};
+    const auto passes = {P::normalized_forward_with_statistics, P::normalized_weight_gradient,
+                         P::input_gradient_with_norm};
+    return decide("norm", shape, passes, [&] {
         ops::Convolution apart = convolution;
         apart.sums = sums_anyway;
         return is_faster({op}, {op.norm, apart}, options);

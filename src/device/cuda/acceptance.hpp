@@ -2,11 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "context.hpp"
+#include "cudnn_graphs.hpp"
 
 namespace hpcai::device::cuda {
 
@@ -35,8 +36,10 @@ private:
         bool joined = false;
         bool lasts = true;  // valid in later runs: false if a trial failed
     };
-    /// Returns the known answer, or the result of `answer`.
-    bool decide(const std::string& question, const std::function<Answer()>& answer);
+    /// Returns the known answer, or the result of `answer`; false if a pass has no plan.
+    bool decide(const std::string& kind, const ConvolutionShape& shape,
+                std::initializer_list<ConvolutionPass> passes,
+                const std::function<Answer()>& answer);
     Answer is_faster(const std::vector<ops::Operation>& joined,
                      const std::vector<ops::Operation>& apart, const KernelOptions& options);
 
