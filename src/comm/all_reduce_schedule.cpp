@@ -195,7 +195,7 @@ std::vector<int> sets_of_ranks(const AllReduceOptions& options) {
 
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank) {
     const std::vector<int> set_of_rank = sets_of_ranks(options);
-    ensure(rank >= 0 && rank < std::ssize(set_of_rank), "rank {} of {}", rank, set_of_rank.size());
+    ensure(rank >= 0 && rank < std::ssize(set_of_rank), "rank {} does not exist", rank);
     std::map<int, std::vector<int>> sets;
     for (std::size_t one = 0; one < set_of_rank.size(); ++one) {
         sets[set_of_rank[one]].push_back(static_cast<int>(one));

@@ -12,7 +12,7 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
     std::size_t last_end = 0;
     for (const Range& range : ranges) {
         ensure(range.begin >= last_end && range.end >= range.begin && range.end <= elements,
-               "gradient range [{}, {}) after {} in a buffer of {}", range.begin, range.end,
+               "gradient range [{}, {}) begins before {} or ends after {}", range.begin, range.end,
                last_end, elements);
         last_end = range.end;
     }
@@ -51,8 +51,8 @@ GradientBuckets::~GradientBuckets() {
 }
 
 void GradientBuckets::ready(std::size_t parameter_index) {
-    ensure(parameter_index < parameter_ready_.size(), "gradient {} of {}", parameter_index,
-           parameter_ready_.size());
+    ensure(parameter_index < parameter_ready_.size(), "there is no gradient {} among {}",
+           parameter_index, parameter_ready_.size());
     ensure(!parameter_ready_[parameter_index], "gradient {} is ready twice in a step",
            parameter_index);
     parameter_ready_[parameter_index] = true;

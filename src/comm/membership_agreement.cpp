@@ -21,8 +21,8 @@ std::string GroupStatus::reason_text() const {
 }
 
 GroupStatus Membership::status(int group) const {
-    const auto reason = std::ranges::find(known, group, &GroupStatus::group);
-    if (reason != known.end()) return *reason;
+    const auto known_status = std::ranges::find(known, group, &GroupStatus::group);
+    if (known_status != known.end()) return *known_status;
     if (!agreed) return GroupStatus::of(group, GroupState::absent);
     const auto end = std::ranges::lower_bound(*unfinished, group, {}, &GroupEnd::group);
     if (end == unfinished->end() || end->group != group) {
@@ -68,7 +68,7 @@ int Membership::writer() const {
 
 namespace {
 
-constexpr int kCandidates = 4;  // leaders that are followed before a leader collects itself
+constexpr int kCandidates = 4;  // most collectors that a leader follows before it becomes one
 
 struct MessageHeader {
     MembershipAgreementKind kind;
@@ -100,15 +100,15 @@ std::vector<std::byte> AgreementMessage::to_bytes() const {
 
 AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) {
     MessageHeader header{};
-    ensure(bytes.size() >= sizeof(header), "membership agreement: a message of {} bytes",
-           bytes.size());
+    ensure(bytes.size() >= sizeof(header),
+           "membership agreement: a message of {} bytes is too short", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
     const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
     const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
     ensure(rest.size() == status_bytes + end_bytes,
-           "membership agreement: {} bytes for {} and {} groups", rest.size(), header.statuses,
-           header.unfinished);
+           "membership agreement: {} payload bytes do not match {} statuses, {} unfinished groups",
+           rest.size(), header.statuses, header.unfinished);
     AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
     message.statuses.resize(header.statuses);
     std::vector<GroupEnd> ends(header.unfinished);
@@ -122,8 +122,8 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
 MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
                                          const MembershipAgreementDeadlines& deadlines, double now)
     : mine_(mine), groups_(groups), deadlines_(deadlines) {
-    ensure(mine.group >= 0 && mine.group < groups, "membership agreement: group {} of {}",
-           mine.group, groups);
+    ensure(mine.group >= 0 && mine.group < groups,
+           "membership agreement: there is no group {} among {}", mine.group, groups);
     reports_[mine.group] = mine;
     if (mine.state == GroupState::completed) grace_until_ = now + deadlines.status_seconds;
     if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
@@ -142,7 +142,7 @@ void MembershipAgreement::receive(const AgreementMessage& message, double now) {
         case MembershipAgreementKind::proposal:
             return receive_proposal(message.from_group, now);
         case MembershipAgreementKind::joined:
-        case MembershipAgreementKind::left:
+        case MembershipAgreementKind::declined:
             return receive_reply(message.from_group, message.kind, now);
         case MembershipAgreementKind::withdrawn:
             return receive_withdrawal(message.from_group, now);
@@ -255,13 +255,13 @@ void MembershipAgreement::receive_proposal(int collector, double now) {
         until_ = now + 2 * deadlines_.reply_seconds;
         send(collector, MembershipAgreementKind::joined);
     } else {
-        send(collector, MembershipAgreementKind::left);
+        send(collector, MembershipAgreementKind::declined);
     }
 }
 
 void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind kind, double now) {
     if (phase_ != Phase::proposing) return;
-    if (kind == MembershipAgreementKind::left) {
+    if (kind == MembershipAgreementKind::declined) {
         withdraw();  // a later collector is active; two decisions would make two results
         return follow(from_group, now);
     }
@@ -288,7 +288,7 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
 }
 
 void MembershipAgreement::continue_collecting(double now) {
-    // While no group has completed or stopped, the others may continue to train.
+    // Until a group completes or stops, every group may still be training.
     const std::optional<double> grace = stop_until_ ? stop_until_ : grace_until_;
     const double end = grace ? std::max(*grace, until_) : until_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);

@@ -36,7 +36,7 @@ public:
                         const AllReduceOptions& options)
         : group_(group), device_(device), options_(options) {
         ensure(options.node_of_rank.size() == static_cast<std::size_t>(group.size()),
-               "nodes of {} ranks of {}", options.node_of_rank.size(), group.size());
+               "got the nodes of {} ranks, expected {}", options.node_of_rank.size(), group.size());
         all_reduce_topology(options_, group.rank());
     }
 
@@ -229,7 +229,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
 void PointToPointReducer::set_residual(std::span<float> device_values,
                                        std::span<const float> residual) {
     std::vector<float>& mine = memory_of(device_values)->residual;
-    ensure(mine.size() == residual.size(), "a residual of {} values for {}", residual.size(),
+    ensure(mine.size() == residual.size(), "got {} residuals, expected {}", residual.size(),
            mine.size());
     std::ranges::copy(residual, mine.begin());
 }

@@ -46,14 +46,14 @@ SentBytes sent_in_round(int rank, const std::vector<int>& members,
 }  // namespace
 
 SyncBatchNormGroup::SyncBatchNormGroup(int ranks) : ranks_(ranks) {
-    ensure(ranks >= 1, "statistics over {} ranks", ranks);
+    ensure(ranks >= 1, "statistics cannot span {} ranks", ranks);
 }
 
 void SyncBatchNormGroup::connect(Communicator& group, std::vector<int> node_of_rank) {
-    ensure(group.size() % ranks_ == 0, "statistics over {} ranks in a group of {}", ranks_,
-           group.size());
-    ensure(node_of_rank.size() == static_cast<std::size_t>(group.size()), "nodes of {} ranks of {}",
-           node_of_rank.size(), group.size());
+    ensure(group.size() % ranks_ == 0,
+           "statistics span {} ranks, which do not divide a group of {}", ranks_, group.size());
+    ensure(node_of_rank.size() == static_cast<std::size_t>(group.size()),
+           "got the nodes of {} ranks, expected {}", node_of_rank.size(), group.size());
     group_ = &group;
     node_of_rank_ = std::move(node_of_rank);
     rounds_ = rounds_of(group.rank(), ranks_);

@@ -13,8 +13,8 @@ constexpr int kShardTag = 8195;
 }  // namespace
 
 void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks) {
-    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(), "{} ranks for {} shards",
-           ranks.size(), parts_);
+    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(),
+           "{} ranks do not match {} shards", ranks.size(), parts_);
     group_ = &group;
     ranks_ = std::move(ranks);
 }

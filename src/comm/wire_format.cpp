@@ -190,9 +190,9 @@ void visit_format(WireFormat format, const Visit& visit) {
 }
 
 void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::size_t residual) {
-    ensure(wire == wire_bytes(format, values), "{} bytes on the wire for {} values in {}", wire,
-           values, name_of(format));
-    ensure(residual == 0 || residual == values, "{} residuals of {} values", residual, values);
+    ensure(wire == wire_bytes(format, values), "{} bytes on the wire do not fit {} values in {}",
+           wire, values, name_of(format));
+    ensure(residual == 0 || residual == values, "got {} residuals for {} values", residual, values);
 }
 
 }  // namespace

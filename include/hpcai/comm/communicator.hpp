@@ -89,8 +89,8 @@ public:
     /// instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
-    /// Throws the earlier failure of this communicator, one that another rank announced or one of
-    /// the function of while_waiting(), if there is any. Not collective, returns at once.
+    /// Throws an earlier failure of this communicator, a failure that another rank announced, or an
+    /// Error of the function of while_waiting(), if any. Not collective, returns at once.
     virtual void look_for_failure() {}
 
     /// Sets a function that is called by look_for_failure() and about every 20 ms while a call

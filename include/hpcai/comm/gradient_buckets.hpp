@@ -69,8 +69,7 @@ public:
     /// GradientReducer does.
     void finish();
 
-    /// Counts a step that was enqueued as a recording of ready() and finish(). Starts no sums
-    /// itself.
+    /// Counts a step that was enqueued as a recording of ready() and finish(). Starts no sums.
     void repeat_step();
 
     /// Call it after the reducer's check(). Attributes the device's times of the last repeated step

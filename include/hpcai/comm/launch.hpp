@@ -18,8 +18,7 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
-/// The number of ranks that the launcher started, by its environment variables; 1 without a
-/// launcher.
+/// Returns the number of ranks by the launcher's environment variables; 1 without a launcher.
 int launched_ranks(const EnvironmentLookup& environment);
 
 /// Whether Slurm's srun started this rank directly, not mpirun inside an allocation.

@@ -62,7 +62,8 @@ struct Membership {
     bool agreed = false;
     int groups = 0;
     std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
-    // with reasons: at collector and writer, `unfinished` but absent groups; not agreed: its own
+    // The collector and the writer know every unfinished group that is not absent, with its
+    // reason; without agreement, a leader knows only its own.
     std::vector<GroupStatus> known;
 
     /// The status of a group; with a reason only if this leader knows it. Without agreement other
@@ -88,7 +89,7 @@ enum class MembershipAgreementKind : std::int32_t {
     notice,     // collector: follow this group, unless the receiver follows a later one
     proposal,   // collector asks a follower to join its decision
     joined,     // follower: it joins, and joins no other collector
-    left,       // follower: it does not join, as it follows another collector or has decided
+    declined,   // follower: it does not join, as it follows another collector or has decided
     withdrawn,  // collector: follow the next collector
     result,     // collector to the followers that joined
     closed,     // collector to all leaders that did not join
@@ -116,15 +117,15 @@ struct AddressedMessage {
 /// caller supplies transport and clock.
 ///
 /// Each leader sends its status to the leader of group 0 and follows it as its collector. If the
-/// collector is silent for status_seconds, the leader follows the leader of the next group; after
-/// four silent ones it collects itself. A collector waits until all groups have reported or the
-/// waiting times of all completed groups are over, including its own. A failed group has no waiting
-/// time, so an early failure does not end the training of other groups. If a group has stopped, the
-/// callers omit the vote. Then only the waiting times of stopped groups count, and a stopped group
-/// leaves a silent collector after the rest of its own: the scheduler may end the job soon. A lost
-/// group sends nothing more, so its followers continue with the next collector. After its wait a
-/// collector proposes a decision and decides with the followers that join. So a leader only votes
-/// with leaders that joined the same collector.
+/// collector is silent for status_seconds, the leader follows the leader of the next group. After
+/// the leaders before it, at most four, it becomes the collector. A collector waits until all
+/// groups have reported or the waiting times of all completed groups are over, including its own. A
+/// failed group has no waiting time, so an early failure does not end the training of other groups.
+/// If a group has stopped, the callers omit the vote, and only the waiting times of stopped groups
+/// count. A stopped group leaves a silent collector when the rest of its own waiting time is over,
+/// because the scheduler may end the job soon. A lost group sends nothing more, so its followers
+/// continue with the next collector. After its wait a collector proposes a decision and decides
+/// with the followers that join, so leaders only vote with leaders of the same collector.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {

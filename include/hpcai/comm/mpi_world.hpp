@@ -89,8 +89,7 @@ public:
     /// Called by another rank of that group instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it after agree_on_members, or in a lost group, if no rank of other groups is still
-    /// working.
+    /// Call it after agree_on_members, or in a lost group, if no rank of other groups still works.
     void mark_others_gone() {
         others_may_work_ = false;
         has_lost_ranks_ = true;
@@ -101,8 +100,7 @@ public:
     /// every rank of the world is released for it. Returns at once; skips ranks that are gone.
     void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
 
-    /// Sleeps until `world_rank` releases this rank; returns nothing if that takes longer than
-    /// `seconds`.
+    /// Sleeps until `world_rank` releases this rank; returns nothing after `seconds`.
     std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
 
     /// How long to wait for ranks that may still be working: longest_seconds if an exit of this

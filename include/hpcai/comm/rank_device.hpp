@@ -17,7 +17,7 @@ struct RankDevice {
     int nccl_version = 0;  // NCCL's number, 22809 for 2.28.9; 0: this rank has none
 };
 
-/// Returns the devices of all ranks, in order. Texts are cut to 255 bytes. Collective.
+/// Returns the devices of all ranks, in order. Texts are truncated to 255 bytes. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
 /// Returns why NCCL cannot sum over these ranks, in one line; nothing if it can. NCCL needs a GPU

@@ -206,7 +206,7 @@ void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
 
 void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
     ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
-           "all_gather: {} bytes of each of {} ranks into {} bytes", mine.size(), size(),
+           "all_gather: {} bytes of each of {} ranks do not fill {} bytes", mine.size(), size(),
            all.size());
     Staging sent(channel_, mine);
     Staging received(channel_, all);

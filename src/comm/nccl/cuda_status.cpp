@@ -6,7 +6,7 @@
 namespace hpcai::comm {
 
 void check_cuda(cudaError_t status, const char* what) {
-    // clears the error, else the next kernel launch reports it again
+    // clears the error; otherwise the next kernel launch would report it again
     if (status != cudaSuccess) cudaGetLastError();
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));

@@ -46,8 +46,8 @@ std::set<int> peers_of(const AllReduceTopology& place, int rank) {
 DeviceAllReduce::DeviceAllReduce(const AllReduceOptions& options, int rank, int size,
                                  device::Device& device)
     : options_(options), rank_(rank), device_(device), left_out_(device.allocate(sizeof(int))) {
-    ensure(options.node_of_rank.size() == static_cast<std::size_t>(size), "nodes of {} ranks of {}",
-           options.node_of_rank.size(), size);
+    ensure(options.node_of_rank.size() == static_cast<std::size_t>(size),
+           "got the nodes of {} ranks, expected {}", options.node_of_rank.size(), size);
     all_reduce_topology(options_, rank);
 }
 
@@ -125,7 +125,7 @@ void DeviceAllReduce::set_residual(std::span<float> device_values,
                                    std::span<const float> residual) {
     const Sum& sum = sum_of(device_values);
     const std::size_t size = sum.residual ? device_values.size() : 0;
-    ensure(size == residual.size(), "a residual of {} values for {}", residual.size(), size);
+    ensure(size == residual.size(), "got {} residuals, expected {}", residual.size(), size);
     if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
 }
 

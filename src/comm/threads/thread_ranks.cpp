@@ -165,8 +165,8 @@ public:
         check_rank(root);
         team_->meet(rank_, bytes, [&] {
             const Bytes from = team_->posted(root);
-            ensure(from.size() == bytes.size(), "broadcast of {} bytes to {}", from.size(),
-                   bytes.size());
+            ensure(from.size() == bytes.size(), "broadcast: the root sends {} bytes, expected {}",
+                   from.size(), bytes.size());
             if (rank_ != root) std::ranges::copy(from, bytes.begin());
         });
     }
@@ -174,8 +174,8 @@ public:
     void all_gather(Bytes mine, std::span<std::byte> all) override {
         team_->meet(rank_, mine, [&] {
             ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
-                   "all_gather: {} bytes of {} ranks into {} bytes", mine.size(), size(),
-                   all.size());
+                   "all_gather: {} bytes of each of {} ranks do not fill {} bytes", mine.size(),
+                   size(), all.size());
             auto next = all.begin();
             for (int from = 0; from < size(); ++from) {
                 check_size(team_->posted(from), mine.size());
@@ -231,11 +231,11 @@ private:
     static constexpr int kAll = -1;  // as the root: all ranks get the result
 
     void check_rank(int rank) const {
-        ensure(rank >= 0 && rank < size(), "rank {} of {} ranks", rank, size());
+        ensure(rank >= 0 && rank < size(), "there is no rank {} among {} ranks", rank, size());
     }
     void check_peer(int rank) const {
         check_rank(rank);
-        ensure(rank != rank_, "a message of rank {} to itself", rank);
+        ensure(rank != rank_, "rank {} sends a message to itself", rank);
     }
     static void check_size(Bytes posted, std::size_t expected_bytes) {
         ensure(posted.size() == expected_bytes, "the ranks pass {} and {} bytes", posted.size(),
@@ -271,7 +271,7 @@ std::unique_ptr<Communicator> make_self_communicator() {
 }
 
 void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
-    ensure(ranks > 0, "{} ranks", ranks);
+    ensure(ranks > 0, "expected at least one rank, got {}", ranks);
     const auto team = std::make_shared<Team>(ranks);
     std::mutex mutex;
     std::exception_ptr failure;
