@@ -28,7 +28,7 @@ void check_parts(const Graph& graph, int parts) {
         name = node.name;
     }
     require(parts >= 1 && parts <= fewest, ExitCode::usage,
-            "parallel.model_degree: expected 1 to {}, as many channels as {} has, got {}", fewest,
+            "parallel.model_degree: expected 1 to {}, the number of channels of {}, got {}", fewest,
             name, parts);
 }
 
@@ -43,7 +43,7 @@ public:
         add_parameters();
     }
 
-    Part run() {
+    Shard run() {
         for (const Node& node : model_.nodes()) {
             const Kind kind = kinds_[made_.first_nodes.size()];
             made_.first_nodes.push_back(made_.graph.nodes().size());
@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    enum class Kind { alike, own_channels, own_filters, own_inputs };
+    enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
     ops::ChannelRange own_range(std::int64_t channels) const {
         return ops::channel_range(channels, parts_, part_);
@@ -68,11 +68,11 @@ private:
 
     /// Determines how each node is computed, and thus which values are split.
     void choose() {
-        ensure(model_.outputs().empty(), "a stage cannot be divided into parts");
+        ensure(model_.outputs().empty(), "a stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
             kinds_.push_back(kind);
-            is_split_[node.output] = kind != Kind::alike;
+            is_split_[node.output] = kind != Kind::replicated;
         }
     }
 
@@ -81,30 +81,31 @@ private:
         if (std::holds_alternative<ops::Convolution>(node.operation)) {
             return reads_own_channels(node.inputs[0]) ? Kind::own_inputs : Kind::own_filters;
         }
-        if (ops::is_loss(node.operation)) return Kind::alike;
+        if (ops::is_loss(node.operation)) return Kind::replicated;
         const auto split_inputs =
             std::ranges::count_if(node.inputs, [&](ValueId input) { return is_split(input); });
         if (split_inputs == 0) {
             ensure(node.parameters.empty() && !model_.needs_gradient(node.output),
-                   "{} cannot be divided into parts", node.name);
-            return Kind::alike;
+                   "{} cannot be divided into shards", node.name);
+            return Kind::replicated;
         }
-        ensure(split_inputs == std::ssize(node.inputs), "{} cannot be divided into parts",
+        ensure(split_inputs == std::ssize(node.inputs), "{} cannot be divided into shards",
                node.name);
         return Kind::own_channels;
     }
 
-    /// Whether no linear layer reads the split `value`, and its convolutions make fewer elements.
+    /// Returns whether `value` is split, no linear layer reads it, and its convolutions output
+    /// fewer elements than it has.
     bool reads_own_channels(ValueId value) const {
         if (!is_split(value)) return false;
-        std::int64_t made = 0;
+        std::int64_t outputs = 0;
         for (const NodeId reader : model_.consumers(value)) {
             const Node& node = model_.nodes()[reader];
             if (std::holds_alternative<ops::Linear>(node.operation)) return false;
             if (!std::holds_alternative<ops::Convolution>(node.operation)) continue;
-            made += shape_of(node.output).elements();
+            outputs += shape_of(node.output).elements();
         }
-        return made < shape_of(value).elements();
+        return outputs < shape_of(value).elements();
     }
 
     void add_parameters() {
@@ -112,7 +113,7 @@ private:
         std::vector<NormStatistics> statistics = model_.statistics();
         std::set<ParameterId> cut;
         for (std::size_t index = 0; index < kinds_.size(); ++index) {
-            if (kinds_[index] == Kind::alike) continue;
+            if (kinds_[index] == Kind::replicated) continue;
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
                 Parameter& parameter = parameters[id];
@@ -135,7 +136,7 @@ private:
         channels = count;
     }
 
-    /// The shard's value for a value of the model: its own channels if the value is split.
+    /// Returns the shard's counterpart of a model value, with its own channels if that is split.
     ValueId own(ValueId value) {
         ValueId& mine = own_[value];
         if (mine < 0) {
@@ -145,14 +146,14 @@ private:
         return mine;
     }
 
-    /// The value with all channels.
+    /// Returns the counterpart of a model value with all channels, gathered if the value is split.
     ValueId whole(ValueId value, bool sums_gradients) {
         if (!is_split(value)) return own(value);
         ValueId& gathered = gathered_[value];
         if (gathered >= 0) {
             const Node& node = made_.graph.nodes()[made_.graph.value(gathered).producer];
             ensure(std::get<ops::AllGather>(node.operation).sums_gradients == sums_gradients,
-                   "{} is gathered for a loss and for layers", node.name);
+                   "both a loss and a layer read {}", node.name);
         } else {
             const Value& described = model_.value(value);
             gathered = made_.graph.add_node(
@@ -214,12 +215,12 @@ private:
         add_channelwise(node, kind, op);
     }
     void add(const Node& node, Kind kind, const ops::InputNormalize& op) {
-        ensure(kind == Kind::alike, "{} cannot be divided into parts", node.name);
+        ensure(kind == Kind::replicated, "{} cannot be divided into shards", node.name);
         add_channelwise(node, kind, op);
     }
     template <typename Other>
     void add(const Node& node, Kind, const Other&) {
-        throw Error(ExitCode::internal, fmt::format("{} cannot be divided into parts", node.name));
+        throw Error(ExitCode::internal, fmt::format("{} cannot be divided into shards", node.name));
     }
 
     const Graph& model_;
@@ -228,17 +229,17 @@ private:
     std::vector<bool> is_split_;     // per value of the model
     std::vector<ValueId> own_;       // per value of the model, in the shard's graph; -1: not yet
     std::vector<ValueId> gathered_;  // likewise, with all channels
-    Part made_;
+    Shard made_;
 };
 
 /// The traffic of one operation: a shard sends its own channels to every other shard, and other
 /// channels to their owners.
-struct PartTraffic {
+struct ShardTraffic {
     std::int64_t element_bytes;
-    bool goes_back;
+    bool needs_input_gradient;
 
     /// Bytes that this shard sends when channels are gathered, and when sums of channels are
-    /// scattered. It receives in a gather what it sends in a scatter, and the reverse.
+    /// scattered. It receives as many bytes in a gather as it sends in a scatter, and vice versa.
     struct Bytes {
         std::int64_t gathered = 0;
         std::int64_t scattered = 0;
@@ -254,13 +255,13 @@ struct PartTraffic {
         const Bytes values =
             bytes_of(whole, op.input, op.parts,
                      op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
-        if (!goes_back || !op.sums_gradients) return {values.gathered, values.both()};
+        if (!needs_input_gradient || !op.sums_gradients) return {values.gathered, values.both()};
         const Bytes gradients = bytes_of(whole, op.input, op.parts, element_bytes);
         return {values.gathered + gradients.scattered, std::max(values.both(), gradients.both())};
     }
     ExchangedBytes operator()(const ops::ReduceScatter& op) const {
         const Bytes bytes = bytes_of(op.input, output_shape(op), op.parts, element_bytes);
-        return {bytes.scattered + (goes_back ? bytes.gathered : 0), bytes.both()};
+        return {bytes.scattered + (needs_input_gradient ? bytes.gathered : 0), bytes.both()};
     }
     template <typename Other>
     ExchangedBytes operator()(const Other&) const {
@@ -270,7 +271,7 @@ struct PartTraffic {
 
 }  // namespace
 
-Part shard(const Graph& graph, int parts, int part) {
+Shard shard(const Graph& graph, int parts, int part) {
     check_parts(graph, parts);
     return ShardBuilder(graph, parts, part).run();
 }
@@ -280,7 +281,7 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
     const std::vector<std::size_t> ends = stage_ends(graph, stages);
     std::vector<Stage> made(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part) {
-        const Part mine = shard(graph, parts, part);
+        const Shard mine = shard(graph, parts, part);
         std::vector<std::size_t> own_ends;
         for (const std::size_t end : ends) own_ends.push_back(mine.first_nodes[end]);
         std::size_t place = static_cast<std::size_t>(part);
@@ -295,9 +296,9 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
     ExchangedBytes all;
     for (const Node& node : graph.nodes()) {
-        const bool goes_back = !graph.is_first_layer(node);
+        const bool needs_input_gradient = !graph.is_first_layer(node);
         const ExchangedBytes one =
-            std::visit(PartTraffic{element_bytes, goes_back}, node.operation);
+            std::visit(ShardTraffic{element_bytes, needs_input_gradient}, node.operation);
         all.sent += one.sent;
         all.largest = std::max(all.largest, one.largest);
     }

@@ -114,8 +114,8 @@ private:
     int most = 1;
     while (!balance(costs, most + 1).empty()) ++most;
     throw Error(ExitCode::usage,
-                fmt::format("parallel.pipeline_degree: expected 1 to {}, as many stages as the "
-                            "model has, got {}",
+                fmt::format("parallel.pipeline_degree: expected 1 to {}, the largest number of "
+                            "stages of this model, got {}",
                             most, stages));
 }
 

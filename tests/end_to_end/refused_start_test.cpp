@@ -102,11 +102,11 @@ TEST_F(RefusedStart, RefusesWhatOnlyOtherDevicesHave) {
 }
 
 TEST_F(RefusedStart, NamesHowManyPartsALayerCanHaveBeforeItLooksForSamples) {
-    expect_refused(run_ranks(folder_.path(), 4,
-                             {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=model",
-                              "workload.classes=2", "data.path=nowhere"}),
-                   2,
-                   {"parallel.model_degree", "expected 1 to 2, as many channels as fc has, got 4"});
+    expect_refused(
+        run_ranks(folder_.path(), 4,
+                  {"bagging.M=1", "bagging.P_degree=4", "parallel.mode=model", "workload.classes=2",
+                   "data.path=nowhere"}),
+        2, {"parallel.model_degree", "expected 1 to 2, the number of channels of fc, got 4"});
 }
 
 TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {

@@ -320,7 +320,7 @@ TEST(Split, RefusesMorePartsThanALayerHasChannels) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
         EXPECT_STREQ(error.what(),
-                     "parallel.model_degree: expected 1 to 5, as many channels as fc has, got 6");
+                     "parallel.model_degree: expected 1 to 5, the number of channels of fc, got 6");
     }
 }
 

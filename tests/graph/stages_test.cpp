@@ -208,8 +208,8 @@ TEST(Cut, RefusesMoreStagesThanTheModelHas) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
         EXPECT_EQ(error.what(),
-                  fmt::format("parallel.pipeline_degree: expected 1 to {}, as many stages as the "
-                              "model has, got {}",
+                  fmt::format("parallel.pipeline_degree: expected 1 to {}, the largest number of "
+                              "stages of this model, got {}",
                               most, most + 1));
     }
 }

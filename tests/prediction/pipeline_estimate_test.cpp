@@ -120,9 +120,10 @@ TEST(PipelineEstimate, RefusesMorePartsThanALayerHasChannels) {
         estimate(config, {.ranks = 128});
         ADD_FAILURE() << "it was estimated";
     } catch (const Error& error) {
-        EXPECT_STREQ(error.what(),
-                     "parallel.model_degree: expected 1 to 64, as many channels as conv1 has, got "
-                     "128");
+        EXPECT_STREQ(
+            error.what(),
+            "parallel.model_degree: expected 1 to 64, the number of channels of conv1, got "
+            "128");
     }
 }
 

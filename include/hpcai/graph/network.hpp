@@ -73,8 +73,7 @@ public:
     /// input must be set before each forward pass, which may overwrite it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
-    /// The elements of the input in device memory, for enqueued work that writes them in place of
-    /// set_input().
+    /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
     /// Sets the factor of the gradients of each sample's loss, initially 1, and resets the other
     /// step scalars. With 1 / global batch the gradients are those of the mean loss.

@@ -10,9 +10,8 @@
 
 namespace hpcai::graph {
 
-/// A shard of a model, which one of several ranks computes: tensor parallelism over the channels of
-/// layers.
-struct Part {
+/// A shard of a model: the channels of each layer that one rank computes (tensor parallelism).
+struct Shard {
     /// The nodes of the model, restricted to the channels of this shard, and the exchanges with the
     /// other shards. Parameters and statistics have the order of the model, with the channels of
     /// this shard only.
@@ -24,13 +23,13 @@ struct Part {
 /// al. 2019). Every value between the normalization of the input and the loss is split by
 /// ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
-/// readers. If no linear layer reads an input and its convolutions produce less data than it has,
-/// each instead reads only the shard's channels and computes all filters. These partial results are
+/// readers. If no linear layer reads a value that its convolutions shrink, each of these
+/// convolutions reads the shard's channels and computes all filters. These partial results are
 /// summed over the shards, and each shard receives its channels of the sum. All other operations
 /// use the shard's channels. Every shard computes the loss from gathered logits. Throws
 /// Error(usage), naming parallel.model_degree and the largest possible number, for more shards than
 /// a layer has channels; Error(internal) for an operation that cannot be divided.
-Part shard(const Graph& graph, int parts, int part);
+Shard shard(const Graph& graph, int parts, int part);
 
 /// Builds each stage of each shard, [stage * parts + part]. In all shards, stages begin at the
 /// nodes where partition_stages(graph, stages) begins them. Throws as that function and shard() do.
@@ -42,7 +41,7 @@ struct ExchangedBytes {
     std::int64_t largest = 0;  // bytes sent plus received in the largest exchange
 };
 
-/// Returns them for the graph of a shard; an element of the compute type has `element_bytes` bytes.
+/// Returns the bytes that a shard exchanges; an element of the compute type has `element_bytes`.
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes);
 
 }  // namespace hpcai::graph

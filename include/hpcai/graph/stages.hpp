@@ -22,7 +22,7 @@ struct StageCosts {
 /// Ties go to the earliest last cut, then to the earliest cut before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
-/// A pipeline stage: a contiguous range of nodes of a model or of a Part.
+/// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
 struct Stage {
     /// Its nodes under their names, with the parameters and statistics that they use. Values that
     /// earlier stages make and this or later stages read are received. Values that later stages
