@@ -6,7 +6,7 @@ v1.5, 1000 classes, by torchvision and PyTorch in float64.
 Weights, pixels and labels are formulas of integer hashes (`parameter`, `batch`), which
 tests/parity/formula.hpp computes again to the same bits. There are two kinds of weights:
 
-* "ordinary": as at the start of a training. A few values before a ReLU are so near to zero that
+* "ordinary": as at the start of a training run. A few values before a ReLU are so near to zero that
   rounding decides whether their gradient passes. So even PyTorch's own fp32 gradients differ from
   float64 by up to 1 %. resnet50.json has PyTorch's distances.
 * "open": shifts of +6 or -6, so that the ReLU of a channel passes all of its values or none. The
@@ -39,7 +39,7 @@ import torchvision
 from torchvision.models.resnet import Bottleneck
 
 BATCH, CLASSES, BUCKETS = 8, 1000, 128
-BATCHES = 3  # batches that a training repeats
+BATCHES = 3  # batches that a training run repeats
 STEPS, WARMUP = 30, 6
 PEAK_RATES = {"open": 0.03, "ordinary": 0.002}
 MOMENTUM, DECAY, SMOOTHING = 0.9, 1e-4, 0.1

@@ -210,7 +210,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .pipeline = config::has_pipeline(config.parallel) ? &share : nullptr,
                                .log = &training.steps,
                                .statistics = &model.sync_batch_norm_group(),
-                               .between = &checkpoints,
+                               .step_callback = &checkpoints,
                                .where = describe_place(context),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},

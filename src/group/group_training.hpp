@@ -18,7 +18,7 @@
 
 namespace hpcai::group {
 
-/// The arguments of a training on one rank.
+/// The arguments of a training run on one rank.
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -39,7 +39,7 @@ struct GroupTraining {
 /// Error(data) if the bootstrap does not fill one batch. Collective in the group.
 StepTimes train(const GroupTraining& training, GroupResult& result);
 
-/// Fills in the number of steps and samples of a training, complete or not.
+/// Fills in the number of steps and samples of a training run, complete or not.
 void count_steps(const training::StepLog& steps, GroupRecord& record);
 
 /// Logs the first bad samples of a report. `split` is "training" or "validation".

@@ -61,7 +61,7 @@ private:
 
 namespace {
 
-/// Rounds the initial weights of a training without fp32 master weights. The first step would
+/// Rounds the initial weights if training has no fp32 master weights. The first step would
 /// otherwise start from weights that fp16 cannot store.
 void round_to_f16(graph::ParameterStore& store) {
     std::vector<float> values = store.read(store.parameters());

@@ -15,7 +15,7 @@
 
 namespace hpcai::group {
 
-/// The waits and messages of a rank in all steps of a training.
+/// The waits and messages of a rank in all steps of a training run.
 struct TrainingCosts {
     double input_wait_seconds = 0;
     comm::BucketAccounting sums;

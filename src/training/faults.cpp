@@ -22,13 +22,13 @@
 namespace hpcai::training {
 namespace {
 
-enum class Harm { ends_or_holds_the_rank, spoils_a_gradient, flips_a_bit, slows, fails_a_loader };
+enum class Effect { ends_or_holds_rank, corrupts_gradient, flips_bit, slows_rank, fails_loader };
 
 struct Kind {
     const char* name;
-    Harm harm;
-    void (*strike)() = nullptr;  // for ends_or_holds_the_rank
-    float gradient = 0;          // for spoils_a_gradient
+    Effect effect;
+    void (*inject)() = nullptr;  // for ends_or_holds_rank
+    float gradient = 0;          // for corrupts_gradient
 };
 
 void end_by(int signal) {
@@ -41,7 +41,7 @@ void hang() {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr Harm kEnd = Harm::ends_or_holds_the_rank;
+constexpr Effect kEnd = Effect::ends_or_holds_rank;
 constexpr std::array kKinds{
     Kind{"kill", kEnd, [] { end_by(SIGKILL); }},
     Kind{"segv", kEnd, [] { end_by(SIGSEGV); }},
@@ -50,11 +50,11 @@ constexpr std::array kKinds{
     Kind{"stop", kEnd, [] { end_by(SIGSTOP); }},
     Kind{"hang", kEnd, hang},
     Kind{"throw", kEnd, [] { throw std::bad_alloc(); }},
-    Kind{"loader", Harm::fails_a_loader},
-    Kind{"nan", Harm::spoils_a_gradient, nullptr, kNaN},
-    Kind{"overflow", Harm::spoils_a_gradient, nullptr, kInfinity},
-    Kind{"flip", Harm::flips_a_bit},
-    Kind{"slow", Harm::slows},
+    Kind{"loader", Effect::fails_loader},
+    Kind{"nan", Effect::corrupts_gradient, nullptr, kNaN},
+    Kind{"overflow", Effect::corrupts_gradient, nullptr, kInfinity},
+    Kind{"flip", Effect::flips_bit},
+    Kind{"slow", Effect::slows_rank},
 };
 
 const Kind* kind_called(std::string_view name) {
@@ -116,9 +116,9 @@ public:
         : device_(setup.device), store_(setup.store), log_(setup.log) {
         for (const Fault& fault : setup.faults) {
             if (fault.group != setup.group) continue;
-            spoils_in_group_ |= kind_of(fault).harm == Harm::spoils_a_gradient;
+            corrupts_in_group_ |= kind_of(fault).effect == Effect::corrupts_gradient;
             const bool is_mine = fault.rank == setup.group_rank;
-            if (is_mine && kind_of(fault).harm != Harm::fails_a_loader) waiting_.push_back(fault);
+            if (is_mine && kind_of(fault).effect != Effect::fails_loader) waiting_.push_back(fault);
         }
     }
 
@@ -133,30 +133,30 @@ public:
             due.push_back(fault);
             return true;
         });
-        for (const Fault& fault : due) strike(fault, step);
+        for (const Fault& fault : due) inject(fault, step);
     }
 
     std::function<void(const comm::Range&)> before_sum() override {
-        if (!spoils_in_group_) return {};
-        return [this](const comm::Range& elements) { spoil(elements); };
+        if (!corrupts_in_group_) return {};
+        return [this](const comm::Range& elements) { corrupt(elements); };
     }
 
 private:
-    void strike(const Fault& fault, std::int64_t step) {
+    void inject(const Fault& fault, std::int64_t step) {
         const Kind& kind = kind_of(fault);
         std::cerr << "hpcai500: injected in step " << step << ": " << text_of(fault) << std::endl;
-        switch (kind.harm) {
-            case Harm::ends_or_holds_the_rank:
-                return kind.strike();
-            case Harm::spoils_a_gradient:
-                spoiled_ = kind.gradient;
+        switch (kind.effect) {
+            case Effect::ends_or_holds_rank:
+                return kind.inject();
+            case Effect::corrupts_gradient:
+                corrupted_ = kind.gradient;
                 return;
-            case Harm::flips_a_bit:
+            case Effect::flips_bit:
                 return flip_bit();
-            case Harm::slows:
+            case Effect::slows_rank:
                 is_slow_ = true;
                 return;
-            case Harm::fails_a_loader:
+            case Effect::fails_loader:
                 return;
         }
     }
@@ -178,9 +178,9 @@ private:
     }
 
     /// Replaces the first number of a bucket. A bucket with only the status stays unchanged.
-    void spoil(const comm::Range& elements) {
-        if (!spoiled_ || elements.begin >= store_.gradients().size()) return;
-        const float value = *std::exchange(spoiled_, std::nullopt);
+    void corrupt(const comm::Range& elements) {
+        if (!corrupted_ || elements.begin >= store_.gradients().size()) return;
+        const float value = *std::exchange(corrupted_, std::nullopt);
         device_.enqueue_upload(store_.gradients().data() + elements.begin,
                                std::as_bytes(std::span(&value, 1)));
     }
@@ -188,9 +188,9 @@ private:
     device::Device& device_;
     graph::ParameterStore& store_;
     StepLog* log_;
-    std::vector<Fault> waiting_;  // faults of this rank that have not struck
-    bool spoils_in_group_ = false;
-    std::optional<float> spoiled_;  // value to put into a gradient of this step
+    std::vector<Fault> waiting_;  // faults of this rank that were not injected yet
+    bool corrupts_in_group_ = false;
+    std::optional<float> corrupted_;  // value to put into a gradient of this step
     bool is_slow_ = false;
     Stopwatch since_step_;
     double held_seconds_ = 0;  // delay since since_step_
@@ -237,7 +237,7 @@ std::function<void(std::uint32_t, std::int64_t)> make_loader_fault(const std::ve
     std::optional<Fault> mine;
     for (const Fault& fault : faults) {
         if (fault.group != group || fault.rank != group_rank) continue;
-        if (kind_of(fault).harm != Harm::fails_a_loader) continue;
+        if (kind_of(fault).effect != Effect::fails_loader) continue;
         if (!mine || fault.step < mine->step) mine = fault;
     }
     if (!mine) return {};

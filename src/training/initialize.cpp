@@ -20,8 +20,7 @@ double deviation_of(const graph::Parameter& parameter) {
     return std::sqrt(2.0 / static_cast<double>(shape[0] * shape[1] * shape[2]));
 }
 
-/// Random draws with one stream for each filter or feature, because the length of a stream is
-/// limited.
+/// Random draws with one stream for each filter or feature, because a stream has limited length.
 struct Draw {
     std::uint64_t seed;
     std::uint32_t model;

@@ -77,7 +77,7 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
                               setup.steps_per_epoch)),
       shards_(shards_of(setup, group.size())),
       audit_(setup.config.run.audit_steps, device, store, group, shards_),
-      between_(setup.between),
+      step_callback_(setup.step_callback),
       where_(setup.where) {
     if (log_ == nullptr) return;
     log_->count_communication([this, statistics = setup.statistics] {
@@ -99,8 +99,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Notifies the other ranks, which wait for messages and sums of this rank. The announcement also
-/// ends this rank's own waits when its pending requests are destroyed.
+/// Notifies the other ranks, which wait for messages and sums of this rank. After the announcement,
+/// this rank can destroy its pending requests without waiting for other ranks.
 void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
@@ -112,7 +112,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
         take_step(source);
-        // Only a reading reports failures of other ranks, so read before any other wait.
+        // Only reading the results reports failures of other ranks, so read before any other wait.
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
@@ -120,7 +120,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         audit_.after_step(steps_done_);
         if (log_ != nullptr) end_step(is_read);
         epoch_.seconds_of_steps = epoch_.watch.seconds();
-        if (is_read && between_ != nullptr) between_->after_reading(*this, steps_done_);
+        if (is_read && step_callback_ != nullptr) step_callback_->after_reading(*this, steps_done_);
     }
     device_.synchronize();
     report.seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
@@ -132,8 +132,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return report;
 }
 
-/// The group's clock continues while no process runs. The time between two processes counts for the
-/// next step.
+/// A resumed clock starts at the end of the last restored step, so the next step includes the time
+/// in which this launch loaded the checkpoint.
 void Trainer::begin_epoch(int number) {
     if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
@@ -154,7 +154,7 @@ void Trainer::begin_epoch(int number) {
 bool Trainer::must_read(bool is_last) const {
     return is_last || epoch_.unread_steps == step_->steps_between_readings() ||
            audit_.is_due(steps_done_) ||
-           (between_ != nullptr && between_->needs_results(steps_done_));
+           (step_callback_ != nullptr && step_callback_->needs_results(steps_done_));
 }
 
 void Trainer::end_step(bool is_read) {
@@ -224,27 +224,27 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Returns which ranks have parameters that are not finite. If all ranks that train the same
-/// parameters have such values, the cause is numerical. Then the bits of NaNs may differ between
-/// these ranks.
-Trainer::LostParameters Trainer::lost_parameters() {
+/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard do.
+/// If all do, the cause is numerical, and the audit skips this shard, because the bits of NaNs may
+/// differ between replicas.
+Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
-    const std::vector<std::int64_t> lost = comm::all_gather(group_, mine);
+    const std::vector<std::int64_t> non_finite = comm::all_gather(group_, mine);
     const int my_shard = shards_[group_.rank()];
-    bool by_all_replicas = true;
-    for (std::size_t rank = 0; rank < lost.size(); ++rank) {
-        by_all_replicas &= shards_[rank] != my_shard || lost[rank] == 1;
+    bool on_all_replicas = true;
+    for (std::size_t rank = 0; rank < non_finite.size(); ++rank) {
+        on_all_replicas &= shards_[rank] != my_shard || non_finite[rank] == 1;
     }
-    return {std::ranges::count(lost, 1) > 0, by_all_replicas};
+    return {std::ranges::count(non_finite, 1) > 0, on_all_replicas};
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
     // The cause may be a wrong bit on one rank instead of the settings.
-    audit_.now(steps_done_ - 1, !lost_parameters().by_all_replicas);
+    audit_.now(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
     const std::string steps =
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
-            : fmt::format("a step from {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
+            : fmt::format("one of the steps {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
     throw Error(ExitCode::internal,
                 fmt::format("training diverged: the gradient of {} is not finite; {}", steps,
                             config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
@@ -252,9 +252,9 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
 
 /// Checks the parameters, because no loss shows an overflow of the last backward pass.
 void Trainer::check_parameters(const std::string& when) {
-    const LostParameters lost = lost_parameters();
-    if (!lost.anywhere) return;
-    audit_.now(steps_done_, !lost.by_all_replicas);
+    const NonFiniteParameters non_finite = non_finite_parameters();
+    if (!non_finite.on_any_rank) return;
+    audit_.now(steps_done_, !non_finite.on_all_replicas);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
@@ -301,7 +301,7 @@ std::size_t Trainer::saved_bytes() {
 
 void Trainer::save(Snapshot& to) {
     const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
-    ensure(epoch_.unread_steps == 0, "save() before the results of {} steps are read",
+    ensure(epoch_.unread_steps == 0, "save() was called before the results of {} steps were read",
            epoch_.unread_steps);
     step_->save(to);
     if (replicas_.rank() == 0) {
@@ -328,8 +328,8 @@ void Trainer::restore(const Snapshot& from) {
     const std::int64_t steps_of_epoch = whole(2, steps_per_epoch_);
     const std::int64_t steps = whole(0, steps_per_epoch_ * epochs);
     if (steps != epoch * steps_per_epoch_ + steps_of_epoch) {
-        from.refuse(kProgress, fmt::format("{} steps of epoch {} are not step {}", steps_of_epoch,
-                                           epoch, steps));
+        from.refuse(kProgress, fmt::format("step {} does not match {} steps of epoch {}", steps,
+                                           steps_of_epoch, epoch));
     }
     step_->restore(from);
     if (replicas_.rank() == 0) {

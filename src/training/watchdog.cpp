@@ -10,7 +10,7 @@ namespace {
 constexpr double kMinSeconds = 300;  // tolerates the failover of a file system
 constexpr double kTimesLongest = 10;
 constexpr double kFileSystemSeconds = 3600;  // time limit for a file system that does not answer
-constexpr std::chrono::seconds kBetweenLooks{2};
+constexpr std::chrono::seconds kBetweenPolls{2};
 constexpr std::chrono::seconds kMaxSilence{5};  // of a running process
 
 using Seconds = std::chrono::duration<double>;
@@ -139,7 +139,7 @@ void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
         std::chrono::duration_cast<Clock::duration>(Seconds(settings_.grace_seconds));
     const Clock::time_point last_moment = Clock::now() + grace;
     while (is_unnoticed_locked()) {
-        wake_.wait_for(lock, kBetweenLooks);
+        wake_.wait_for(lock, kBetweenPolls);
         if (!settings_.may_end || Clock::now() < last_moment || !is_unnoticed_locked()) continue;
         end_in(kFileSystemSeconds);
         lock.unlock();

@@ -136,7 +136,7 @@ TEST_F(RecordedTrainer, BlamesALossScaleThatIsTooLarge) {
     for (float& weight : weights) weight *= 1000;
     gpu.store.write(weights, gpu.store.parameters());
     const std::string message = error_of(ExitCode::internal, [&] { train(gpu); });
-    EXPECT_THAT(message, testing::HasSubstr("a step from 0 to 19"));
+    EXPECT_THAT(message, testing::HasSubstr("one of the steps 0 to 19"));
     EXPECT_THAT(message, testing::HasSubstr("training.loss_scale"));
 }
 

@@ -184,7 +184,7 @@ TEST_F(ResumedTraining, RefusesWhatIsNoPlaceInIt) {
         return error_of(ExitCode::data, [&] { rank.trainer.restore(wrong); });
     };
     EXPECT_EQ(refusal("progress", {5, 0, 4, 0, 0, 0, 0, 0}),
-              "'rank-0.safetensors': progress: 4 steps of epoch 0 are not step 5");
+              "'rank-0.safetensors': progress: step 5 does not match 4 steps of epoch 0");
     EXPECT_THAT(refusal("progress", {1e300, 0, 0, 0, 0, 0, 0, 0}),
                 testing::HasSubstr("progress: expected a whole number from 0 to 12"));
     EXPECT_THAT(refusal("step_scalars", {0, 0, 1, 0, 0, 0, 0}),

@@ -8,7 +8,7 @@
 
 namespace hpcai {
 
-/// Progress of a training.
+/// Progress of a training run.
 struct Progress {
     std::int64_t step = 0;  // steps done
     std::int64_t steps = 0;

@@ -120,7 +120,7 @@ struct EpochQualityRecord {
     HPCAI_RECORD(EpochQualityRecord, epoch, training_seconds, quality);
 };
 
-/// A training that was resumed from a checkpoint.
+/// A training run that was resumed from a checkpoint.
 struct ContinuationRecord {
     std::int64_t step = 0;    // the first step after the resumption
     std::string started_utc;  // start of the launch that resumed

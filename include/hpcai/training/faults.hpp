@@ -25,7 +25,7 @@ struct Fault {
     std::string kind;       // a kind of docs/RELIABILITY.md
     int group = 0;          // bagging group
     int rank = 0;           // in the group
-    std::int64_t step = 0;  // from 0; strikes in this step or the first one run after it
+    std::int64_t step = 0;  // from 0; injected in this step or the first one run after it
 
     bool operator==(const Fault&) const = default;
 };

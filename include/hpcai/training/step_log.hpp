@@ -57,7 +57,7 @@ struct StepLogOptions {
     FlightRecorder* flight = nullptr;  // also records phases and sums; may be null
 };
 
-/// Logs every step of a training with its times on one rank. On a synchronous device the times are
+/// Logs every training step with its times on one rank. On a synchronous device the times are
 /// those of the host's clock. Otherwise the device times a step's phases, and the step's time is
 /// the mean over the steps whose results were read together.
 class StepLog {
@@ -70,8 +70,7 @@ public:
 
     /// Reserves memory for that many steps.
     void reserve(std::int64_t steps);
-    /// Sets the function that returns the seconds spent so far in communication without
-    /// computation.
+    /// Sets the function that returns the seconds of exposed communication so far.
     void count_communication(std::function<double()> seconds) {
         communication_ = std::move(seconds);
     }

@@ -48,8 +48,8 @@ struct PipelineShare {
 
 /// Results of steps that were read from the device.
 struct StepResults {
-    double loss_sum = 0;                 // over the rows since the last reading
-    std::int64_t samples = 0;            // since the last reading, without padding
+    double loss_sum = 0;                 // over the rows since results were last read
+    std::int64_t samples = 0;            // since results were last read, without padding
     std::uint32_t skipped_steps = 0;     // since the start: gradients were not finite
     bool has_failed = false;             // a rank failed in the last step
     double loss_scale = 1;               // of the mean loss
@@ -82,7 +82,7 @@ public:
     /// or of other ranks. Losses and samples are those of this rank, with a pipeline of the group.
     virtual StepResults read();
 
-    /// Most steps between two readings: run.loss_steps; if that is 0, a number that costs no speed.
+    /// Most steps until results are read: run.loss_steps, or if 0, a number that costs no speed.
     std::int64_t steps_between_readings() const { return steps_between_readings_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
@@ -132,7 +132,7 @@ protected:
     std::int64_t unread_samples_ = 0;
 
 private:
-    std::uint32_t skipped_before_ = 0;            // skipped steps at the last reading
+    std::uint32_t skipped_before_ = 0;            // skipped_steps of the results read last
     std::optional<std::uint64_t> copied_writes_;  // parameter writes at the last copy
 };
 

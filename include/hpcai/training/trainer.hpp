@@ -28,7 +28,7 @@ struct StepReport {
     std::int64_t step = 0;   // steps done, of all epochs
     std::int64_t steps = 0;  // planned, of all epochs
     int epoch = 0;           // from 0
-    // Mean over this rank's samples in the steps of the last reading. With a pipeline or
+    // Mean over this rank's samples in the steps whose results were read last. With a pipeline or
     // micro-batches: over the group's samples. NaN: no step was read.
     double loss = 0;
     std::int64_t samples = 0;  // of this step, over all ranks of the group
@@ -55,7 +55,7 @@ public:
     virtual void after_reading(Trainer& trainer, std::int64_t steps_done) = 0;
 };
 
-/// Progress of a training.
+/// Progress of a training run.
 struct TrainingPosition {
     int epoch = 0;           // the current one, from 0
     std::int64_t steps = 0;  // steps done in it
@@ -70,10 +70,10 @@ struct TrainerSetup {
     StepLog* log = nullptr;                   // null: no log
     // shares BatchNorm statistics over ranks; null: each rank has its own
     const comm::SyncBatchNormGroup* statistics = nullptr;
-    StepCallback* between = nullptr;  // null: none
-    std::string where = {};           // this rank for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};   // to inject, of all groups
-    int group = 0;                    // of this rank
+    StepCallback* step_callback = nullptr;  // null: none
+    std::string where = {};                 // this rank for messages, such as "rank 3 on node02"
+    std::vector<Fault> faults = {};         // to inject, of all groups
+    int group = 0;                          // of this rank
 };
 
 /// Trains one base model with the ranks of its group. Every rank makes one and makes the same
@@ -137,12 +137,12 @@ private:
         Stopwatch watch;
         double seconds_of_steps = 0;    // reading of `watch` at the end of the last step
         std::exception_ptr failure;     // of this rank's source
-        std::int64_t unread_steps = 0;  // since the last reading
+        std::int64_t unread_steps = 0;  // since results were last read
         double loss_sum = 0;            // sum over the steps of their mean losses
     };
-    struct LostParameters {
-        bool anywhere = false;         // on a rank of the group
-        bool by_all_replicas = false;  // on all ranks that train the same parameters
+    struct NonFiniteParameters {
+        bool on_any_rank = false;      // of the group
+        bool on_all_replicas = false;  // on all ranks that train the same parameters
     };
 
     EpochReport train_steps(int epoch, data::BatchSource& source,
@@ -154,7 +154,7 @@ private:
     void end_step(bool is_read);
     void read_results();
     std::vector<std::span<float>> shared_values();
-    LostParameters lost_parameters();
+    NonFiniteParameters non_finite_parameters();
     void announce_failure(const Error& error);
     [[noreturn]] void report_divergence(std::int64_t unread_steps);
     void check_parameters(const std::string& when);
@@ -175,7 +175,7 @@ private:
     Schedule schedule_;
     std::vector<int> shards_;  // by group rank
     ReplicaAudit audit_;
-    StepCallback* between_;
+    StepCallback* step_callback_;
     std::string where_;
     Epoch epoch_;
     bool is_resumed_ = false;  // epoch_ was restored and is not continued yet

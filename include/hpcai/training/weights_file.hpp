@@ -20,8 +20,8 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the initial weights of a training. For a detector, a file without names that begin with
-/// "backbone.body." has the weights of a classifier. They fill the backbone; "fc." tensors are
+/// Reads the initial weights of a training run. For a detector, a file without names that begin
+/// with "backbone.body." has the weights of a classifier. They fill the backbone; "fc." tensors are
 /// ignored, and the other parameters of the detector stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
