@@ -17,7 +17,7 @@
 namespace hpcai::results {
 namespace {
 
-/// Returns why a group has no record, and where a record of an earlier attempt is.
+/// Returns why a group has no record, and where the record of an earlier attempt is.
 std::string why_no_record(const std::filesystem::path& output, int group) {
     std::string text = "it has stored no record";
     std::error_code error;
@@ -28,7 +28,7 @@ std::string why_no_record(const std::filesystem::path& output, int group) {
         const auto folder = group_directory(attempt, group);
         if (std::filesystem::exists(folder / "record.json", error)) newest = folder.string();
     }
-    return newest.empty() ? text : fmt::format("{} after that in '{}'", text, newest);
+    return newest.empty() ? text : fmt::format("{} since the one in '{}'", text, newest);
 }
 
 /// Returns whether a record contains a failure; empty if it is unreadable.
@@ -53,7 +53,8 @@ ProgressRecord progress_of_record(const std::filesystem::path& path) {
     return progress;
 }
 
-/// Replaces a file on a full disk. No file is better than an outdated one.
+/// Retries a failed write after removing the old file, which also frees space on a full disk. A
+/// missing file is better than an outdated file.
 void replace_after_removal(const std::filesystem::path& path, const std::string& text) {
     std::error_code error;
     std::filesystem::remove(path, error);
@@ -126,7 +127,7 @@ GroupResult read_failed_group(const std::filesystem::path& output, int group, in
     try {
         result = read_record(group_directory(output, group) / "record.json");
     } catch (const Error&) {
-        result = {};  // the group died before it stored anything
+        result = {};  // the group's record is missing or unreadable
     }
     result.record.group = group;
     result.record.ranks = ranks;

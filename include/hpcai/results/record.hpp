@@ -36,8 +36,7 @@ struct Closing {
 /// Returns the places of the ranks of a run.
 TopologyRecord describe_topology(const context::RunContext& context);
 
-/// Makes the record of the run, score and verdict included. `ensemble` has no members when no group
-/// finished.
+/// Makes the run's record with score and verdict. `ensemble` has no members if no group finished.
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
                       const Closing& closing);
 
