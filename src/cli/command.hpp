@@ -21,8 +21,7 @@ namespace CLI {
 class App;
 }
 
-/// Declarations of commands and their options. Only command_line.cpp includes the library that
-/// reads the arguments.
+/// Declarations of commands and their options. Only command_line.cpp includes CLI11, the parser.
 namespace hpcai::cli {
 
 /// The environment of an action.
@@ -88,7 +87,7 @@ public:
     /// An option without a value.
     void add_flag(const std::string& name, bool& target, const std::string& meaning) const;
 
-    /// A text that must not be empty.
+    /// A string that must not be empty.
     void add_text(const std::string& name, std::string& target, const std::string& type,
                   const std::string& meaning, Presence presence = Presence::optional) const;
 
@@ -98,7 +97,7 @@ public:
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// An option that may be repeated, with one text each time, or the rest of the arguments.
+    /// An option that may be repeated, with one string each time, or the rest of the arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;
@@ -143,7 +142,7 @@ public:
         add_choice_option(name, names, store, type, meaning);
     }
 
-    /// A text that `read` stores or rejects with an Error.
+    /// A string that `read` stores or rejects with an Error.
     void add_parsed(const std::string& name, const std::function<void(const std::string&)>& read,
                     const std::string& type, const std::string& meaning,
                     Presence presence = Presence::optional) const;

@@ -30,14 +30,14 @@ bool is_program(const CLI::App& command) {
     return command.get_parent() == nullptr;
 }
 
-/// The command's name after those of its parents, without the program's: "data check".
+/// Returns "data check": the command's name after its parents' names, without the program's name.
 std::string full_name(const CLI::App& command) {
     const CLI::App* parent = command.get_parent();
     if (parent == nullptr || is_program(*parent)) return command.get_name();
     return full_name(*parent) + " " + command.get_name();
 }
 
-/// "data check: "; empty for the program itself, whose name main() prints.
+/// Returns "data check: ", or nothing for the program itself, whose name main() prints.
 std::string prefix(const CLI::App& command) {
     return is_program(command) ? "" : full_name(command) + ": ";
 }
@@ -53,11 +53,11 @@ void append_option_names(const CLI::App& command, std::vector<std::string>& name
     }
 }
 
-/// The option names of a command; those of the program include the options of the default command.
-std::vector<std::string> option_names(const CLI::App& command, const CLI::App& with_default) {
+/// Returns the option names of a command; those of the program include the default command's.
+std::vector<std::string> option_names(const CLI::App& command, const CLI::App& default_command) {
     std::vector<std::string> names;
     append_option_names(command, names);
-    if (is_program(command)) append_option_names(with_default, names);
+    if (is_program(command)) append_option_names(default_command, names);
     return names;
 }
 
@@ -77,13 +77,13 @@ const CLI::App& deepest_command(const CLI::App& program) {
 }
 
 [[noreturn]] void refuse(const CLI::App& command, const std::string& argument,
-                         const CLI::App& with_default) {
+                         const CLI::App& default_command) {
     const bool is_option = argument.size() > 1 && argument.front() == '-';
     const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
     const std::vector<std::string> commands = subcommand_names(command);
     const char* kind = is_option ? "option" : commands.empty() ? "argument" : "command";
     std::string hint =
-        config::did_you_mean(name, is_option ? option_names(command, with_default) : commands);
+        config::did_you_mean(name, is_option ? option_names(command, default_command) : commands);
     if (hint.empty() && !is_option && !commands.empty()) {
         hint = fmt::format("; expected one of {}", fmt::join(commands, ", "));
     }
@@ -93,11 +93,11 @@ const CLI::App& deepest_command(const CLI::App& program) {
 }
 
 /// Throws for the first unknown argument, and for a command without its subcommand.
-void require_known_arguments(const CLI::App& program, const CLI::App& with_default) {
+void require_known_arguments(const CLI::App& program, const CLI::App& default_command) {
     const CLI::App* command = &program;
     while (true) {
         const std::vector<std::string> unknown = command->remaining();
-        if (!unknown.empty()) refuse(*command, unknown.front(), with_default);
+        if (!unknown.empty()) refuse(*command, unknown.front(), default_command);
         if (command->get_subcommands().empty()) break;
         command = command->get_subcommands().back();
     }
@@ -106,7 +106,7 @@ void require_known_arguments(const CLI::App& program, const CLI::App& with_defau
             prefix(*command), fmt::join(commands, ", "), see_help(*command));
 }
 
-/// Converts an error of the library.
+/// Converts a CLI11 parse error.
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,
@@ -120,13 +120,13 @@ bool is_option_of(const CLI::App& command, const std::string& argument) {
            command.get_option_no_throw(name) != nullptr;
 }
 
-/// Prepares arguments for the library: adds the default command before its options, and splits
-/// "--name=", for which the library would use the next argument instead of an empty text.
+/// Prepares arguments for CLI11: adds the default command before its options, and splits "--name=",
+/// for which CLI11 would use the next argument instead of an empty string.
 std::vector<std::string> completed(const std::vector<std::string>& arguments,
-                                   const CLI::App& with_default) {
+                                   const CLI::App& default_command) {
     std::vector<std::string> result;
-    if (!arguments.empty() && is_option_of(with_default, arguments.front())) {
-        result.push_back(with_default.get_name());
+    if (!arguments.empty() && is_option_of(default_command, arguments.front())) {
+        result.push_back(default_command.get_name());
     }
     for (const std::string& argument : arguments) {
         if (argument.starts_with("--") && argument.ends_with('=')) {
@@ -166,7 +166,7 @@ void Command::add_parsed(const std::string& name,
 void Command::add_text(const std::string& name, std::string& target, const std::string& type,
                        const std::string& meaning, Presence presence) const {
     const auto read = [app = app_, &target, name](const std::string& text) {
-        require(!text.empty(), ExitCode::usage, "{}: {}: expected a text, got none",
+        require(!text.empty(), ExitCode::usage, "{}: {}: expected a non-empty string",
                 full_name(*app), name);
         target = text;
     };
@@ -260,9 +260,9 @@ Command CommandLine::program() {
 }
 
 Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostream& out) {
-    const CLI::App& with_default = *app_->get_subcommand(default_command_);
-    std::vector<std::string> rest = completed(arguments, with_default);
-    std::reverse(rest.begin(), rest.end());  // the library expects the reverse order
+    const CLI::App& default_command = *app_->get_subcommand(default_command_);
+    std::vector<std::string> rest = completed(arguments, default_command);
+    std::reverse(rest.begin(), rest.end());  // CLI11 expects the reverse order
     try {
         app_->parse(rest);
     } catch (const CLI::CallForHelp&) {
@@ -272,10 +272,10 @@ Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostrea
         out << version.what() << '\n';
         return nullptr;
     } catch (const CLI::ParseError& error) {
-        require_known_arguments(*app_, with_default);
+        require_known_arguments(*app_, default_command);
         throw usage_error(*app_, error);
     }
-    require_known_arguments(*app_, with_default);
+    require_known_arguments(*app_, default_command);
     return chosen_;
 }
 

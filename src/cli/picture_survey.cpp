@@ -63,12 +63,12 @@ std::string range_text(std::int64_t low, std::int64_t high) {
     return fmt::format("{} to {}", format_count(low), format_count(high));
 }
 
-/// "1 600 pictures of 8 classes, 200 a class, sides of 36 to 48 pixels".
+/// Returns "1 600 pictures of 8 classes, 200 per class, sides of 36 to 48 pixels".
 std::string describe(const Pictures& found) {
     const data::FolderReport& report = found.report;
     const auto [least, most] = std::ranges::minmax(report.samples_per_class);
     std::string text = fmt::format(
-        "{} pictures of {} classes, {} a class", format_count(std::ssize(found.index.samples)),
+        "{} pictures of {} classes, {} per class", format_count(std::ssize(found.index.samples)),
         format_count(std::ssize(found.index.classes)), range_text(least, most));
     if (report.pixels > 0) {
         text += fmt::format(", sides of {} pixels",

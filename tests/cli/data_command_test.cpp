@@ -57,7 +57,7 @@ TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
     EXPECT_EQ(made_.out, "set: 3 classes, each with 4 training and 2 test pictures\n");
     const Outcome check = data({"check", "set/train"});
     EXPECT_EQ(check.exit_code, 0) << check.error;
-    EXPECT_TRUE(check.out.starts_with("set/train: 12 pictures of 3 classes, 4 a class"))
+    EXPECT_TRUE(check.out.starts_with("set/train: 12 pictures of 3 classes, 4 per class"))
         << check.out;
     EXPECT_EQ(data({"check", "set/val"}).exit_code, 0);
 }
