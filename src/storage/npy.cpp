@@ -37,9 +37,9 @@ std::string header_of(tensor::DType dtype, const tensor::Shape& shape) {
 
 void write_array(const std::filesystem::path& path, Bytes elements, tensor::DType dtype,
                  const tensor::Shape& shape) {
-    ensure(shape.rank() == 1 || shape.rank() == 2, "npy array of {} dimensions", shape.rank());
+    ensure(shape.rank() == 1 || shape.rank() == 2, "npy: got {} dimensions", shape.rank());
     ensure(static_cast<std::size_t>(shape.elements()) * sizeof(float) == elements.size(),
-           "npy array of {} bytes with shape {}", elements.size(), tensor::to_string(shape));
+           "npy: {} bytes do not fit shape {}", elements.size(), tensor::to_string(shape));
     const std::string header = header_of(dtype, shape);
     const std::array parts{bytes_of(header), elements};
     write_file_durably(path, parts);

@@ -42,7 +42,7 @@ const TypeRow& row_of(ElementType type) {
     return *row;
 }
 
-/// Computes the bytes of a tensor. Returns false for an overflow of 64 bits or a negative extent.
+/// Computes a tensor's size in bytes. Returns false for an overflow or a negative extent.
 bool bytes_of_shape(const std::vector<std::int64_t>& shape, ElementType type,
                     std::uint64_t& bytes) {
     bytes = size_of(type);
@@ -88,9 +88,11 @@ private:
     }
 
     void read_metadata(const json& entry, Metadata& metadata) const {
-        check(entry.is_object(), kMetadataKey, "not an object");
+        require(entry.is_object(), ExitCode::data, "'{}': `__metadata__` is not an object",
+                file_name_);
         for (const auto& [key, value] : entry.items()) {
-            check(value.is_string(), kMetadataKey, "a value is not a string");
+            require(value.is_string(), ExitCode::data,
+                    "'{}': a value in `__metadata__` is not a string", file_name_);
             metadata[key] = value.get<std::string>();
         }
     }
@@ -126,13 +128,13 @@ private:
         std::vector<std::uint64_t> numbers;
         for (const json& value : array) {
             check(value.is_number_unsigned(), name,
-                  "'shape' or 'data_offsets' has what is not a non-negative integer");
+                  "'shape' or 'data_offsets' contains a value that is not a non-negative integer");
             numbers.push_back(value.get<std::uint64_t>());
         }
         return numbers;
     }
 
-    /// Requires that the sorted entries cover the elements exactly.
+    /// Checks that the sorted entries cover the data exactly, then appends their tensors.
     void place(std::vector<StoredTensor>& tensors) {
         std::uint64_t position = 0;
         for (Entry& entry : entries_) {
@@ -144,8 +146,7 @@ private:
                   "'shape' overflows");
             check(entry.end - entry.begin == expected, name,
                   "'data_offsets' do not fit 'shape' and 'dtype'");
-            check(entry.end <= elements_.size(), name,
-                  "'data_offsets' go past the end of the file");
+            check(entry.end <= elements_.size(), name, "'data_offsets' exceed the end of the file");
             entry.tensor.bytes = elements_.subspan(entry.begin, expected);
             position = entry.end;
             tensors.push_back(std::move(entry.tensor));
@@ -171,7 +172,7 @@ std::string header_of(const std::vector<const StoredTensor*>& tensors, const Met
                "tensor '{}' has {} bytes that do not fit its shape", tensor->name,
                tensor->bytes.size());
         ensure(tensor->name != kMetadataKey && names.insert(tensor->name).second,
-               "tensor name '{}' twice or reserved", tensor->name);
+               "tensor name '{}' is duplicated or reserved", tensor->name);
         header[tensor->name] = {{"dtype", row_of(tensor->type).name},
                                 {"shape", tensor->shape},
                                 {"data_offsets", {position, position + bytes}}};
@@ -207,11 +208,11 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Stored
 SafetensorsFile::SafetensorsFile(std::vector<std::byte> bytes, std::string_view name)
     : bytes_(std::move(bytes)) {
     require(bytes_.size() >= kLengthBytes, ExitCode::data,
-            "'{}' is not a safetensors file: {} bytes", name, bytes_.size());
+            "'{}' is not a safetensors file: it has only {} bytes", name, bytes_.size());
     std::uint64_t header_bytes = 0;
     std::memcpy(&header_bytes, bytes_.data(), kLengthBytes);
     require(header_bytes <= kMaxHeaderBytes, ExitCode::data,
-            "'{}' is not a safetensors file: a header of {} bytes, more than {}", name,
+            "'{}' is not a safetensors file: its header has {} bytes, more than {}", name,
             header_bytes, kMaxHeaderBytes);
     const Bytes rest = Bytes(bytes_).subspan(kLengthBytes);
     require(header_bytes <= rest.size(), ExitCode::data, "'{}' ends within its safetensors header",

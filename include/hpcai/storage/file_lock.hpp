@@ -26,8 +26,8 @@ public:
     };
     State state() const noexcept { return state_; }
 
-    /// Downgrades a held lock to a shared one. This is not atomic: another program may take the
-    /// lock in between, so check state() afterwards.
+    /// Downgrades a held lock to a shared one. This is not atomic: another program may acquire the
+    /// lock meanwhile, so check state() afterwards.
     void share();
 
 private:

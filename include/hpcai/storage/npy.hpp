@@ -26,7 +26,7 @@ public:
     /// is not the array's type.
     template <typename T>
     std::span<const T> as() const {
-        ensure(dtype_ == tensor::dtype_of<T>(), "npy array of {} read as another type",
+        ensure(dtype_ == tensor::dtype_of<T>(), "an npy array of {} was read as another type",
                tensor::name_of(dtype_));
         return {reinterpret_cast<const T*>(elements_.data()), elements_.size() / sizeof(T)};
     }

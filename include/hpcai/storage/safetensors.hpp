@@ -49,7 +49,7 @@ using Metadata = std::map<std::string, std::string>;
 
 /// Writes the tensors durably, sorted by descending element size, then by name, so that every
 /// tensor is aligned to its element in the file. Throws like write_file_durably, and
-/// Error(internal) when a name occurs twice or is "__metadata__", or when a shape does not fit its
+/// Error(internal) for a duplicate name, the name "__metadata__", or a shape that misfits its
 /// bytes.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata = {});
@@ -66,8 +66,7 @@ public:
     SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
 
     const Metadata& metadata() const noexcept { return metadata_; }
-    /// Returns the tensors in the order of their data in the file. Views are valid as long as this
-    /// object.
+    /// Returns the tensors in the order of their data in the file, valid as long as this object.
     const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
     /// Returns null when no tensor has that name.
     const StoredTensor* find(std::string_view name) const;
