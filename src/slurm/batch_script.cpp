@@ -12,7 +12,7 @@ namespace {
 
 void require_one_line(std::string_view what, const std::string& text) {
     require(printable(text) == text, ExitCode::usage,
-            "sbatch: {}: expected a text without control characters, got '{}'", what,
+            "sbatch: {}: expected a string without control characters, got '{}'", what,
             printable(text));
 }
 
@@ -26,7 +26,7 @@ void check(const BatchJob& job) {
     }
 }
 
-/// Slurm interprets quotes in its directives and ends a name at a space or comment.
+/// Replaces every character that Slurm might interpret with '-'.
 std::string job_name(const BatchJob& job) {
     std::string name = job.name;
     for (char& letter : name) {
@@ -57,8 +57,8 @@ std::string directives(const BatchJob& job) {
     if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
     if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
     text += fmt::format(
-        "# Signals this script alone, so many seconds before the time limit.\n"
-        "#SBATCH --signal=B:USR1@{}\n",
+        "# Slurm signals only this script, {0} seconds before the time limit.\n"
+        "#SBATCH --signal=B:USR1@{0}\n",
         kNoticeSeconds);
     text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
     return text +
@@ -66,7 +66,7 @@ std::string directives(const BatchJob& job) {
            "#SBATCH --open-mode=append\n";
 }
 
-/// Checks that the program exists. Without it mpirun with --enable-recovery would hang silently.
+/// If the program were missing, mpirun with --enable-recovery would hang silently.
 constexpr const char* kProgram = R"(set -u
 hpcai500=${HPCAI500:-hpcai500}
 if ! command -v "$hpcai500" >/dev/null; then
@@ -109,14 +109,13 @@ std::string choice(const BatchJob& job) {
     return text;
 }
 
-/// The name of this job alone for scontrol and scancel: the job number of an array task may denote
-/// the whole array.
+/// Returns the name that denotes only this job; an array task's job number may denote the array.
 std::string_view this_job(const BatchJob& job) {
     return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
 }
 
-/// Sets `place`, the launcher's options for placement and binding. All nodes must have the NUMA
-/// nodes of the first one. Ranks of a NUMA node have consecutive numbers, like its GPUs.
+/// Sets `place`, the launcher's options for placement and binding. All nodes must have the same
+/// NUMA layout as the first node. Ranks of a NUMA node have consecutive numbers, like its GPUs.
 std::string places(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
     const int most = job.ranks_per_node;
@@ -132,7 +131,7 @@ std::string places(const BatchJob& job) {
         fmt::format("place=({}{})\n", anywhere, is_mpirun ? "" : " --cpu-bind=none");
     if (most == 1) return unbound;
     std::string text =
-        "# Binds each rank to one NUMA node, if these divide the ranks evenly.\n"
+        "# Binds each rank to one NUMA node if the ranks divide evenly among the NUMA nodes.\n"
         "numa=($(lscpu --parse=NODE | grep -v '^#' | sort -nu))\n";
     text += job.array.empty() ? fmt::format("here={}\n", most)
                               : fmt::format("here=$((ranks < {0} ? ranks : {0}))\n", most);
@@ -155,16 +154,16 @@ std::string launch(const BatchJob& job) {
     if (job.launcher == Launcher::mpirun) {
         return fmt::format(
             "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
-            "# always returns 0. Without the second option it would hang after ranks on two nodes\n"
-            "# exit with another code.\n"
+            "# always returns 0. Without orte_abort_on_non_zero_status, mpirun would hang after\n"
+            "# ranks on two nodes exit with a nonzero code.\n"
             "mpirun -np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n",
             ranks);
     }
     return fmt::format(
-        "# Other groups survive a failed rank that was alone on its node; the ranks also read "
+        "# Other groups survive a failed rank that was alone on its node. The ranks also read "
         "this\n"
-        "# variable.\n"
+        "# variable to know whether one rank may exit without ending the others.\n"
         "export SLURM_KILL_BAD_EXIT=0\n"
         "srun --mpi=pmix --wait=0 --ntasks={}{} \"${{place[@]}}\" \\\n",
         ranks,
@@ -173,9 +172,8 @@ std::string launch(const BatchJob& job) {
                                         job.ranks_per_node));
 }
 
-/// Defines `traces`, whose output changes when this launch writes results.
 constexpr const char* kTraces = R"(
-# Changes when a run writes results.
+# The output changes when a run writes its progress or summary.
 traces() {
     find "$results" \( -name summary.txt -o -name progress.json \) \
         -printf '%p %i %T@ ' 2>/dev/null
@@ -188,24 +186,25 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 constexpr const char* kWait = R"(    "$hpcai500" "${command[@]}" &
 launcher=$!
 # The launcher forwards USR1 to every rank, which stops at a checkpoint.
-told=0
-trap 'told=1; kill -USR1 "$launcher"' USR1
-# If a rank was killed, the launcher may hang after all others have exited. It is ended a minute
-# after the end of the run, which writes its summary last, and 10 s after a stop.
+signalled=0
+trap 'signalled=1; kill -USR1 "$launcher"' USR1
+# If a rank was killed, the launcher may hang after all others have exited. This script kills the
+# launcher one minute after the summary appears, which a run writes last, or 10 s after a stop.
 has_stopped() {
-    ((told)) && [[ $(traces) != "$traces" ]] || return 1
+    ((signalled)) && [[ $(traces) != "$traces" ]] || return 1
     "$hpcai500" status "$results" >/dev/null 2>&1
     case $? in 5 | 8) return 0 ;; *) return 1 ;; esac
 }
-looks=6 looks_at_stop=1 next=0
+checks=6 checks_of_stop=1 next=0
 while kill -0 "$launcher" 2>/dev/null; do
     sleep 10 &
     wait -n
-    ((SECONDS >= next)) || continue  # a signal, or the sleep before it
+    # The wait returned early because of a signal or because an earlier sleep ended.
+    ((SECONDS >= next)) || continue
     next=$((SECONDS + 10))
     now=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
-    if [[ -n $now && $now != "$summary" ]] && ((looks-- <= 0)); then kill "$launcher"; fi
-    if has_stopped && ((looks_at_stop-- <= 0)); then kill "$launcher"; fi
+    if [[ -n $now && $now != "$summary" ]] && ((checks-- <= 0)); then kill "$launcher"; fi
+    if has_stopped && ((checks_of_stop-- <= 0)); then kill "$launcher"; fi
 done
 wait "$launcher"
 launched=$?
@@ -216,9 +215,9 @@ trap '' USR1
 std::string ending(const BatchJob& job) {
     std::string text = R"("$hpcai500" status "$results"
 code=$?
-# 8: stopped at a checkpoint, but not by this start if it has written nothing.
+# Code 8 (a stop) belongs to an earlier launch if this launch has written nothing.
 if [[ $(traces) == "$traces" ]] && ((launched != 0 || code == 8)); then
-    echo "this start has written no results; the status is that of an earlier one" >&2
+    echo "this launch has written no results; the status is from an earlier launch" >&2
     code=$((launched != 0 ? launched : 1))
 fi
 )";

@@ -225,7 +225,7 @@ TEST_F(BatchScriptRun, DoesNotRequeueWhatAnEarlierStartHasStopped) {
     std::filesystem::remove(folder_ / "requeued");
     const Outcome again = start(options, "8", "exit 3");
     EXPECT_EQ(again.exit_code, 3) << again.error;
-    EXPECT_NE(again.error.find("this start has written no results"), std::string::npos)
+    EXPECT_NE(again.error.find("this launch has written no results"), std::string::npos)
         << again.error;
     EXPECT_EQ(start(options, "8", "").exit_code, 1) << "mpirun says 0 whatever happens";
     EXPECT_FALSE(std::filesystem::exists(folder_ / "requeued"));

@@ -117,9 +117,9 @@ TEST(BatchScript, LooksForTheProgramBeforeAnythingIsLaunched) {
 TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
     const std::string script = batch_script(example());
     EXPECT_LT(script.find("summary=$(stat"), script.find("mpirun -np"));
-    EXPECT_TRUE(has(script, "[[ -n $now && $now != \"$summary\" ]] && ((looks-- <= 0))"));
-    EXPECT_TRUE(has(script, "((told)) && [[ $(traces) != \"$traces\" ]] || return 1\n"))
-        << "what status says may be of an earlier start";
+    EXPECT_TRUE(has(script, "[[ -n $now && $now != \"$summary\" ]] && ((checks-- <= 0))"));
+    EXPECT_TRUE(has(script, "((signalled)) && [[ $(traces) != \"$traces\" ]] || return 1\n"))
+        << "what status says may be from an earlier launch";
 }
 
 TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {

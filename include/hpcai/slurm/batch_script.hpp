@@ -35,15 +35,16 @@ struct BatchJob {
 
 /// Returns the seconds of a time as `sbatch --time` accepts it: "minutes", "minutes:seconds",
 /// "hours:minutes:seconds", "days-hours", "days-hours:minutes", "days-hours:minutes:seconds".
-/// Returns nothing for another text or more than 10 years.
+/// Returns nothing for another string or more than 10 years.
 std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 
 /// A job of batch_script() gets a signal from Slurm this many seconds before its time limit.
 inline constexpr int kNoticeSeconds = 120;
 
 /// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
-/// resumes the run in it. The exit code is that of `hpcai500 status`, or the launcher's (1 for 0)
-/// if this launch fails without results. Throws Error(usage) naming a text with control characters.
+/// resumes the run in it. The exit code is that of `hpcai500 status`, or when this launch fails
+/// without results, the launcher's code, or 1 if that is 0. Throws Error(usage) that names a string
+/// with control characters.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm
