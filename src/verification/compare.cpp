@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kComparedFileLimitBytes = std::size_t{1} << 30;
-constexpr double kSameTime = 0.02;       // relative; smaller differences of times do not count
+constexpr double kSameRelative = 0.02;   // smaller relative differences do not count
 constexpr double kRatioRounding = 1e-9;  // relative
 constexpr double kTestLevel = 0.05;      // of the rank-sum test
 
@@ -89,7 +89,7 @@ std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
     std::map<std::string, std::string> facts = record.environment;
     facts["ranks"] = std::to_string(record.topology.ranks);
     facts["nodes"] = std::to_string(record.topology.nodes);
-    facts["precision in force"] = record.workload.precision;
+    facts["effective precision"] = record.workload.precision;
     return facts;
 }
 
@@ -115,14 +115,14 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Returns the time per unit of work of the second result divided by that of the first.
+/// Returns the second result's time, or time per unit of work, divided by the first's.
 std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
     if (!metric.first.value || !metric.second.value) return std::nullopt;
     return direction == Direction::time ? *metric.second.value / *metric.first.value
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// Compares by `ratio`, the interval of the ratio of run times, which `scale` fits to the metric.
+/// Judges the metric by `ratio`, the confidence interval of the run-time ratio, times `scale`.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
@@ -135,14 +135,14 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
-    metric.why =
-        fmt::format("time x {:.4f} to {:.4f} (95 %, bootstrap of steps)", time.low, time.high);
+    metric.why = fmt::format("the time ratio is {:.4f} to {:.4f} (95 %, bootstrap of steps)",
+                             time.low, time.high);
     const double rounding = kRatioRounding * *stored;
     if (!(time.low <= *stored + rounding && *stored - rounding <= time.high)) {
-        metric.why += fmt::format(", but the results have x {:.4f}", *stored);
+        metric.why += fmt::format(", but the stored results give {:.4f}", *stored);
         return metric;
     }
-    if (time.low >= 1 - kSameTime && time.high <= 1 + kSameTime) {
+    if (time.low >= 1 - kSameRelative && time.high <= 1 + kSameRelative) {
         metric.judgement = Judgement::same;
     } else if (time.high < 1) {
         metric.judgement = Judgement::faster;
@@ -182,9 +182,9 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
     const bool do_numbers_agree =
         sum > 0   ? ratio > 1
         : sum < 0 ? ratio < 1
-                  : ratio >= 1 / (1 + kSameTime) && ratio <= 1 / (1 - kSameTime);
+                  : ratio >= 1 / (1 + kSameRelative) && ratio <= 1 / (1 - kSameRelative);
     if (!do_numbers_agree) {
-        metric.why += fmt::format(", but the results have x {:.4f}", ratio);
+        metric.why += fmt::format(", but the stored results give a ratio of {:.4f}", ratio);
         return metric;
     }
     metric.judgement = sum > 0 ? Judgement::better : sum < 0 ? Judgement::worse : Judgement::same;
@@ -193,7 +193,7 @@ MetricComparison compare_vflops(MetricComparison metric, Judgement speed, Judgem
 
 workloads::QualityComparison compare_intervals(const IntervalRecord& first,
                                                const IntervalRecord& second) {
-    const std::string other_samples = "other test samples: by the 95 % intervals, which ";
+    const std::string other_samples = "the test samples differ, and the 95 % intervals ";
     if (!first.low.value || !first.high.value || !second.low.value || !second.high.value) {
         return {Judgement::unclear, "one result has no interval"};
     }
@@ -297,11 +297,12 @@ constexpr std::array kRepetitionMetrics{
                      &RepetitionsRecord::training_seconds, false, true},
 };
 
-/// Returns whether all runs of the two results differ by less than kSameTime.
+/// Returns whether all runs of the two results differ by less than kSameRelative.
 bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
     const auto [low_1, high_1] = std::ranges::minmax(first);
     const auto [low_2, high_2] = std::ranges::minmax(second);
-    return low_1 > 0 && low_2 >= (1 - kSameTime) * high_1 && high_2 <= (1 + kSameTime) * low_1;
+    return low_1 > 0 && low_2 >= (1 - kSameRelative) * high_1 &&
+           high_2 <= (1 + kSameRelative) * low_1;
 }
 
 void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
@@ -316,7 +317,7 @@ void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
         fmt::format("p = {:.3g} (rank sums of {} and {} runs)", p, first.size(), second.size());
     if (are_same(first, second)) {
         metric.judgement = Judgement::same;
-        metric.why += fmt::format(", all within {} %", 100 * kSameTime);
+        metric.why += fmt::format(", all within {} %", 100 * kSameRelative);
     } else if (p <= kTestLevel) {
         const bool is_more = *metric.second.value > *metric.first.value;
         const bool is_better = is_more == row.more_is_better;
@@ -325,8 +326,7 @@ void judge_runs(const RepetitionMetric& row, const std::vector<double>& first,
     }
 }
 
-/// Replaces the metrics that two series of repetitions have by their medians, and judges them by
-/// the spread of the runs. Other `metrics` do not change.
+/// Replaces metrics of two repetition series with their medians and judges them by a rank-sum test.
 void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord& second,
                          std::vector<MetricComparison>& metrics) {
     for (const RepetitionMetric& row : kRepetitionMetrics) {

@@ -111,7 +111,7 @@ TEST_F(Compare, IsUnclearWhereTheResultsSayOtherThanTheirSteps) {
     store("b", 1, 30, [](RunRecord& record) { *record.scores.flops.value *= 8.66; });
     const MetricComparison flops = row_of("scores.flops");
     EXPECT_EQ(flops.judgement, Judgement::unclear);
-    EXPECT_TRUE(flops.why.ends_with(", but the results have x 0.1155")) << flops.why;
+    EXPECT_TRUE(flops.why.ends_with(", but the stored results give 0.1155")) << flops.why;
     EXPECT_EQ(judgement("time.training_seconds"), Judgement::same);
     store("b", 1, 30, [](RunRecord& record) { *record.time.training_seconds.value *= 1.01; });
     EXPECT_EQ(judgement("time.training_seconds"), Judgement::unclear);

@@ -21,7 +21,7 @@ plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank);
 
 /// Returns the workload as the configuration has it. The numbers of samples, the disqualifications
-/// of the data and the precision in force stay unset.
+/// of the data and the effective precision stay unset.
 WorkloadRecord describe_workload(const config::Config& config);
 
 /// Fills in all of `topology` except threads, hosts and devices of the ranks, which do not change.
@@ -31,8 +31,8 @@ void derive_topology(const plan::ParallelismController& controller, TopologyReco
 void describe_group(const plan::ParallelismController& controller, const TopologyRecord& topology,
                     int group, GroupRecord& record);
 
-/// Returns the settings of the summary as they are in force: values instead of `auto`. `precision`
-/// is the one in force.
+/// Returns the effective settings of the summary, with values instead of `auto`. `precision` is the
+/// effective precision.
 std::vector<ParameterRecord> summary_settings(const config::Config& config,
                                               const plan::Layout& layout,
                                               const std::string& precision);
