@@ -11,14 +11,14 @@ AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
     constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 represents their numbers exactly
     AnchorGrid grid;
     if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMaxLevels) {
-        fail("kernels have no way for this number of levels of anchors");
+        fail("the kernels do not support this number of levels of anchors");
     }
     std::int64_t count = 0;
     for (const ops::Anchors::Level& from : anchors.levels) {
         AnchorGrid::Level& to = grid.level[grid.levels++];
         if (from.cell.empty() || from.cell.size() > AnchorGrid::kMaxInCell ||
             from.cell.size() != anchors.levels.front().cell.size()) {
-            fail("kernels have no way for this number of anchors in a cell");
+            fail("the kernels do not support this number of anchors in a cell");
         }
         to.first = static_cast<int>(count);
         to.height = static_cast<int>(from.height);
@@ -28,7 +28,7 @@ AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
             std::copy(from.cell[place].begin(), from.cell[place].end(), to.cell[place]);
         }
         count += from.height * from.width * static_cast<std::int64_t>(from.cell.size());
-        if (count >= kMaxAnchors) fail("kernels have no way for this number of anchors");
+        if (count >= kMaxAnchors) fail("the kernels do not support this number of anchors");
     }
     grid.per_cell = static_cast<int>(anchors.per_cell());
     grid.count = static_cast<int>(count);

@@ -170,7 +170,7 @@ Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.most_positive < 0 ||
         shape.most_positive > shape.samples) {
-        fail("anchor_targets has no way for this number of images, boxes or samples");
+        fail("anchor_targets does not support this number of images, boxes or samples");
     }
     const std::int64_t images = shape.images;
     Plan plan{.shape = shape};

@@ -13,7 +13,7 @@ struct Moments {
 __device__ inline Moments moments_of(const Sums& differences, double pivot, double count) {
     const double offset = differences.first / count;
     const double variance = differences.second / count - offset * offset;
-    // A maximum would turn NaN into a variance of 0.
+    // fmax() would turn a NaN variance into 0.
     return {pivot + offset, variance < 0 ? 0 : variance};
 }
 
@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const Place<kWide> place(tiling);
     if (!place.works) return;
     const std::int64_t channels = tiling.channels;
-    // Goes from the end of memory to its beginning: the kernel for the sums went the other way, so
-    // the cache has the end.
+    // Walks from the end of the tensor to its beginning. After sum_kernel, which walks forward, the
+    // cache holds the end.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
     const std::int64_t of_span = span * channels + place.channel;
@@ -237,8 +237,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-/// For any number of channels: each thread makes a byte of the mask, which may cover several
-/// pixels.
+/// For any number of channels: a thread makes a byte of the mask, which may cover several pixels.
 template <typename T>
 __global__ void apply_any_kernel(const BatchNormShape shape, const ApplyTensors<T> tensors) {
     const std::int64_t of_span = shape.pixels * shape.channels, elements = shape.spans * of_span;

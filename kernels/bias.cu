@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-/// Adds up a number for every channel over the rows of a block and writes it as this block's part
+/// Sums a number for every channel over the rows of a block and writes it as this block's part
 /// (chunks, folded C). All threads call it.
 template <int kWidth>
 __device__ void write_part(const Tiling& tiling, const Place<kWidth>& place,

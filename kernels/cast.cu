@@ -31,7 +31,7 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
     launch(cast_kernel<From, To>, grid_over(count / kLanes<__half>, stream), from, to, count);
 }
 
-// This is only for filters of a first layer and small images: one element a thread is fast enough.
+// This is only for filters of a first layer and small images, so one element per thread is enough.
 template <typename T>
 __global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {

@@ -94,7 +94,7 @@ __global__ void crop_resize_kernel(ViewBatch of, int tiles_across) {
 void crop_resize(const ViewBatch& batch, Stream stream) {
     constexpr std::int64_t kMaxRows = 65535, kLargestSide = 1 << 15;
     if (batch.rows < 1 || batch.rows > kMaxRows || batch.side < 1 || batch.side > kLargestSide) {
-        fail("crop_resize has no way for this number of rows or this side");
+        fail("crop_resize does not support this number of rows or this side");
     }
     const std::int64_t tiles_across = divide_up(batch.side, kTileWidth);
     const std::int64_t tiles = tiles_across * divide_up(batch.side, kTileHeight);

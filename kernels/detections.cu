@@ -109,7 +109,7 @@ Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
         shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
-        fail("detections has no way for this number of images, regions, classes or detections");
+        fail("detections does not support this number of images, regions, classes or detections");
     }
     const std::int64_t lists = std::int64_t{shape.images} * (shape.classes - 1);
     const std::int64_t boxes = lists * shape.regions;

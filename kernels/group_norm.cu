@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     }
     offset = sum_of_warps(group, offset) / group.count();
     const double difference = sum_of_warps(group, squares) / group.count() - offset * offset;
-    // A maximum would turn NaN into a variance of 0.
+    // fmax() would turn a NaN variance into 0.
     const double variance = difference < 0 ? 0 : difference, mean = pivot + offset;
     const double inverse = 1 / sqrt(variance + of.epsilon);
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;

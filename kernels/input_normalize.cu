@@ -76,7 +76,7 @@ __global__ void pad_kernel(const StoreNumbersArguments of, const From* from, T* 
 void input_normalize(const NormalizeArguments& arguments, Stream stream) {
     if (arguments.channels < 1 || arguments.channels > NormalizeArguments::kMaxChannels ||
         arguments.padded_channels < arguments.channels) {
-        fail("input_normalize has no way for this number of channels");
+        fail("input_normalize does not support this number of channels");
     }
     with_type(arguments.dtype, [&]<typename T>() {
         const auto grid =
@@ -92,7 +92,7 @@ void input_normalize(const NormalizeArguments& arguments, Stream stream) {
 
 void store_numbers(const StoreNumbersArguments& arguments, Stream stream) {
     if (arguments.channels < 1 || arguments.padded_channels < arguments.channels) {
-        fail("store_numbers has no way for this number of channels");
+        fail("store_numbers does not support this number of channels");
     }
     const std::int64_t elements = arguments.count * arguments.padded_channels;
     with_type(arguments.from_dtype, [&]<typename From>() {

@@ -24,7 +24,7 @@ inline void check_launch(const void* kernel) {
     const char* name = nullptr;
     if (cudaFuncGetName(&name, kernel) != cudaSuccess || name == nullptr) name = "of unknown name";
     const auto what =
-        std::string("CUDA refuses the kernel ") + name + ", or work before it failed:";
+        std::string("CUDA rejects the kernel ") + name + ", or work before it failed:";
     fail(what.c_str(), cudaGetErrorString(status));
 }
 

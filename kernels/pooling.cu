@@ -265,13 +265,13 @@ void with_vectors(tensor::DType dtype, int channels, const Body& body) {
 }
 
 Grid one_block_per(std::int64_t rows, Stream stream) {
-    if (rows < 1 || rows > 0x7fffffff) fail("pooling has no way for this number of rows");
+    if (rows < 1 || rows > 0x7fffffff) fail("pooling does not support this number of rows");
     return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
 }
 
 void check(const PoolShape& shape) {
     if (shape.kernel < 1 || shape.kernel > 16 || shape.padding >= shape.kernel) {
-        fail("max_pool has no way for this window");
+        fail("max_pool does not support this window");
     }
 }
 

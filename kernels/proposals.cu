@@ -122,7 +122,7 @@ Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
     const AnchorGrid& grid = shape.grid;
     if (shape.images < 1 || shape.images > 65535 / grid.levels || shape.per_level < 1 ||
         shape.per_level > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
-        fail("proposals has no way for this number of images or boxes");
+        fail("proposals does not support this number of images or boxes");
     }
     Plan plan{.grid = grid,
               .bounds = shape.bounds,

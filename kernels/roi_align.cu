@@ -250,7 +250,7 @@ void with_vectors(const RoiAlignShape& shape, const Body& body) {
         shape.channels < 1 || shape.channels > shape.stored_channels || shape.pooled < 1 ||
         shape.pooled > kMaxBins || shape.sampling_ratio < 1 ||
         shape.pooled * shape.sampling_ratio > RoiAlignShape::kMaxSamples) {
-        fail("roi_align has no way for this number of images, regions, channels, bins or samples");
+        fail("roi_align does not support this number of images, regions, channels, bins, samples");
     }
     with_type(shape.dtype, [&]<typename T>() {
         const bool fills = shape.channels % kLanes<T> == 0;
@@ -283,7 +283,7 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
     with_vectors(shape, [&]<typename T, int V>() {
         const std::int64_t parts = divide_up(shape.stored_channels, kWarp * V);
         const std::int64_t blocks_y = shape.images * parts;
-        if (blocks_y > 65535) fail("roi_align_gradient has no way for this number of channels");
+        if (blocks_y > 65535) fail("roi_align_gradient does not support this number of channels");
         launch(roi_align_gradient_kernel<T, V>,
                {.blocks_x = static_cast<unsigned>(tiles),
                 .blocks_y = static_cast<unsigned>(blocks_y),

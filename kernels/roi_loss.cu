@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void check(const RoiLossShape& shape) {
     if (shape.images < 1 || shape.images > 65535 || shape.samples < 1 || shape.classes < 1) {
-        fail("roi_loss has no way for this number of images, regions or classes");
+        fail("roi_loss does not support this number of images, regions or classes");
     }
 }
 

@@ -98,7 +98,7 @@ std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
         shape.samples > kMaxSorted || shape.most_foreground < 0 ||
         shape.most_foreground > shape.samples) {
-        fail("roi_targets has no way for this number of images, candidates or samples");
+        fail("roi_targets does not support this number of images, candidates or samples");
     }
     return workspace.take<std::int32_t>(std::int64_t{shape.images} *
                                         (shape.proposals + shape.boxes));

@@ -81,7 +81,7 @@ Target target_of(const SoftmaxShape& shape) {
 }
 
 Grid one_block_per(std::int64_t rows, Stream stream) {
-    if (rows < 1 || rows > 0x7fffffff) fail("softmax has no way for this number of rows");
+    if (rows < 1 || rows > 0x7fffffff) fail("softmax does not support this number of rows");
     return {.blocks_x = static_cast<unsigned>(rows), .threads = kRowThreads, .stream = stream};
 }
 

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int
 void suppress(const RankedLists& lists, Stream stream) {
     if (lists.length < 1 || lists.length > kTile * kMaxWords || lists.lists < 1 ||
         lists.lists > 65535) {
-        fail("suppress has no way for lists of this number or length");
+        fail("suppress does not support lists of this number or length");
     }
     const auto words = static_cast<unsigned>(lists.overlap_words());
     const auto count = static_cast<unsigned>(lists.lists);
