@@ -13,22 +13,21 @@ Usage: scripts/multihost_test.sh [--hosts N] [--rate R] [--steps S] [--only TEXT
                                  [--program FILE]
 
 Makes N hosts (default 4, 2 to 16) on this machine, each with its own network, name, shared memory
-and disk, joined by links of R each way (1gbit; as tc has it), and trains one small model over all of
-them, with one and with two ranks a host: by every communication.algorithm and
-communication.precision, with BatchNorm statistics of all ranks ("statistics") and with a stage of
-the model on each host ("pipeline"). For each it runs S + 2 steps (S is 10) and 2 steps; what the host
-that sent most sent more in the longer run, without headers of Ethernet and TCP/IP and without what
-TCP sent again (segments "again"), must be S times what the result says that a host sends in a step
-("counted"), to within T (0.01) of it, and that to within 0.02 what `hpcai500 plan` says by formula.
-Both are out_of_node_bytes_per_step, with message_bytes_per_step of each of a host's ranks where they
-are a stage. Then stages photographs to the hosts' disks (data.staging), twice, and checks what is
-there.
+and disk. Links of rate R (1gbit, in the format of tc) in each direction connect them. One small model
+is trained on all hosts, with one and with two ranks per host: with every communication.algorithm and
+communication.precision, with BatchNorm statistics of all ranks ("statistics"), and with one stage of
+the model on each host ("pipeline"). Each case has a run of S + 2 steps (S is 10) and a run of 2 steps.
+"measured" is the difference of the bytes that left the busiest host, without headers and
+retransmitted segments ("again"). It must be S times "counted", the bytes per step in the result, to
+within T (0.01). "counted" must be that of the formula of `hpcai500 plan` to within 0.02. Both are
+out_of_node_bytes_per_step, plus message_bytes_per_step of each rank of a host in a pipeline. Then
+stages photographs to the disks of the hosts (data.staging) twice and checks the files.
 
   --only TEXT     only rows that contain TEXT, such as "hierarchical", "int8", "pipeline" or "staging"
   --program FILE  default build/release/hpcai500
 
-Needs root, and ip and tc (iproute2). Leaves no files. Exit code: 0 all rows passed, 1 some did
-not, 2 usage, 3 hosts cannot be made here.
+Needs root, and ip and tc (iproute2). Leaves no files. Exit code: 0 all rows passed, 1 some failed,
+2 usage, 3 hosts cannot be made here.
 END
 }
 
@@ -86,7 +85,7 @@ run_case() { # folder, ranks on each host, options...
     fi
 }
 
-# Prints the row of a case from its two runs.
+# Prints the row of a case, from its two runs.
 compare_traffic() { # long run, short run, label, ranks on each host
     python3 - "$@" "$steps" "$tolerance" "$count" <<'END'
 import json, sys
@@ -98,7 +97,7 @@ long, short, label, ranks, steps, tolerance, hosts = sys.argv[1:]
 steps = int(steps)
 
 def payload(run):
-    """Bytes that each host sent in a run, each once and without headers; segments sent again."""
+    """Bytes that each host sent, without headers and retransmissions; retransmitted segments."""
     sent, all_again = {}, 0
     for line in open(run + ".links"):
         host, bytes0, packets0, again0, _, bytes1, packets1, again1 = line.split()
@@ -109,7 +108,7 @@ def payload(run):
     return sent, all_again
 
 def out_of_host(sums, parallel):
-    """Of gradients and statistics, and messages to other stages, where a host's ranks are a stage."""
+    """Bytes that leave a host: sums and, in a pipeline, messages of the host's ranks to other stages."""
     return sums["out_of_node_bytes_per_step"] + int(ranks) * parallel["message_bytes_per_step"]
 
 result, plan = json.load(open(long + "/result.json")), json.load(open(long + ".plan"))
@@ -123,11 +122,11 @@ verdict = "passed"
 if result["topology"]["nodes"] != int(hosts):
     verdict = f"FAILED: {result['topology']['nodes']} nodes"
 elif taken[0]["iterations"] - taken[1]["iterations"] != steps:
-    verdict = "FAILED: not the steps that were asked for"
+    verdict = "FAILED: the runs had other numbers of steps"
 elif not abs(measured / counted - 1) <= float(tolerance):
-    verdict = "FAILED: the links carried something else"
+    verdict = "FAILED: the links carried another number of bytes"
 elif not abs(counted / formula - 1) <= FORMULA_TOLERANCE:
-    verdict = "FAILED: not what the formula says"
+    verdict = "FAILED: the formula gives another number"
 print(f"{label}  {formula:>9.0f}  {counted:>9.0f}  {measured:>9.0f}  {measured / counted:>7.4f}"
       f"  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
 sys.exit(verdict.startswith("FAILED"))

@@ -14,42 +14,40 @@ usage() {
 Usage: scripts/slurm_test.sh [--hosts N] [--only PATTERN]... [--long] [--install] [--show] [--keep DIR]
                              [--program FILE]
 
-Makes N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts munged,
-slurmctld and a slurmd on each, with a configuration of its own, and submits what `hpcai500 sbatch`
-writes. A case passes where the job's exit code and the last line of its log are what they must be;
-several cases add that line, with what they have seen.
-ctest runs the cases mpirun and srun, where it can.
+Makes N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts Slurm on
+them with its own configuration, and submits the scripts of `hpcai500 sbatch`. A case passes if the
+job's exit code and the last line of its log are as expected; several cases write that line themselves.
+ctest runs the cases mpirun and srun if it can.
 
-  mpirun, srun    a run over all hosts
-  refused         a run that may not start
-  shared_*        cores for each rank on nodes that others may share, by mpirun and by srun: two jobs at
-                  the same time on the same hosts, on cores of their own
+  mpirun, srun    a run on all hosts
+  refused         a run that is rejected at its start
+  shared_*        two jobs at the same time on the same hosts, each on its own cores
   shipped_*       scripts/slurm/cpu_only.sbatch, and the same for srun, with a small configs/quickstart.yaml
   array_*         tasks for M x P_degree, on no more hosts than needed for their ranks
-  restart_*       a job that is signalled to stop, is requeued, resumes, and is signalled again until
-                  its restarts are used up; a script in place of the program records the signals
+  restart_*       a job is stopped, requeued, resumed and stopped again until it has no restarts left;
+                  a script in place of the program records the signals
   one_task        one task of an array of two such jobs is signalled; the other is not affected
-  stopped_*       a training that is stopped twice ends with the digests of one that was not
-  preempted_*     a job of a partition with priority takes the hosts of a training, which stops, is
-                  requeued and ends with the digests of one without an interruption
-  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the training dies
-  evicted_*       the same without a grace time: the training is killed and resumes from its latest
+  stopped_*       a run that is stopped twice ends with the digests of an uninterrupted run
+  preempted_*     a job of a partition with priority takes the hosts of a run, which stops, is requeued
+                  and ends with the digests of an uninterrupted run
+  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the run dies
+  evicted_*       the same without a grace time: the run is killed and resumes from its latest
                   checkpoint
-  dead_*          a rank is killed (-9): the other group's result is PARTIAL; with --long only, as its
-                  leader waits ten minutes for the dead one's
-  lossy_*         the first rank of a group on the second host is killed (-9). Under mpirun the others are
-                  then stopped; after the requeue, the training ends with the digests of one without
-                  an interruption. Under srun Slurm's plugin for PMIx ends them all
+  dead_*          the only rank of a group is killed (-9): the other group's result is PARTIAL; with
+                  --long only, because its leader waits ten minutes for the dead leader
+  lost_rank_*     the first rank of a group on the second host is killed (-9). Under mpirun the others
+                  are then stopped; after the requeue, the run ends with the digests of an
+                  uninterrupted run. Under srun, Slurm's PMIx plugin ends all ranks
 
   --only PATTERN  only cases whose name matches, such as srun or '*_srun'; may be repeated
-  --install       installs Debian's slurm-wlm and munge where they are missing, without starting them,
+  --install       installs Debian's slurm-wlm and munge if they are missing, without starting them,
                   and ends
   --show          prints each script and log
   --keep DIR      copies scripts, logs and results of the jobs and the logs of Slurm there
   --program FILE  default build/release/hpcai500
 
-Needs root. Leaves nothing but packages. Exit code: 0 all cases passed, 1 some did not,
-2 usage, 77 Slurm cannot be run here.
+Needs root. Only installed packages remain. Exit code: 0 all cases passed, 1 some failed, 2 usage,
+77 Slurm cannot run here.
 END
 }
 

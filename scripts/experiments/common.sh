@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the scripts next to it: options, runs of the program under stated conditions, results.
+# Sourced by the scripts of this folder: options, runs of the program under stated conditions, results.
 # A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
 # enter_private_world (if it needs hosts), prepare, start_hosts or start_here, hold_ranks, measure...,
 # draw.
@@ -142,7 +142,7 @@ measure() { # name, ranks on each host, options of the program...
 
 draw() { python3 "$experiments/figures.py" "$figure" "$results"; }
 
-# Sets `speed`: options of a short training that measures speed, not quality. No bootstrap is drawn,
+# Sets `speed`: options of a short run that measures speed, not quality. No bootstrap sample is drawn,
 # and an epoch has few steps. The result is the time of the epochs after the first.
 speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step, ranks of a model
     local batch=$(($4 * $5))
@@ -165,7 +165,7 @@ speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step,
 }
 
 # Synthetic photographs of 8 classes, visible to all hosts.
-make_photographs() { # training photographs of a class, side in pixels
+make_photographs() { # training photographs per class, side in pixels
     "$program" data generate photographs --output "$world/photographs" --classes 8 \
         --training-per-class "$1" --validation-per-class 25 --size "$2" >"$world/log"
     # shellcheck disable=SC2034  # for the caller

@@ -10,22 +10,21 @@ Usage: scripts/experiments/communication.sh [--workload W] [--hosts N] [--per-ho
          [--algorithms "..."] [--precisions "..."] [--samples B] [--steps S] [--epochs E]
          [--output DIR] [--program FILE]
 
-Seconds of a step, and bytes, of one data-parallel model on N hosts joined by links so slow that
-communication is most of the step. The median over the epochs after the first.
+Measures the step time and the bytes of one data-parallel model on N hosts. The links are so slow that
+a step is mostly communication. Step times are medians over the epochs after the first.
 
   --workload W        image_classification (default) or extreme_weather
-  --hosts N           2 to 16                              (4)
-  --per-host "..."    ranks on each host                   (1 2)
-  --rate R            of a host's link, each way           (100mbit)
-  --algorithms "..."  of communication.algorithm           (all_reduce torus_2d hierarchical)
-  --precisions "..."  of communication.precision           (fp32 bf16 fp16 int8)
-  --samples B         of a rank in a step                  (2)
-  --steps S           of an epoch                          (1)
-  --epochs E          at least 2                           (4)
+  --hosts N           number of hosts, 2 to 16             (4)
+  --per-host "..."    ranks per host                       (1 2)
+  --rate R            rate of a link in each direction     (100mbit)
+  --algorithms "..."  values of communication.algorithm    (all_reduce torus_2d hierarchical)
+  --precisions "..."  values of communication.precision    (fp32 bf16 fp16 int8)
+  --samples B         samples per rank and step            (2)
+  --steps S           steps per epoch                      (1)
+  --epochs E          number of epochs, at least 2         (4)
   --output DIR        new folder                           (results/communication-<UTC time>)
 
-Writes communication.json, communication.txt and communication.svg, and the runs they are from. Needs
-root for hosts.
+Writes communication.json, communication.txt, communication.svg and the runs. Needs root.
 END
 }
 

@@ -10,23 +10,23 @@ Usage: scripts/experiments/fig5.sh [--models "1 2 4"] [--degree P] [--share S] [
          [--pictures N] [--epochs E] [--target Q] [--settings "K=V ..."] [--output DIR]
          [--program FILE]
 
-FLOPS and VFLOPS of whole runs with 1 to 4 base models of P ranks each: as in the paper the base
-models are added host by host, each host having the P ranks of one. Every rank is held to the same
-share S of a core by a control group; hosts are joined by links of R. Image Classification, on
-synthetic photographs of 8 classes at 32 x 32.
+Measures FLOPS and VFLOPS of complete runs with 1 to 4 base models of P ranks each. As in the paper,
+each base model is on its own host. A control group limits each rank to the same share S of a core, and
+links of rate R connect the hosts. The workload is Image Classification on synthetic photographs of
+8 classes at 32 x 32.
 
   --models "..."  base models, in increasing order (1 2 4)
-  --degree P      ranks of a base model, on one host: 1, 2, 4 or 8 (2)
-  --share S       of a core, 0.1 to 1             (0.2)
-  --rate R        of a host's link, each way      (1gbit)
-  --pictures N    training photographs of a class (40)
-  --epochs E                                      (4)
-  --target Q      workload.target_quality         (0.25)
-  --settings "..." of the configuration, for all runs, such as training.optimizer=lars (none)
-  --output DIR    new folder                      (results/fig5-<UTC time>)
+  --degree P      ranks per base model, on one host: 1, 2, 4 or 8 (2)
+  --share S       share of a core, 0.1 to 1        (0.2)
+  --rate R        rate of a link in each direction (1gbit)
+  --pictures N    training photographs per class   (40)
+  --epochs E      number of epochs                 (4)
+  --target Q      workload.target_quality          (0.25)
+  --settings "..." settings of all runs, such as training.optimizer=lars (none)
+  --output DIR    new folder                       (results/fig5-<UTC time>)
 
-All ranks' shares together may be as many cores as there are; fewer leave room for other programs.
-Writes fig5.json, fig5.txt and fig5.svg, and the runs they are from. Needs root for hosts and shares.
+The sum of all shares may be the number of cores; a smaller sum leaves cores for other programs.
+Writes fig5.json, fig5.txt, fig5.svg and the runs. Needs root.
 END
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Utilisation over time (Fig. 6 of the paper).
+# Utilization over time (Fig. 6 of the paper).
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
@@ -9,22 +9,22 @@ usage() {
 Usage: scripts/experiments/fig6.sh [--workload W] [--models M] [--degree P] [--share S] [--rate R]
          [--steps N] [--epochs E] [--seconds T] [--output DIR] [--program FILE]
 
-What part of its share of a core each rank uses, every T seconds of one run, from its start to its
-end; the paper has the utilisation of GPUs. M hosts have a base model of P ranks each. A rank that
-waits for others keeps asking, which counts as use. Where control groups do not count the time, it is
-read in hundredths of a second: S x T should be some tenths of a second.
+Measures every T seconds of one run which part of its share of a core each rank uses; the paper shows
+the utilization of GPUs. Each of M hosts has a base model of P ranks. A rank that waits for others polls,
+which counts as use. If control groups do not count the time, it is read in units of 10 ms, so S x T
+should be at least some tenths of a second.
 
   --workload W   image_classification (default) or extreme_weather
-  --models M     base models, one a host, 1 to 9  (4)
-  --degree P     ranks of a base model, 1 to 8    (2)
-  --share S      of a core, 0.1 to 1              (0.2)
-  --rate R       of a host's link, each way       (1gbit)
-  --steps N      of an epoch                      (10)
-  --epochs E                                      (4)
-  --seconds T    between two readings, 0.1 to 99  (1)
-  --output DIR   new folder                       (results/fig6-<UTC time>)
+  --models M     base models, one per host, 1 to 9 (4)
+  --degree P     ranks per base model, 1 to 8      (2)
+  --share S      share of a core, 0.1 to 1         (0.2)
+  --rate R       rate of a link in each direction  (1gbit)
+  --steps N      steps per epoch                   (10)
+  --epochs E     number of epochs                  (4)
+  --seconds T    between two readings, 0.1 to 99   (1)
+  --output DIR   new folder                        (results/fig6-<UTC time>)
 
-Writes fig6.json, fig6.txt and fig6.svg, and the run they are from. Needs root for hosts and shares.
+Writes fig6.json, fig6.txt, fig6.svg and the run. Needs root.
 END
 }
 

@@ -9,22 +9,22 @@ usage() {
 Usage: scripts/experiments/fig7.sh [--ranks N] [--models "4 2 1"] [--pictures N] [--size S]
          [--epochs E] [--batch N] [--settings "K=V ..."] [--output DIR] [--program FILE]
 
-Speed and quality of the same number of ranks divided into fewer and fewer base models: (M, P_degree)
-is (4, 1), (2, 2), (1, 4) where the paper has (8, 8), (4, 16), (1, 64). Each base model trains with
-configs/quickstart.yaml on its own bootstrap of synthetic photographs of 8 classes; the speed is that
-of one base model, so that twice the speed is half the time to train. Runs on this machine as it is.
+Measures speed and quality when the same number of ranks trains fewer and fewer base models: (M,
+P_degree) is (4, 1), (2, 2), (1, 4), in the paper (8, 8), (4, 16), (1, 64). Each base model trains with
+configs/quickstart.yaml on its own bootstrap sample of synthetic photographs of 8 classes. The speed is
+that of one base model: twice the speed halves the training time. Runs on this machine without hosts.
 
-  --ranks N       in all                          (4)
+  --ranks N       number of all ranks             (4)
   --models "..."  base models, divisors of N; N / M is 1, 2, 4 or 8 (4 2 1)
-  --pictures N    training photographs of a class (160)
+  --pictures N    training photographs per class  (160)
   --size S        side of the pictures, 32 to 199 pixels (48)
-  --epochs E      at least 2                      (4)
-  --batch N       samples of a rank in a step, as in the paper, where one model on all ranks has the
-                  largest batch; 0: 32 samples of a base model, however many ranks it has (0)
-  --settings "..." of the configuration, for all runs, such as training.optimizer=adagrad (none)
+  --epochs E      number of epochs, at least 2    (4)
+  --batch N       samples per rank and step, as in the paper, where one model on all ranks has the
+                  largest batch; 0: 32 samples per base model, for any number of ranks (0)
+  --settings "..." settings of all runs, such as training.optimizer=adagrad (none)
   --output DIR    new folder                      (results/fig7-<UTC time>)
 
-Writes fig7.json, fig7.txt and fig7.svg, and the runs they are from.
+Writes fig7.json, fig7.txt, fig7.svg and the runs.
 END
 }
 

@@ -10,23 +10,24 @@ Usage: scripts/experiments/fig8.sh [--workload W] [--models "1 2 4"] [--degree P
          [--rate R] [--samples B] [--steps N] [--epochs E] [--algorithm A] [--output DIR]
          [--program FILE]
 
-FLOPS against ranks of three settings: fp32 throughout (original), training.precision bf16, and
-communication.precision fp16. Each base model has P ranks on hosts of their own, joined by links of R,
-so that its gradients cross the links; each rank is held to the same share S of a core.
+Measures FLOPS by the number of ranks for three settings: fp32 throughout (original),
+training.precision bf16, and communication.precision fp16. The P ranks of a base model are on different
+hosts, so its gradients cross the links of rate R. A control group limits each rank to the same share S
+of a core.
 
   --workload W   image_classification (default) or extreme_weather
   --models "..." base models, in increasing order (1 2 4)
-  --degree P     ranks of a base model, 2 to 8    (2)
-  --share S      of a core, 0.1 to 1              (0.2)
-  --rate R       of a host's link, each way       (1gbit)
-  --samples B    of a rank in a step              (8)
-  --steps N      of an epoch                      (2)
-  --epochs E     at least 2                       (4)
+  --degree P     ranks per base model, 2 to 8     (2)
+  --share S      share of a core, 0.1 to 1        (0.2)
+  --rate R       rate of a link in each direction (1gbit)
+  --samples B    samples per rank and step        (8)
+  --steps N      steps per epoch                  (2)
+  --epochs E     number of epochs, at least 2     (4)
   --algorithm A  communication.algorithm          (torus_2d)
   --output DIR   new folder                       (results/fig8-<UTC time>)
 
-The original sums by the same algorithm as the others. Writes fig8.json, fig8.txt and fig8.svg, and
-the runs they are from. Needs root for hosts and shares.
+All settings use the same all-reduce algorithm. Writes fig8.json, fig8.txt, fig8.svg and the runs.
+Needs root.
 END
 }
 

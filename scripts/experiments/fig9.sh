@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Scale efficiency of bagging against one data-parallel model on all ranks (Fig. 9 of the paper).
+# Scaling efficiency of bagging against one data-parallel model on all ranks (Fig. 9 of the paper).
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
@@ -9,23 +9,23 @@ usage() {
 Usage: scripts/experiments/fig9.sh [--workload W] [--ranks "1 2 4 8"] [--share S] [--rate R]
          [--samples B] [--steps N] [--epochs E] [--precision P] [--output DIR] [--program FILE]
 
-Scale efficiency in FLOPS, on 1 to 8 ranks, of bagging (as many base models as ranks) against one
-data-parallel model on all of them; each rank trains B samples a step at every size. Each rank is on
-a host of its own, joined by links of R, and is held to the same share S of a core by a control group,
-so that more ranks are more machine although this one has few cores. S x ranks should leave some
-of the cores free. An epoch's time is the median over the epochs after the first.
+Measures the scaling efficiency of FLOPS on 1 to 8 ranks, for bagging (as many base models as ranks) and
+for one data-parallel model on all ranks. Each rank trains B samples per step. Each rank is on its own
+host; the links have rate R. A control group limits each rank to the same share S of a core, so more
+ranks have more computing power even on a few cores. S x ranks should leave some cores free. Epoch
+times are medians over the epochs after the first.
 
   --workload W   image_classification (default) or extreme_weather
   --ranks "..."  from 1 on, in increasing order   (1 2 4 8)
-  --share S      of a core, 0.1 to 1              (0.2)
-  --rate R       of a host's link, each way       (1gbit)
-  --samples B    of a rank in a step              (8)
-  --steps N      of an epoch                      (2)
-  --epochs E     at least 2                       (4)
+  --share S      share of a core, 0.1 to 1        (0.2)
+  --rate R       rate of a link in each direction (1gbit)
+  --samples B    samples per rank and step        (8)
+  --steps N      steps per epoch                  (2)
+  --epochs E     number of epochs, at least 2     (4)
   --precision P  communication.precision          (fp32)
   --output DIR   new folder                       (results/fig9-<UTC time>)
 
-Writes fig9.json, fig9.txt and fig9.svg, and the runs they are from. Needs root for hosts and shares.
+Writes fig9.json, fig9.txt, fig9.svg and the runs. Needs root.
 END
 }
 

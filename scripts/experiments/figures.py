@@ -179,7 +179,7 @@ def fig9(runs, parameters):
     for point in points:
         point["efficiency"] = point["flops"] / (alone[point["series"]] * point["ranks"])
     return points, chart.Chart(
-        "Scale efficiency of bagging and of data parallelism",
+        "Scaling efficiency of bagging and of data parallelism",
         conditions(runs, parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)",
         by_series(points, "efficiency"), ranks_of(points), y_to=1.0)
 
@@ -258,7 +258,7 @@ def fig6(runs, parameters):
     note = conditions(runs, parameters, f"{runs[0].ranks} ranks, P_degree {runs[0].degree}",
                       "waiting for other ranks counts as use",
                       f"median of the middle three fifths {100 * statistics.median(middle):.0f} %")
-    return points, chart.Chart("Utilisation of each rank's share of a core", note,
+    return points, chart.Chart("Utilization of each rank's share of a core", note,
                                "time, s", "processor time used, % of the share", series, y_to=100)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Cost of measurements: short trainings with and without them, alternately.
+# Cost of measurements: short runs with and without them, alternately.
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
@@ -9,16 +9,16 @@ usage() {
 Usage: scripts/experiments/overhead.sh [--ranks P] [--pairs N] [--steps N] [--epochs E] [--output DIR]
          [--program FILE]
 
-Trains configs/smoke.yaml at 48 x 48 on P ranks, 8 samples each, with run.measure_phases true, then
-false, N times in turns, and prints the ratio of the medians of the epochs behind the first.
+Trains configs/smoke.yaml at 48 x 48 on P ranks with 8 samples each, N times alternately with
+run.measure_phases true and false. Prints the ratio of the median times of the epochs after the first.
 
-  --ranks P     of one base model, 1, 2, 4 or 8   (2)
-  --pairs N     of runs                           (10)
-  --steps N     of an epoch                       (10)
-  --epochs E    at least 2                        (6)
+  --ranks P     ranks of the base model, 1, 2, 4 or 8 (2)
+  --pairs N     pairs of runs                     (10)
+  --steps N     steps per epoch                   (10)
+  --epochs E    number of epochs, at least 2      (6)
   --output DIR  new folder                        (results/overhead-<UTC time>)
 
-Writes overhead.json, and the runs it is from.
+Writes overhead.json and the runs.
 END
 }
 

@@ -10,20 +10,20 @@ Usage: scripts/experiments/plan_accuracy.sh [--ranks P] [--size S] [--batch N] [
          [--steps N] [--epochs E] [--output DIR] [--program FILE]
 
 Measures this machine once with `hpcai500 roofline`, on P ranks that train one base model of
-configs/smoke.yaml at S x S with N samples each; then predicts and makes three runs of other sizes,
-M x P_degree and samples of a rank in a step: 1 x P with N / 2, P x 1 with N and 1 x 1 with N / 2.
-Prints the predicted and the measured seconds of training, the latter from the median epoch, and the
-predicted and the measured memory of the rank that takes most. Runs on this machine as it is.
+configs/smoke.yaml at S x S with N samples per rank. Then predicts and makes three runs of other sizes,
+given as M x P_degree and samples per rank and step: 1 x P with N / 2, P x 1 with N and 1 x 1 with N / 2.
+Prints the predicted and measured training time, the latter from the median epoch, and the predicted and
+measured memory of the rank that uses most. Runs on this machine without hosts.
 
-  --ranks P      2, 4 or 8                       (2)
+  --ranks P      number of ranks, 2, 4 or 8      (2)
   --size S       side of the pictures, 32 to 199 pixels (64)
-  --batch N      samples of a rank, even         (16)
-  --seconds X    of the calibration              (30)
-  --steps N      of an epoch                     (6)
-  --epochs E     at least 2                      (5)
+  --batch N      samples per rank, even          (16)
+  --seconds X    duration of the calibration     (30)
+  --steps N      steps per epoch                 (6)
+  --epochs E     number of epochs, at least 2    (5)
   --output DIR   new folder                      (results/plan_accuracy-<UTC time>)
 
-Writes roofline.json, plan_accuracy.json, the plans, and the runs they are compared with.
+Writes roofline.json, plan_accuracy.json, the plans and the runs.
 END
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Effect of a setting: speed, bytes and quality of short trainings against the default.
+# Effect of a setting: speed, bytes and quality of short runs against the default.
 # shellcheck source=scripts/experiments/common.sh
 source "$(dirname "$(readlink -f "$0")")/common.sh"
 
@@ -10,18 +10,18 @@ Usage: scripts/experiments/settings.sh [--only TEXT] [--ranks P] [--seeds N] [--
          [--epochs E] [--output DIR] [--program FILE]
 
 Trains one base model of P ranks with configs/quickstart.yaml on synthetic photographs of 8 classes,
-once as it is and once with each setting of the list in this script, from N seeds each, and prints
-speed, bytes and Top-1. Runs on this machine as it is.
+once unchanged and once with each setting of the list in this script, each with N seeds. Prints speed,
+bytes and Top-1. Runs on this machine without hosts.
 
   --only TEXT   only settings whose name contains TEXT; the default is always run
-  --ranks P     1, 2, 4 or 8                      (2)
+  --ranks P     number of ranks, 1, 2, 4 or 8     (2)
   --seeds N     run.seed from 1 to N              (1)
-  --pictures N  training photographs of a class   (160)
+  --pictures N  training photographs per class    (160)
   --size S      side of the pictures, 32 to 199 pixels (48)
-  --epochs E    at least 2                        (4)
+  --epochs E    number of epochs, at least 2      (4)
   --output DIR  new folder                        (results/settings-<UTC time>)
 
-Writes settings.json, settings.txt and settings.svg, and the runs they are from.
+Writes settings.json, settings.txt, settings.svg and the runs.
 END
 }
 

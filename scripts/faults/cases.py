@@ -271,7 +271,7 @@ def checkpoint_kills(_place, _reference):
                "at most the checkpoint under way")
 
 
-@case(13, "two groups in place of four, and two threads a rank in place of one")
+@case(13, "two groups instead of four, and two threads per rank instead of one")
 def other_layout(place, reference):
     must_end(place.run(4, ["bagging.M=2", "device.threads=2"]), 0)
     must(place.digests() == {g: d for g, d in reference().items() if g < 2}, "a digest differs")
@@ -311,7 +311,7 @@ def data(_place, _reference):
                f"{launched}). There is no reader of tar files", "the group whose data it was")
 
 
-@case(17, "a rank alone under SLURM_NTASKS=4; 3 ranks for 8; shared GPUs and other NCCLs, described")
+@case(17, "a rank alone under SLURM_NTASKS=4; 3 ranks for 8; shared GPUs and different NCCL versions, simulated")
 def launches(place, _reference):
     words = ["run", "--config", "tiny.yaml", "--output", str(place.folder / "result")]
     begin = time.monotonic()

@@ -11,7 +11,7 @@ import cases
 import more_cases
 from harness import Failed, NotRun, Place, must
 
-HEADER = ("| # | what was injected | what came out | seconds to detect | what was lost |\n"
+HEADER = ("| # | fault | outcome | seconds to detect | loss |\n"
           "|---|---|---|---|---|")
 
 

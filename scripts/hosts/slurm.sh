@@ -123,8 +123,8 @@ cores_of() { # job that runs; prints such as 0-1, once if all hosts have the sam
 }
 exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
 
-# Slurm delays a requeued job by two minutes; this starts it in 3 s. Not at once: a node refuses a job
-# in the same second in which it last ended there ("Job credential revoked"), and the job fails.
+# Slurm delays a requeued job by two minutes; this starts it after 3 s. Earlier it might fail, because a
+# node rejects a job in the second in which the job last ended there ("Job credential revoked").
 begin_again() { # job, if it waits
     ! job_waits "$1" || on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3
 }

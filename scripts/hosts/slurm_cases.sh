@@ -27,10 +27,10 @@ submit() { # case, options...
 }
 
 wait_for() { # message for a timeout, command...
-    local said=$1 began=$SECONDS
+    local message=$1 began=$SECONDS
     shift
     while ! "$@"; do
-        ((SECONDS - began < patience)) || { note "after $patience s $said" && return 1; }
+        ((SECONDS - began < patience)) || { note "after $patience s $message" && return 1; }
         sleep 0.2
     done
 }
@@ -39,7 +39,7 @@ note() { echo "$1" >>"$name.log"; } # a line of the case's log
 
 # Prints the job's exit code, or 124 after a timeout.
 code_at_end_of() { # job
-    wait_for "there is no end" job_has_ended "$1" || { on_host "${hosts[0]}" scancel "$1" && echo 124 && return; }
+    wait_for "the job has not ended" job_has_ended "$1" || { on_host "${hosts[0]}" scancel "$1" && echo 124 && return; }
     exit_code_of "$1"
 }
 
@@ -76,7 +76,7 @@ shared_case() { # launcher
     write_script "$name" "${smoke[@]}" "${fits[@]}" --cpus-per-rank 1 --launcher "$1"
     first=$(submit "$name" --partition=shared --output=/dev/null)
     second=$(submit "$name" --partition=shared)
-    wait_for "they do not run at the same time" both_run "$first" "$second" || true
+    wait_for "the jobs do not run at the same time" both_run "$first" "$second" || true
     cores=$(cores_of "$first") others=$(cores_of "$second")
     code=$(($(code_at_end_of "$first") + $(code_at_end_of "$second")))
     ! grep -q "^RESULT CUSTOM .*M=2 P=$count " "$name.log" || line="a result"
@@ -84,7 +84,7 @@ shared_case() { # launcher
     judge "$code" 0 "a result; two jobs at a time, on cores 0-1 and 2-3 of the same hosts"
 }
 
-# The folder `shipped` has small versions of the files that the script names.
+# The folder `shipped` has small versions of the files that cpu_only.sbatch names.
 shipped_case() { # case, further options of `hpcai500 sbatch`; without them the stored script
     local name=$1 began=$SECONDS script=$root/scripts/slurm/cpu_only.sbatch
     selected "$name" || return 0
@@ -147,10 +147,11 @@ END
 
 submit_stand_in() { HPCAI500=$world/stand_in.sh submit "$@"; }
 
-has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, by so many ranks
+# Returns whether at least $2 ranks have started.
+has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, ranks
 
-# Signals the batch script alone, as Slurm does before the time limit (#SBATCH --signal=B:USR1@120).
-tell() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
+# Signals only the batch script, as Slurm does before the time limit (#SBATCH --signal=B:USR1@120).
+signal_script() { on_host "${hosts[0]}" scancel --batch --signal=USR1 "$1"; }
 
 # Prints how many ranks of each command were signalled.
 signalled() { # results
@@ -164,11 +165,11 @@ restart_case() { # launcher
     write_script "$name" "${smoke[@]}" "${fits[@]}" --requeue 1 --launcher "$1"
     job=$(submit_stand_in "$name")
     results=$world/results/$name/smoke-$job
-    wait_for "it does not begin" has_begun "$results" "$ranks" || true
-    tell "$job"
-    wait_for "it is not requeued" has_left "$job" && begin_again "$job"
-    wait_for "it does not begin again" has_begun "$results" $((2 * ranks)) || true
-    tell "$job"
+    wait_for "the job has not started" has_begun "$results" "$ranks" || true
+    signal_script "$job"
+    wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
+    wait_for "the job has not restarted" has_begun "$results" $((2 * ranks)) || true
+    signal_script "$job"
     code=$(code_at_end_of "$job")
     note "$(signalled "$results")"
     judge "$code" 8 "$ranks resume signalled; $ranks run signalled; "
@@ -185,27 +186,27 @@ one_task_case() {
     wait_for "task 1 does not run" job_runs "${job}_1" || true
     first=$world/results/$name/smoke-$(job_field "${job}_0" JobId)
     second=$world/results/$name/smoke-$(job_field "${job}_1" JobId)
-    wait_for "task 0 does not begin" has_begun "$first" 1 || true
-    wait_for "task 1 does not begin" has_begun "$second" 2 || true
-    tell "${job}_1"
-    wait_for "task 1 is not requeued" has_left "${job}_1" || true
+    wait_for "task 0 has not started" has_begun "$first" 1 || true
+    wait_for "task 1 has not started" has_begun "$second" 2 || true
+    signal_script "${job}_1"
+    wait_for "task 1 was not requeued" has_left "${job}_1" || true
     note "task 0: $(job_field "${job}_0" JobState) $(signalled "$first"); task 1: $(signalled "$second")"
     on_host "${hosts[0]}" scancel "$job"
     judge 0 0 "task 0: RUNNING ; task 1: 2 run signalled; "
 }
 
-# Prints the resumption steps of a training in parts, and whether its digests equal those of the other.
-compare_trainings() { # result directories of both
+# Prints where the interrupted run resumed, and whether its digests equal the uninterrupted run's.
+compare_runs() { # result directories of both
     python3 - "$1" "$2" <<'END'
 import json, pathlib, sys
 def groups(folder):
     files = sorted(pathlib.Path(folder).glob("groups/*/record.json"))
     return [json.loads(file.read_text()) for file in files]
-parts, whole = (groups(folder) for folder in sys.argv[1:])
-same = len(parts) > 0 and [g["training_digest"] for g in parts] == [g["training_digest"] for g in whole]
-same = same and all(len(g["training_digest"]) == 64 for g in parts)
-steps = " and ".join(",".join(str(c["step"]) for c in g["record"]["continuations"]) for g in parts)
-print(f"taken up at steps {steps}; {'the same' if same else 'OTHER'} digests")
+resumed, whole = (groups(folder) for folder in sys.argv[1:])
+same = len(resumed) > 0 and [g["training_digest"] for g in resumed] == [g["training_digest"] for g in whole]
+same = same and all(len(g["training_digest"]) == 64 for g in resumed)
+steps = " and ".join(",".join(str(c["step"]) for c in g["record"]["continuations"]) for g in resumed)
+print(f"the run resumed at steps {steps}; {'the same' if same else 'OTHER'} digests")
 END
 }
 
@@ -213,8 +214,8 @@ seconds_of() { # result directory
     sed -n 's/.*"training_seconds": \([0-9]*\).*/\1/p' "$1/groups/0/record.json"
 }
 
-# Trains without a stop, once for all cases. The training is long enough to be stopped twice, because
-# ranks check for signals only every second.
+# Trains without a stop, once for all cases. The run must last long enough for two stops, because
+# ranks check for signals only once a second.
 train_whole() {
     local name=whole epochs=4 job
     [[ ! -e whole.sbatch ]] || return 0
@@ -231,13 +232,13 @@ train_whole() {
 
 is_at_work() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
 
-# Waits for the end of a job and judges its exit code, restarts, resumption steps and digests.
-judge_parts() { # job, results, restarts, steps of group 1 if they differ from group 0
+# Waits for the end of a job and judges its exit code, its restarts, where it resumed, and its digests.
+judge_resumed() { # job, results, restarts, steps of group 1 if they differ from group 0
     local code steps='[1-9]*,'
     code=$(code_at_end_of "$1")
     steps=$(printf "$steps%.0s" $(seq "$3"))
-    note "Restarts=$(job_field "$1" Restarts), $(compare_trainings "$2" "$whole")"
-    judge "$code" 0 "Restarts=$3, taken up at steps ${steps%,} and ${4:-${steps%,}}; the same digests"
+    note "Restarts=$(job_field "$1" Restarts), $(compare_runs "$2" "$whole")"
+    judge "$code" 0 "Restarts=$3, the run resumed at steps ${steps%,} and ${4:-${steps%,}}; the same digests"
 }
 
 stopped_case() { # launcher
@@ -249,11 +250,11 @@ stopped_case() { # launcher
     job=$(submit "$name")
     results=$world/results/$name/smoke-$job
     for _ in 1 2; do
-        wait_for "it does not train" is_at_work "$results" || break
-        tell "$job"
-        wait_for "it is not requeued" has_left "$job" && begin_again "$job"
+        wait_for "the job does not train" is_at_work "$results" || break
+        signal_script "$job"
+        wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
     done
-    judge_parts "$job" "$results" 2
+    judge_resumed "$job" "$results" 2
 }
 
 # Submits a job to the partition with priority, so that it takes all hosts of the given job.
@@ -261,9 +262,9 @@ take_hosts_of() { # job
     local other
     other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
         --output=/dev/null --wrap 'sleep 3')
-    wait_for "it does not leave" has_left "$1" || true
-    wait_for "the other job does not end" job_has_ended "$other" || true
-    [[ $(exit_code_of "$other") == 0 ]] || note "the other job fails"
+    wait_for "the job has not left its hosts" has_left "$1" || true
+    wait_for "the other job has not ended" job_has_ended "$other" || true
+    [[ $(exit_code_of "$other") == 0 ]] || note "the other job failed"
     begin_again "$1"
 }
 
@@ -275,12 +276,12 @@ preempted_case() { # launcher, name
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=spare)
     results=$world/results/$name/smoke-$job
-    wait_for "it does not train" is_at_work "$results" || true
+    wait_for "the job does not train" is_at_work "$results" || true
     take_hosts_of "$job"
     if [[ $name == unannounced_mpirun ]]; then
         judge "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
     else
-        judge_parts "$job" "$results" 1
+        judge_resumed "$job" "$results" 1
     fi
 }
 
@@ -290,7 +291,8 @@ send_no_user_signal() {
     on_host "${hosts[0]}" scontrol reconfigure
 }
 
-# Returns whether each group has a complete checkpoint: no rank starts its second one earlier.
+# Returns whether each group has a complete checkpoint. A rank starts its second checkpoint only after
+# all ranks have completed the first.
 has_checkpoints() { # results
     local group
     for group in 0 1; do
@@ -307,16 +309,17 @@ evicted_case() { # launcher
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
     results=$world/results/$name/smoke-$job
-    wait_for "there are no checkpoints" has_checkpoints "$results" || true
+    wait_for "there is no complete checkpoint" has_checkpoints "$results" || true
     take_hosts_of "$job"
-    judge_parts "$job" "$results" 1
+    judge_resumed "$job" "$results" 1
 }
 
-# The program, except that rank HPCAI500_VICTIM of a `run` is killed after a step of group 1.
-write_mortal() {
-    cat >mortal.sh <<'END'
+# Writes a wrapper that runs the program and kills rank HPCAI500_VICTIM of a `run` after a step of
+# group 1.
+write_killer() {
+    cat >killer.sh <<'END'
 #!/bin/bash
-"$HPCAI500_MORTAL" "$@" &
+"$HPCAI500_WRAPPED" "$@" &
 child=$!
 trap 'kill -USR1 $child' USR1
 if [[ $1 == run && ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} == "$HPCAI500_VICTIM" ]]; then
@@ -331,42 +334,42 @@ while kill -0 $child 2>/dev/null; do  # a signal ended the wait
 done
 exit $code
 END
-    chmod +x mortal.sh
+    chmod +x killer.sh
 }
 
-submit_mortal() { # world rank, case
-    HPCAI500=$world/mortal.sh HPCAI500_MORTAL=$program HPCAI500_VICTIM=$1 submit "$2"
+submit_killer() { # world rank, case
+    HPCAI500=$world/killer.sh HPCAI500_WRAPPED=$program HPCAI500_VICTIM=$1 submit "$2"
 }
 
 dead_case() { # launcher
     local name=dead_$1 began=$SECONDS
     selected "$name" && ((long)) || return 0
-    write_mortal
+    write_killer
     write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=4
-    judge "$(code_at_end_of "$(submit_mortal 1 "$name")")" 7 "RESULT PARTIAL *"
+    judge "$(code_at_end_of "$(submit_killer 1 "$name")")" 7 "RESULT PARTIAL *"
 }
 
 has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
 
 # Kills a rank that shares its node with another rank. Under mpirun the other group is then stopped,
 # and the requeued job resumes both groups. Under srun, Slurm's PMIx plugin ends all ranks.
-lossy_case() { # launcher
-    local name=lossy_$1 began job results
+lost_rank_case() { # launcher
+    local name=lost_rank_$1 began job results
     selected "$name" || return 0
     train_whole
     began=$SECONDS
-    write_mortal
+    write_killer
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
-    job=$(submit_mortal "$count" "$name")
+    job=$(submit_killer "$count" "$name")
     results=$world/results/$name/smoke-$job
     if [[ $1 == srun ]]; then
         judge "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
         return
     fi
-    wait_for "no rank is missed" has_failed "$results" || true
-    tell "$job"
-    wait_for "it is not requeued" has_left "$job" && begin_again "$job"
-    judge_parts "$job" "$results" 1 0
+    wait_for "the dead rank has not been detected" has_failed "$results" || true
+    signal_script "$job"
+    wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
+    judge_resumed "$job" "$results" 1 0
 }
 
 all_cases() {
@@ -386,7 +389,7 @@ all_cases() {
         preempted_case "$launcher" preempted
         evicted_case "$launcher"
         dead_case "$launcher"
-        lossy_case "$launcher"
+        lost_rank_case "$launcher"
     done
     send_no_user_signal
     preempted_case mpirun unannounced
