@@ -27,16 +27,16 @@ using staging::FileFacts;
 using staging::Pack;
 using staging::Source;
 
-constexpr std::chrono::milliseconds kTick{500};  // between two checks for errors of other ranks
+constexpr std::chrono::milliseconds kTick{500};  // interval of checks for errors of other ranks
 
 /// The training or the test set.
 struct StagedSet {
-    std::string name;  // of its folder in the stage
+    std::string name;  // of its subfolder in the staging folder
     Source source;
     bool is_packed = false;  // otherwise each file is a pack
     std::vector<Pack> packs;
-    std::vector<std::byte> there;  // by pack, 1 if an earlier run seems to have left it
-    std::int64_t left_files = 0;
+    std::vector<std::byte> there;  // by pack, 1 if an earlier run seems to have staged it
+    std::int64_t left_files = 0;   // needed files that are not staged
 };
 
 /// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
@@ -61,7 +61,7 @@ constexpr std::size_t index_of(Split split) {
     return static_cast<std::size_t>(split);
 }
 
-/// Number of files in packs that the source's manifest does not list.
+/// Returns the number of files in packs that the source's manifest does not list.
 std::int64_t unlisted_files(const StagedSet& set) {
     std::int64_t count = 0;
     for (const Pack& pack : set.packs) {
@@ -78,17 +78,17 @@ bool lies_in(const std::filesystem::path& path, const std::filesystem::path& fol
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// The stage must not contain the samples, because it is removed, nor lie among them.
+/// The staging folder must not contain the samples, because it is removed later, nor be among them.
 void require_apart(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
     const std::filesystem::path folder = std::filesystem::weakly_canonical(stage, error);
     require(!lies_in(samples, folder), ExitCode::usage,
-            "data.staging_directory: the samples in '{}' are inside the stage '{}'", root.string(),
-            stage.string());
+            "data.staging_directory: the samples in '{}' are inside the staging folder '{}'",
+            root.string(), stage.string());
     require(!lies_in(folder, samples), ExitCode::usage,
-            "data.staging_directory: the stage '{}' would be among the samples in '{}'; expected "
-            "a folder outside of them",
+            "data.staging_directory: the staging folder '{}' would be among the samples in '{}'; "
+            "expected a folder outside of them",
             stage.string(), root.string());
 }
 
@@ -123,7 +123,7 @@ struct DataDuplicator::State {
     void sum_up();
 };
 
-/// Each rank checks a share of the files, because the file system is slow.
+/// Each rank reads the metadata of a share of the files, because the file system is slow.
 std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& request) {
     const auto ranks = static_cast<std::uint32_t>(everyone.size());
     const std::uint32_t block = ceil_div(request.files, ranks);
@@ -172,8 +172,8 @@ void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
 }
 
 void DataDuplicator::State::require_room() const {
-    constexpr std::uint64_t kBlock = 4096;  // bytes, the most that a pack or its index wastes
-    constexpr std::uint64_t kEntry = 67;    // bytes of a file in an index
+    constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
+    constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
     std::uint64_t needed = 0, all = 0;
     for (const std::optional<StagedSet>& set : sets) {
         if (!set) continue;
@@ -188,12 +188,12 @@ void DataDuplicator::State::require_room() const {
     const std::uint64_t free = opened->free_bytes();
     require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
-            "samples, of which {} are there) and data.staging_reserve_mib leaves {}",
+            "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
             format_bytes(all), format_bytes(all - std::min(all, needed)), format_bytes(reserve));
 }
 
-/// The first rank of the node locks the stage, removes old packs and requires enough space.
+/// The first rank of the node locks the staging folder, removes old packs and checks free space.
 void DataDuplicator::State::prepare() {
     comm::collective_try(everyone, [&] {
         if (node->rank() != 0) return;
@@ -203,8 +203,8 @@ void DataDuplicator::State::prepare() {
         }
         std::unique_ptr<LocalStage::State> folder = open_folder();
         require(folder->folder.lock_alone(), ExitCode::usage,
-                "data.staging_directory: '{}' on node {} is in use, by another run or, where the "
-                "directory is no node's own, by another node",
+                "data.staging_directory: '{}' on node {} is in use by another run, or by another "
+                "node if nodes share the directory",
                 folder->folder.path().string(), place.node);
         hold(std::move(folder));
         opened->note_running(static_cast<int>(place.ranks.size()));
@@ -261,11 +261,12 @@ void DataDuplicator::State::copy() {
     comm::collective_try(everyone, [&] { worker_pool->finish(); });
 }
 
-/// Locks the stage for reading. Each rank that reads it holds its own lock.
+/// Locks the staging folder for reading. Each rank that reads it holds its own lock.
 void DataDuplicator::State::share() {
     const auto lock = [](staging::StageFolder& folder) {
         require(folder.lock_shared(), ExitCode::usage,
-                "data.staging_directory: '{}' was locked by another program in between",
+                "data.staging_directory: '{}' was locked by another program after this run had "
+                "copied its samples",
                 folder.path().string());
     };
     comm::collective_try(everyone, [&] {

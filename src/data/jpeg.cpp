@@ -132,7 +132,7 @@ void check_limits(const jpeg_decompress_struct& info) {
     const std::int64_t width = info.image_width;
     const std::int64_t height = info.image_height;
     if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
-        throw DecodeError(fmt::format("{} x {} pixels, more than {} a side or {} in all", width,
+        throw DecodeError(fmt::format("{} x {} pixels, more than {} a side or {} in total", width,
                                       height, kMaxImageSide, kMaxImagePixels));
     }
     const int components = info.num_components;

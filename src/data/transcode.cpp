@@ -38,8 +38,7 @@ public:
                                 {}});
         out_.open(folder_ / index_.files.back().name, std::ios::binary);
     }
-    /// Returns false, without writing, when a normalized number is not finite in the records'
-    /// dtype.
+    /// Returns false, without writing, if a normalized number is not finite in the dtype.
     bool write(const ScannedSample& sample) {
         write_normalized(sample.fields, index_.statistics, index_.dtype, record_, options_.threads);
         if (!all_finite(record_, index_.dtype)) return false;

@@ -3,7 +3,7 @@
 
 #include "staging.hpp"
 
-/// Stages that another program changed: which files are used, replaced or kept.
+/// Staging folders that another program changed: which files are used, replaced or kept.
 namespace hpcai::data {
 namespace {
 
@@ -40,7 +40,7 @@ TEST_F(DamagedStage, NoticesDamageAfterItsCheck) {
     EXPECT_EQ(staged.pictures->read(4), shared_.bytes(4));
     fs::remove(training() / "pack-000001");
     EXPECT_EQ(staged.pictures->read(3), std::nullopt);
-    EXPECT_EQ(staged.pictures->read(4), std::nullopt);  // though it was sound before
+    EXPECT_EQ(staged.pictures->read(4), std::nullopt);  // although it was intact before
     EXPECT_EQ(staged.pictures->read(0), std::nullopt);
     EXPECT_EQ(staged.stage->lost_copies(), 3);
     fs::resize_file(training() / "pack-000002", 10);
@@ -86,7 +86,7 @@ TEST_F(DamagedStage, TouchesNoWholeFileThatItDidNotWrite) {
     };
     stage_whole();
     test::write_file_bytes(training() / "1.index", {'{'});
-    stage_whole();  // damaged, but by its index its own
+    stage_whole();  // damaged, but its index shows that this program wrote it
     EXPECT_EQ(test::read_file_bytes(training() / "1"), shared_.bytes(1));
     fs::remove(training() / "1.index");
     const auto [code, text] = refused(stage_whole);
@@ -121,7 +121,7 @@ TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
 TEST_F(DamagedStage, FollowsNoLinkOutOfItsFolder) {
     run();
     const fs::path victim = folder_.path() / "victim";
-    fs::rename(training(), victim);  // packs that it would take for its own
+    fs::rename(training(), victim);  // packs that look like those of this program
     fs::create_directory_symlink(victim, training());
     EXPECT_EQ(refused([&] { run(); }).first, ExitCode::usage);
     EXPECT_EQ(files_below(victim).size(), 12U);
@@ -133,7 +133,8 @@ TEST_F(DamagedStage, FollowsNoLinkOutOfItsFolder) {
 
 TEST_F(DamagedStage, RefusesFoldersThatAreNotItsOwn) {
     test::write_file_bytes(stage() / "somebody's", {1});
-    EXPECT_THAT(refused([&] { run(); }).second, HasSubstr("is not a stage of this program"));
+    EXPECT_THAT(refused([&] { run(); }).second,
+                HasSubstr("is not a staging folder of this program"));
     fs::remove_all(stage());
     run();
     fs::permissions(stage(), fs::perms::all);
@@ -152,7 +153,7 @@ TEST_F(DamagedStage, DoesNotStageWhatLiesInTheStage) {
     const StagingRequest request{training(), 1, [](std::uint32_t) { return "pack-000000"; }};
     const auto [code, text] = refused([&] { stage_at_one_rank(config_, request); });
     EXPECT_EQ(code, ExitCode::usage);
-    EXPECT_THAT(text, HasSubstr("are inside the stage"));
+    EXPECT_THAT(text, HasSubstr("are inside the staging folder"));
     EXPECT_EQ(files_below(training()), before);
 }
 

@@ -292,7 +292,7 @@ TEST_F(Duplicator, IsAloneWithItsStage) {
 
 struct Policy {
     config::StagingCleanup cleanup;
-    bool after_success, after_failure;  // whether the stage is there
+    bool after_success, after_failure;  // whether the staging folder exists
 };
 
 TEST_F(Duplicator, CleansUpAsItIsTold) {

@@ -10,7 +10,7 @@
 #include "staging.hpp"
 #include "support/failing_disk.hpp"
 
-/// A run that is killed, or whose disk is full, at each call that changes the stage.
+/// A run that is killed, or whose disk is full, at each call that changes the staging folder.
 namespace hpcai::data {
 namespace {
 
@@ -45,7 +45,7 @@ protected:
         bytes.at(offset) ^= 1;
         test::write_file_bytes(training() / name, bytes);
     }
-    /// What is there when the run begins.
+    /// Prepares the folder in the `state` in which the run finds it.
     void prepare(const std::string& state) const {
         fs::remove_all(folder_.path() / "local");
         fs::create_directories(folder_.path() / "local");
@@ -60,7 +60,7 @@ protected:
         }
         return true;
     }
-    /// Stages, reads and cleans up in a process of its own; how that ended, as of waitpid.
+    /// Stages, reads and cleans up in a separate process. Returns its status, as of waitpid.
     int run_with(const char* fault, int call) const {
         const pid_t child = fork();
         if (child == 0) {
@@ -87,7 +87,7 @@ protected:
         EXPECT_EQ(waitpid(child, &status, 0), child);
         return status;
     }
-    /// The next run continues with what is there, and leaves nothing of the one before.
+    /// Checks that the next run uses the existing files and keeps no others of the previous run.
     void expect_next_run() const {
         const Staged again = test::stage_at_one_rank(config_, shared_.request());
         EXPECT_TRUE(has_all(again));
@@ -97,7 +97,7 @@ protected:
                                             "pack-000001.index"}));
     }
 
-    static constexpr const char* kStates[] = {"nothing", "a sound stage", "another set",
+    static constexpr const char* kStates[] = {"nothing", "an intact folder", "another set",
                                               "a damaged pack", "a damaged index"};
     test::TemporaryFolder folder_;
     test::SharedFiles shared_;
@@ -121,7 +121,7 @@ TEST_F(StageFaults, AKillBetweenAnyTwoCallsIsSurvived) {
             expect_next_run();
             if (HasFailure()) return;
         }
-        EXPECT_GT(call, state == "a sound stage" ? 8 : 20) << state;
+        EXPECT_GT(call, state == "an intact folder" ? 8 : 20) << state;
     }
 }
 

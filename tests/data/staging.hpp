@@ -33,7 +33,7 @@ public:
     std::filesystem::path path(std::uint32_t file) const { return root_ / name(file); }
     const Bytes& bytes(std::uint32_t file) const { return contents_[file]; }
 
-    /// The same bytes wherever it is made; `written`: not only known.
+    /// Adds a file whose bytes depend only on its number. If `written`, the file is also created.
     void add(std::size_t size, bool written = true) {
         CounterStream random(5, RandomPurpose::test, files());
         Bytes bytes(size);
@@ -61,7 +61,7 @@ inline config::Config staging_config(const std::filesystem::path& directory) {
     return config;
 }
 
-/// A stage after run(), during its lifetime.
+/// Staged samples after run(), during the lifetime of their folder.
 struct Staged {
     std::shared_ptr<const StagedPictures> pictures;
     StagingRecord record;

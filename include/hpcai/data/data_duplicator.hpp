@@ -21,25 +21,25 @@ namespace hpcai::data {
 struct StagingRequest {
     std::filesystem::path root;
     std::uint32_t files = 0;
-    /// Returns the path of a file relative to root. Must be valid until run() returns.
+    /// Returns the path of a file relative to `root`. Must be valid until run() returns.
     std::function<std::string(std::uint32_t)> path_of;
 };
 
 /// The Data Duplicator of the paper: copies each sample once to the local storage of each node that
 /// needs it.
 ///
-///   shared file system            node 0: groups 0, 1           node 1: group 2
-///   train/n01/a.jpg  ...          bootstraps 0 and 1, united    bootstrap 2
-///                                 pack-000000, pack-000001 ...  pack-000000 ...
+///   shared file system      node 0: groups 0, 1                   node 1: group 2
+///   train/n01/a.jpg  ...    union of bootstrap samples 0 and 1    bootstrap sample 2
+///                           pack-000000, pack-000001 ...          pack-000000 ...
 ///
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
-/// each file. A pack gets its name when it is complete and synced; an index next to it has these
-/// digests and a fingerprint of its sources. A pack of an earlier run is reused if the fingerprint
-/// (root, paths, sizes and modification times) and the digests match, and removed otherwise. If the
-/// root of the source has a manifest.sha256, the files that it lists must match it.
+/// each file. A pack gets its name when it is complete and synced. An index next to it has the
+/// digests and a fingerprint of the source files: their root, paths, sizes and modification times.
+/// A pack of an earlier run is reused if fingerprint and digests match, and removed otherwise. If
+/// the root of the source has a manifest.sha256, the files that it lists must match it.
 ///
-/// The constructor, adding and run() are collective over all ranks at the start of a run. An error
-/// on one rank is thrown on all.
+/// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
+/// start of a run. An error on one rank is thrown on all.
 class DataDuplicator {
 public:
     /// Each rank copies with `threads` threads. Nothing is written before run().
@@ -48,31 +48,32 @@ public:
     ~DataDuplicator();
 
     /// Adds one picture per sample. Pictures that this node does not need, and files that are over
-    /// 512 MiB or cannot be read now or in run(), are not copied. Throws Error(data) when the
+    /// 512 MiB or cannot be read now or in run(), are not copied. Throws Error(data) if the
     /// manifest is malformed or cannot be read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Adds files that are opened by name; all are copied. Throws Error(data) for an unreadable
-    /// file, like run(), and a name that occurs twice, has a slash, begins with a dot or ends in
-    /// ".index".
+    /// Adds files that are opened by name; all are copied. Like run(), it throws Error(data) for an
+    /// unreadable file. It also does so for an invalid name: one that occurs twice, has a slash,
+    /// begins with a dot or ends in ".index".
     void add_files(Split split, const StagingRequest& request);
 
-    /// Copies what was added. Throws Error(usage) naming data.staging_directory when it is missing,
-    /// in use by another run, overlaps the samples, or cannot be written, or when its disk lacks
-    /// room (before any copy). Throws Error(data) naming a file that changes during the copy or
-    /// differs from its manifest.
+    /// Copies the added files. Throws Error(usage) naming data.staging_directory if it is missing,
+    /// is in use by another run, overlaps the samples or cannot be written, or, before any copy, if
+    /// the disk lacks space. Throws Error(data) naming a file that changes during the copy or
+    /// differs from the manifest.
     void run();
 
     /// Returns the copies, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
     /// Returns the folder of the files, after run(); empty if data.staging does not copy the split.
     std::filesystem::path folder(Split split) const;
-    /// Returns what all nodes copied, after run().
+    /// Returns the record of all nodes' copies, after run().
     const StagingRecord& record() const;
-    /// Returns notes for the log about files that were copied without a comparison.
+    /// Returns notes for the log about copied files that the source's manifest does not list.
     std::vector<std::string> notes() const;
-    /// Returns the seconds that the slowest rank spent in adding and run().
+    /// Returns the seconds that the slowest rank spent in add_pictures(), add_files() and run().
     double seconds() const;
-    /// Returns the stage, which must live as long as pictures() or files in folder() are used.
+    /// Returns this rank's use of the staging folder. It must live as long as pictures() or files
+    /// in folder() are used.
     std::shared_ptr<LocalStage> stage() const;
 
 private:

@@ -8,19 +8,18 @@
 
 namespace hpcai::data {
 
-/// The picture files of a set in the packs of a stage, as copied by a DataDuplicator. May be used
-/// from many threads.
+/// The picture files of a set in packs that a DataDuplicator has copied. Many threads may use it.
 class StagedPictures {
 public:
     virtual ~StagedPictures() = default;
 
-    /// Returns the bytes of a sample's file, or nothing if the stage does not have it. The first
-    /// read of a sample compares its SHA-256 with that of the copied bytes. A copy that differs or
+    /// Returns the bytes of a sample's file, or nothing if the file is not staged. The first read
+    /// of a sample compares the SHA-256 of the copy with that of the source. A copy that differs or
     /// cannot be read counts as missing from then on, and in LocalStage::lost_copies().
     virtual std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const = 0;
 };
 
-/// This rank's use of the copies of samples on its node.
+/// This rank's use of the staging folder on its node.
 class LocalStage {
 public:
     struct State;
@@ -34,9 +33,9 @@ public:
     /// from their sources instead; 0 after leave().
     std::int64_t lost_copies() const;
 
-    /// Ends the use of the stage by this rank; `completed` is whether it completed its part of the
-    /// run. The last rank of the node removes the stage if data.staging_cleanup requires it. Not
-    /// collective; repeated calls do nothing.
+    /// Ends the use of the staging folder by this rank; `completed` is whether the rank completed
+    /// its part of the run. The last rank of the node removes the folder if data.staging_cleanup
+    /// requires this. Not collective; repeated calls do nothing.
     void leave(bool completed) noexcept;
 
 private:

@@ -110,7 +110,7 @@ struct SampleSets {
     /// Reasons why photographs or ExtremeWeather files are not those of the benchmark: "test file
     /// 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
-    std::shared_ptr<LocalStage> stage = nullptr;  // the stage that the sets read; null if none
+    std::shared_ptr<LocalStage> stage = nullptr;  // staged copies that the sets read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;
 };

@@ -36,8 +36,7 @@ double metres_between(double latitude, double longitude, double other_latitude,
                       east * kMetresPerDegree * std::cos(other_latitude * kDegree));
 }
 
-/// Returns the extent of `radius_y` and `radius_x` metres around a place. Pixel i covers [i, i +
-/// 1).
+/// Returns the extent of `radius_y` and `radius_x` metres around a place; pixel i is [i, i + 1).
 Extent extent_around(double latitude, double longitude, double radius_y, double radius_x) {
     const double y = row_of(latitude) + 0.5, x = column_of(longitude) + 0.5;
     const double half_y = radius_y / (kMetresPerDegree * kDegreesPerRow);

@@ -113,8 +113,8 @@ std::string copy_file(const Copying& copying, std::uint32_t number, Output& outp
     return digest;
 }
 
-/// Copies the file to `offset` of the pack like copy_file. Returns "" if the file cannot be read
-/// and stays at its source.
+/// Copies the file to `offset` of the pack like copy_file(). Returns "" if the file cannot be read
+/// and is therefore not staged.
 std::string copy_or_leave(const Copying& copying, std::uint32_t number, std::uint64_t offset,
                           Output& output) {
     try {

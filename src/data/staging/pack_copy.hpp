@@ -15,7 +15,7 @@
 
 namespace hpcai::data::staging {
 
-/// Thrown when other work has failed, to stop early.
+/// Thrown to stop early, after other work has failed.
 struct Stopped : std::exception {};
 
 /// Returns the facts of the file at `path`, following links, without opening it.
@@ -24,16 +24,16 @@ FileFacts facts_of(const storage::Descriptor& file);
 
 /// Counts copied data, from many threads.
 struct Traffic {
-    std::atomic<std::uint64_t> written{0};   // bytes, to the stage
-    std::atomic<std::uint64_t> verified{0};  // bytes, of sound packs of an earlier run
-    std::atomic<std::int64_t> left{0};       // files that could not be read and were left out
+    std::atomic<std::uint64_t> written{0};   // bytes, to the staging folder
+    std::atomic<std::uint64_t> verified{0};  // bytes of intact packs of an earlier run
+    std::atomic<std::int64_t> left{0};       // files that could not be read and are not staged
 };
 
 /// Parameters that all copies of a set share.
 struct Copying {
     const Source& source;
-    bool is_packed;                // files that cannot be read may be left out
-    std::filesystem::path folder;  // of the stage, for this set
+    bool is_packed;                // files that cannot be read may be omitted
+    std::filesystem::path folder;  // of this set, in the staging folder
     const std::atomic<bool>& stop;
     Traffic& traffic;
 };
@@ -45,8 +45,7 @@ bool is_whole(const Copying& copying, const Pack& pack);
 /// Copies the files of the pack into the folder. The pack gets its name when it is complete and
 /// synced. A file that cannot be read leaves a hole if `is_packed`, and is an Error(data)
 /// otherwise. Throws Error(data) naming a file that has changed since it was listed or differs from
-/// the manifest of the source. Throws Error(usage) when the pack cannot be written, and Stopped
-/// like is_whole().
+/// the source's manifest, Error(usage) if the pack cannot be written, and Stopped like is_whole().
 void copy_pack(const Copying& copying, const Pack& pack);
 
 /// Opens `packs` of `source` in `folder`. The packs must be complete; source.path_of is not called.

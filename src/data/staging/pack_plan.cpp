@@ -9,7 +9,7 @@
 namespace hpcai::data::staging {
 namespace {
 
-constexpr std::size_t kMaxFiles = 100'000;  // of a pack, for an index of 7 MB
+constexpr std::size_t kMaxFiles = 100'000;  // in a pack, whose index then has 7 MB
 
 std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t>& files) {
     storage::Sha256 hash;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-/// The assignment of source files to files of a stage: pure arithmetic, so that all ranks of a node
-/// compute the same plan without communication.
+/// The assignment of source files to files in the staging folder: pure arithmetic, so that all
+/// ranks of a node compute the same plan without communication.
 namespace hpcai::data::staging {
 
 /// Metadata of a file.
@@ -27,13 +27,13 @@ struct Source {
     std::uint32_t files = 0;
     std::function<std::string(std::uint32_t)> path_of;        // relative to root
     std::vector<FileFacts> facts;                             // by file
-    std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from its manifest
+    std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from the manifest
     bool has_manifest = false;
 
     std::filesystem::path full_path(std::uint32_t file) const { return root / path_of(file); }
 };
 
-/// One file of a stage: concatenated files of the source.
+/// One file in the staging folder: concatenated files of the source.
 struct Pack {
     std::string name;
     std::vector<std::uint32_t> files;
@@ -48,7 +48,7 @@ std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_
                              std::uint64_t pack_bytes, std::uint64_t largest_bytes);
 
 /// Plans one pack per file, with the name of the file. Throws Error(data) naming a file that has -1
-/// bytes, occurs twice, or has a name that a stage cannot use (DataDuplicator::add_files).
+/// bytes, occurs twice, or has an invalid name (DataDuplicator::add_files).
 std::vector<Pack> plan_whole_files(const Source& source);
 
 }  // namespace hpcai::data::staging

@@ -160,8 +160,8 @@ StageFolder::StageFolder(const fs::path& directory)
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
     found.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
     if (found != text) {
-        fail(path_, fmt::format("is a stage of another version or damaged, as its {} shows; remove "
-                                "it or choose another directory",
+        fail(path_, fmt::format("is damaged or a staging folder of another version, as its {} "
+                                "shows; remove it or choose another directory",
                                 kMarker));
     }
 }
@@ -171,7 +171,8 @@ void StageFolder::make_marker() {
     if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
         marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
         if (marker_.open()) return;  // another process has just created it
-        fail(path_, fmt::format("is not a stage of this program: it has files but no {}", kMarker));
+        fail(path_, fmt::format("is not a staging folder of this program: it has files but no {}",
+                                kMarker));
     }
     const std::string text = marker_text();
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
@@ -185,7 +186,7 @@ void StageFolder::make_marker() {
         error = errno;
     }
     ::unlinkat(folder_.number(), name.c_str(), 0);
-    ::fsync(folder_.number());  // a stage without its marker cannot be used
+    ::fsync(folder_.number());  // a staging folder without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
     if (marker_.open()) return;  // perhaps that of another process
     errno = error;

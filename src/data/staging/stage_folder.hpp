@@ -18,38 +18,38 @@ namespace hpcai::data::staging {
 
 inline constexpr const char* kStageSchema = "hpcai500-stage/1";
 
-/// Returns the folder of this user's stage in `directory`.
+/// Returns this user's staging folder in `directory`.
 std::filesystem::path stage_path(const std::filesystem::path& directory);
 
-/// The folder of a stage, `hpcai500-stage-<user>` in the configured directory. It belongs to this
+/// The staging folder, `hpcai500-stage-<user>` in the configured directory. It belongs to this
 /// user, has a marker file, and is locked while in use. Only files that this program wrote are
 /// removed: files with an index, files with names of packs, and temporary files.
 class StageFolder {
 public:
-    /// Creates or opens the folder. Throws Error(usage) naming it when it belongs to another user,
-    /// is a link, is writable by other users, or has files without this version's marker. Also
-    /// throws when all users can replace files in `directory`. Several processes may create it at
-    /// the same time.
+    /// Creates or opens the folder. Throws Error(usage) naming the folder if it belongs to another
+    /// user, is a link, is writable by other users, or has files without this version's marker.
+    /// Also throws if all users can replace files in `directory`. Several processes may create the
+    /// folder at the same time.
     explicit StageFolder(const std::filesystem::path& directory);
 
     const std::filesystem::path& path() const { return path_; }
-    /// Returns the folder of one of the sets of kSetNames.
+    /// Returns the subfolder of one of the sets of kSetNames.
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
-    /// Locks of this object, which the kernel releases when the process ends. Return false when
-    /// another object has an exclusive lock or, for lock_alone(), any lock or removed the stage.
-    /// Throw Error(usage) if the file system has no locks.
+    /// These lock the folder; the kernel releases the lock when the process ends. They return false
+    /// if another object has an exclusive lock. lock_alone() also does so if another object has any
+    /// lock or has removed the folder. Throw Error(usage) if the file system has no locks.
     bool lock_alone();
     bool lock_shared();  // downgrades an exclusive lock atomically
     void unlock();
 
-    /// Creates the folder of the set and removes all files of an earlier stage that are not in
-    /// `packs`. Returns, by pack, 1 if an index and a file of the right size exist; bytes are not
-    /// compared. Requires lock_alone(). Throws Error(usage) for a file with the name of a pack that
-    /// this program cannot have written.
+    /// Creates the subfolder of the set and removes all files of earlier runs that are not in
+    /// `packs`. Returns, for each pack, 1 if an index and a file of the right size exist; the bytes
+    /// are not compared. Requires lock_alone(). Throws Error(usage) for a file with the name of a
+    /// pack that this program cannot have written.
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
-    /// Returns the bytes that this user can still write to the stage.
+    /// Returns the bytes that this user can still write to the folder.
     std::uint64_t free_bytes() const;
 
     /// Records `node_ranks` running ranks of the node, and removes the notes and temporary files of
@@ -59,7 +59,7 @@ public:
     void note_completed(int node_rank);
     bool all_completed() const;
 
-    /// Removes the whole stage. Files that this program did not write stay, with their folders.
+    /// Removes the whole folder. Files that this program did not write stay, with their subfolders.
     /// Requires lock_alone().
     void remove() noexcept;
 
@@ -84,7 +84,7 @@ struct LocalStage::State {
     staging::StageFolder folder;
     config::StagingCleanup cleanup;
     int node_rank;
-    std::shared_ptr<std::atomic<std::int64_t>> lost;  // copies
+    std::shared_ptr<std::atomic<std::int64_t>> lost;  // number of lost copies
 };
 
 }  // namespace hpcai::data

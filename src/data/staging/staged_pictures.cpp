@@ -16,13 +16,13 @@ namespace hpcai::data::staging {
 namespace {
 
 struct PackPlace {
-    std::int32_t pack = -1;  // -1 if in none
+    std::int32_t pack = -1;  // -1 if the file is in no pack
     std::uint32_t in_pack = 0;
     std::uint64_t offset = 0;  // bytes
     std::uint64_t bytes = 0;
 };
 
-using Digest = std::array<std::uint8_t, 32>;  // half the size of the text, as there may be millions
+using Digest = std::array<std::uint8_t, 32>;  // half the size of text, as there may be millions
 
 Digest digest_of(const std::string& text) {
     Digest digest{};
@@ -96,7 +96,7 @@ public:
     }
 
 private:
-    /// Returns the digests by position in the pack; nothing for a file that was left at its source.
+    /// Returns the digests by position in the pack, without a value for a file that is not staged.
     const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
             const auto index = read_index(pack.path);
