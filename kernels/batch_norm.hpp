@@ -152,9 +152,9 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
-/// With n pixels in a span and xhat = (x - mean) / deviation, dx = gamma / deviation (g - sum(g) /
-/// n - xhat sum(g xhat) / n). g is the gradient of the ReLU's input: with a mask, that of the
-/// residual. Must follow batch_norm_gradient_sums() with the same arguments, unless there is no
+/// With n pixels in a span and xhat = (x - mean) / deviation, dx = (gamma / deviation) * (g -
+/// sum(g) / n - xhat sum(g xhat) / n). g is the gradient of the ReLU's input: with a mask, that of
+/// the residual. Must follow batch_norm_gradient_sums() with the same arguments, unless there is no
 /// mask and `coefficients` are set: dx = a g + b x + c. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);

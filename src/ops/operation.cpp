@@ -19,7 +19,7 @@ void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
-/// `shape` with another number of channels.
+/// Returns `shape` with another number of channels.
 Shape with_channels(Shape shape, std::int64_t channels) {
     shape[shape.rank() - 1] = channels;
     return shape;
@@ -142,7 +142,7 @@ struct OutputShape {
     Shape operator()(const AllGather& op) const {
         const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
         ensure(op.input[op.input.rank() - 1] == own,
-               "{} does not have the channels of part {} of {} of {} channels", to_string(op.input),
+               "{} does not match shard {} of {}, for {} channels in total", to_string(op.input),
                op.part, op.parts, op.channels);
         return with_channels(op.input, op.channels);
     }
@@ -156,7 +156,7 @@ Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t cha
     return {batch, level.height, level.width, channels};
 }
 
-/// The logits of all levels, then the deltas of all levels.
+/// Returns the shapes of the logits of all levels, then of the deltas of all levels.
 std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
     for (const std::int64_t numbers : {1, 4}) {
@@ -167,7 +167,7 @@ std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     return shapes;
 }
 
-/// The logits and deltas of `regions` (N, R, ...), then `regions` itself.
+/// Returns the shapes of the logits and deltas of `regions` (N, R, ...), then `regions` itself.
 std::vector<Shape> head_shapes(const Shape& regions, std::int64_t classes) {
     const std::int64_t rows = regions[0] * regions[1];
     return {{rows, classes}, {rows, 4 * classes}, regions};
@@ -293,7 +293,7 @@ std::int64_t Anchors::count() const {
 }
 
 ChannelRange channel_range(std::int64_t channels, int parts, int part) {
-    ensure(channels >= parts && part >= 0 && part < parts, "invalid part {} of {} for {} channels",
+    ensure(channels >= parts && part >= 0 && part < parts, "invalid shard {} of {} for {} channels",
            part, parts, channels);
     const std::int64_t first = channels * part / parts;
     return {first, channels * (part + 1) / parts - first};

@@ -16,7 +16,7 @@ std::int64_t elements(const BatchNormShape& shape) {
     return shape.pixels * shape.channels;
 }
 
-/// What one of the joined norms reads and writes.
+/// The operands of one of the joined norms.
 struct Norm {
     Buffer x, gamma, mean, inverse_deviation, dx, dgamma, dbeta;
 

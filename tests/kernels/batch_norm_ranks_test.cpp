@@ -25,7 +25,7 @@ constexpr RankEngine kRankTwins{
 
 constexpr int kRanks = 3;
 
-/// What a step of one rank with the whole batch, or of kRanks with a part each, reads and writes.
+/// The operands of a step of one rank with the whole batch, or of kRanks ranks with a share each.
 struct Step {
     Step(DType dtype, std::int64_t pixels_of_rank, std::int64_t channels, double mean)
         : rank{dtype, 1, pixels_of_rank, channels},

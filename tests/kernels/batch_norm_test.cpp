@@ -48,7 +48,7 @@ Buffer shifted(Buffer numbers, double mean, double deviation = 1) {
     return numbers;
 }
 
-/// All that one normalization reads.
+/// The inputs of one normalization.
 struct Given {
     BatchNorm op;
     BatchNormShape shape;
@@ -73,7 +73,7 @@ private:
           two(two_gradients) {}
 };
 
-/// All that it writes.
+/// The outputs of one normalization.
 struct Written {
     Buffer y, dx, dr, dgamma, dbeta, running_mean, running_variance;
     Buffer mean, inverse_deviation, scale, shift;  // (spans, C)

@@ -19,7 +19,7 @@
 
 #include "support/naive_ops.hpp"
 
-/// What a kernel reads and writes in tests.
+/// The operands of kernels in tests.
 namespace hpcai::kernels {
 
 using tensor::DType;

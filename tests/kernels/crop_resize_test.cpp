@@ -42,7 +42,7 @@ protected:
         return {DType::u8, static_cast<std::int64_t>(views_.size()) * side * side * 3};
     }
 
-    /// What the CPU's decoders make of all rows.
+    /// Returns all rows as the CPU's decoders make them.
     Buffer on_cpu(int side) {
         Buffer result = images(side);
         const std::size_t row_bytes =

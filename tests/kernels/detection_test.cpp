@@ -10,7 +10,7 @@
 #include "kernels/reference/roi_targets.hpp"
 #include "kernels/reference/suppression.hpp"
 
-/// What picks anchors, regions and boxes, against naive twins.
+/// The kernels that select anchors, regions and boxes, compared with naive twins.
 namespace hpcai::kernels {
 namespace {
 

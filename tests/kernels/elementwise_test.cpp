@@ -55,7 +55,7 @@ class ElementwiseKernels : public ForEachDtype {
 protected:
     Contents contents_{1};
 
-    /// Random numbers, zeros of both signs and what is no number.
+    /// Random numbers, zeros of both signs, and NaN.
     Buffer numbers(std::int64_t count) {
         Buffer buffer = contents_.normal(GetParam(), std::min<std::int64_t>(count, 5000));
         Buffer all(GetParam(), count);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kShift = 24;
 
-/// All that a step reads and writes.
+/// The operands of a step.
 struct State {
     Buffer parameters, gradients, first, second, working;
     std::vector<UpdateRange> ranges;

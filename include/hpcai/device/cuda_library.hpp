@@ -29,8 +29,7 @@ public:
     /// Throws Error(usage) if there is no NVIDIA driver, no engine or one of another version.
     static std::shared_ptr<const CudaLibrary> open();
 
-    /// The number of GPUs that this process may use. Throws Error(usage) when the driver does not
-    /// respond.
+    /// The number of usable GPUs. Throws Error(usage) if the driver does not respond.
     int device_count() const;
     /// Throws Error(usage) when there is no such GPU.
     std::unique_ptr<Device> make_device(const CudaDeviceOptions& options) const;

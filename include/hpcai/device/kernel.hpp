@@ -21,7 +21,7 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// The offset of the sums that a value carries (ops::carries_sums) after the bytes of its elements.
+/// Returns the offset in bytes of the sums after the elements of a value (ops::carries_sums).
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
@@ -68,8 +68,7 @@ public:
     /// The passes of the kernel, in the order of a step.
     virtual std::vector<ops::Pass> passes() const = 0;
 
-    /// Must be called once before the first run; the addresses must stay valid for the lifetime of
-    /// the kernel.
+    /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
     /// The working copies that the prepare pass updates, if it does nothing else; requires bind().
     /// A caller that updates them together with the parameters needs to run prepare only once.

@@ -71,8 +71,7 @@ namespace cpu {
 
 struct Context;
 
-/// Each function plans a kernel. Throws Error(internal) for an operation that the engine does not
-/// compute.
+/// Each function plans a kernel. Throws Error(internal) for an unsupported operation.
 KernelPtr build(const ops::InputNormalize&, const KernelOptions&, const Context&);
 KernelPtr build(const ops::Convolution&, const KernelOptions&, const Context&);
 KernelPtr build(const ops::BatchNorm&, const KernelOptions&, const Context&);

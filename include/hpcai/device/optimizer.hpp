@@ -56,8 +56,7 @@ struct OptimizerTensors {
     const StepScalars* numbers = nullptr;
 };
 
-/// Throws Error(internal) for buffers and ranges that are inconsistent with each other or with the
-/// rule.
+/// Throws Error(internal) for buffers and ranges that contradict each other or the rule.
 void check(const Optimizer& optimizer, const OptimizerTensors& tensors);
 
 }  // namespace hpcai::device

@@ -16,8 +16,7 @@ public:
     virtual std::size_t bytes_from(int part) const = 0;
     /// Writes the whole message to another shard.
     virtual void write(int part, std::span<std::byte> to) = 0;
-    /// Is called when all messages have arrived, for each shard in order; for this shard `from` is
-    /// empty.
+    /// Is called after all arrivals, for each shard in order; `from` is empty for this shard.
     virtual void read(int part, std::span<const std::byte> from) = 0;
 };
 

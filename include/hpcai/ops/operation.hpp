@@ -14,7 +14,7 @@
 #include <hpcai/tensor/shape.hpp>
 
 /// Descriptions of the operations of models, which refer to no device and no memory. The shape of
-/// the output and the FLOPs follow from a description; a device decides how to compute it.
+/// the output and the FLOPs follow from a description; a device decides how to compute.
 namespace hpcai::ops {
 
 using tensor::Shape;
@@ -28,12 +28,12 @@ struct InputNormalize {
     tensor::DType dtype = tensor::DType::u8;  // of x: u8, f32, f16 or bf16
 };
 
-/// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`, y
-/// carries the sums of its channels (see carries_sums).
+/// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`,
+/// per-channel sums are stored after the elements of y (see carries_sums).
 struct Convolution {
     Shape input;
     std::int64_t filters = 0;  // K
-    std::int64_t kernel = 1;   // R, pixels a side
+    std::int64_t kernel = 1;   // R, pixels per side
     std::int64_t stride = 1;
     std::int64_t padding = 0;  // zeros on each side
     bool sums = false;
@@ -42,16 +42,16 @@ struct Convolution {
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
 /// with `add`, a second input r (N, H, W, C) is added before the ReLU. The running statistics move
-/// by `momentum` towards those of the batch (unbiased variance), averaged over its groups of
-/// statistics_samples. With `from_sums`, the statistics of a whole batch in training are computed
-/// from the sums of channels that x carries. With `frozen`, mean and variance are the running ones
-/// in training too, and gamma and beta are not trained.
+/// by `momentum` towards the mean statistics of all spans, with unbiased variance. With
+/// `from_sums`, the statistics of a whole batch in training are computed from the per-channel sums
+/// that are stored after the elements of x. With `frozen`, training also uses the running
+/// statistics, and gamma and beta are not trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    // Samples that share statistics in training: a divisor of the batch or, for k ranks that share
-    // them, k times the batch. 0: the whole batch.
+    // Samples of a span, which share statistics in training. This number divides the rank's batch,
+    // or is k times that batch if k ranks share statistics. 0: the whole batch.
     std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
@@ -88,8 +88,8 @@ struct NormConvolution {
     Convolution convolution;
 };
 
-/// y = outer(x, inner(r)) of x and r, in training only. Parameters: gamma and beta of `outer`,
-/// which has an addition and a ReLU, then of `inner`, which has neither. A device need not keep
+/// y = outer(x, inner(r)), in training only. Parameters: gamma and beta of `outer`, which has an
+/// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not keep
 /// inner(r).
 struct DualNorm {
     BatchNorm outer;
@@ -127,7 +127,7 @@ struct Linear {
     bool relu = false;
 };
 
-/// Loss of logits x (N, F) against labels (N): cross-entropy with the target distribution
+/// Loss of logits x (N, F) for labels (N): cross-entropy with the target distribution
 /// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: no
 /// loss, no gradient. Output: the softmax (N, F) in fp32.
 struct SoftmaxCrossEntropy {
@@ -135,14 +135,14 @@ struct SoftmaxCrossEntropy {
     double label_smoothing = 0;  // s
 };
 
-/// Loss of the logits x (N, H, W, K) of the cells of images with objects in boxes (N, G, 5): for
-/// each image the sum of its cells' weighted cross-entropies, divided by H W. The weight is
-/// `background_weight` for class 0, else 1. The class of a cell is that of the smallest box that
-/// covers its centre (see cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
+/// Loss that compares each cell's logits x (N, H, W, K) with a class derived from boxes (N, G, 5).
+/// It is, for each image, the sum of the cells' weighted cross-entropies, divided by H W. The
+/// weight is `background_weight` for class 0, else 1. The smallest box that covers a cell's centre
+/// determines its class (see cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
 struct CellCrossEntropy {
     Shape input;              // of x
     Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box
-    std::int64_t stride = 8;  // pixels a side of a cell
+    std::int64_t stride = 8;  // pixels per side of a cell
     double background_weight = 1;
 };
 
@@ -152,14 +152,14 @@ struct ChannelRange {
     std::int64_t count = 0;
 };
 
-/// The channels of part `part` of `parts`: from channels x part / parts, rounded down, to the start
-/// of the next part.
+/// Returns the channels of shard `part` of `parts`: from channels x part / parts, rounded down, to
+/// the start of the next shard.
 ChannelRange channel_range(std::int64_t channels, int parts, int part);
 
 /// An all-gather over the `parts` shards of a network, which run at the same time: x has the
-/// channels of shard `part`, y (..., C) those of all shards. The gradient of x is this shard's
-/// channels of the gradient of y. With `sums_gradients` the gradient of y is first summed over the
-/// shards; otherwise it is equal on all of them.
+/// channels of shard `part`, and y (..., C) the channels of all shards. The gradient of x is this
+/// shard's channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed
+/// over the shards; otherwise all shards have the same gradient.
 struct AllGather {
     Shape input;  // of x
     std::int64_t channels = 0;
@@ -183,27 +183,27 @@ using Operation =
                  AnchorTargets, RpnLoss, Proposals, RoiTargets, RoiAlign, RoiLoss, Detections,
                  CellCrossEntropy, AllGather, ReduceScatter>;
 
-/// The shape of the output. Throws Error(internal) for an invalid description, for example an image
-/// smaller than the kernel.
+/// Returns the shape of the output. Throws Error(internal) for an invalid description, for example
+/// an image smaller than the kernel.
 Shape output_shape(const Operation& operation);
 
-/// The type of the output if it is not the compute type.
+/// Returns the type of the output if it is not the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
-/// Whether gradients can pass to the inputs; false for operations that draw or select boxes.
+/// Returns whether gradients can pass to the inputs; false if the operation draws or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Whether the operation computes losses, where gradients start.
+/// Returns whether the operation computes losses, where gradients start.
 bool is_loss(const Operation& operation);
 
-/// Whether the output of this loss is a softmax; its losses are then in KernelTensors::saved.
+/// Returns whether the output of this loss is a softmax; KernelTensors::saved then has the losses.
 bool gives_softmax(const Operation& operation);
 
-/// The shapes of all inputs, in order.
+/// Returns the shapes of all inputs, in order.
 std::vector<Shape> input_shapes(const Operation& operation);
 
-/// Whether the output carries the sums of its channels: its elements are followed by the sums of y
-/// and then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
+/// Returns whether per-channel sums are stored after the elements of the output y: first the sums
+/// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
 bool carries_sums(const Operation& operation);
 
 /// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
@@ -213,11 +213,12 @@ bool carries_sums(const Operation& operation);
 /// and at most 2^16 terms per result of this pass. The weight gradient is never computed in int8.
 bool computes_in_int8(const Convolution& op, Pass pass);
 
-/// What the backward pass of an operation reads in addition to parameters and KernelTensors::saved.
+/// Tensors that a backward pass reads in addition to parameters and KernelTensors::saved.
 struct BackwardReads {
     bool inputs = false;
     bool output = false;
-    std::size_t output_gradients = 1;  // the largest number that a kernel sums while reading
+    // A kernel can sum up to this many output gradients while it reads them.
+    std::size_t output_gradients = 1;
 };
 BackwardReads backward_reads(const Operation& operation);
 

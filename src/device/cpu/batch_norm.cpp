@@ -11,24 +11,24 @@ namespace {
 
 constexpr int kMaxLanes = 16;
 
-/// Per-channel numbers are fp32 arrays of (groups, C), where a group is a span of samples that
-/// share statistics. The workspace has two sums for each image and channel, (2, N, C), which are
-/// combined in double precision in a fixed order, so the number of threads does not change the
-/// bits. Where a span covers several ranks, its moments and gradient sums are reduced over them in
-/// double, where squares of fp32 numbers are exact, so that no common pivot is needed.
+/// Per-channel numbers are fp32 arrays of (spans, C), where a span is a set of samples that share
+/// statistics. The workspace has two sums for each image and channel, (2, N, C). These are combined
+/// in double precision in a fixed order, so the number of threads does not change the bits. If a
+/// span covers several ranks, moments and gradient sums are all-reduced in double, which is precise
+/// enough without a common pivot.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
         : OperationKernel(op, options, context),
           channels_(op.input[3]),
           ranks_(trains() ? ranks_of(op) : 1),
-          group_samples_(op.statistics_samples > 0 ? std::min(op.statistics_samples, op.input[0])
-                                                   : op.input[0]),
-          groups_(trains() ? op.input[0] / group_samples_ : 1) {
+          span_samples_(op.statistics_samples > 0 ? std::min(op.statistics_samples, op.input[0])
+                                                  : op.input[0]),
+          spans_(trains() ? op.input[0] / span_samples_ : 1) {
         ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
         const SyncBatchNormReducer* sum = options.sync_batch_norm_reducer;
         ensure(ranks_ == 1 || (sum != nullptr && sum->ranks() == ranks_),
-               "statistics of {} ranks are summed over {}", ranks_,
+               "the statistics span {} ranks, but the reducer sums over {}", ranks_,
                sum == nullptr ? 1 : sum->ranks());
     }
 
@@ -38,9 +38,9 @@ public:
         };
         KernelMemory bytes;
         bytes.workspace_bytes =
-            floats(2 * grid_.images * channels_ + kCoefficients * groups_ * channels_) +
+            floats(2 * grid_.images * channels_ + kCoefficients * spans_ * channels_) +
             static_cast<std::size_t>(shared_count()) * sizeof(double);
-        if (trains()) bytes.saved_bytes = floats(4 * groups_ * channels_);
+        if (trains()) bytes.saved_bytes = floats(4 * spans_ * channels_);
         return bytes;
     }
 
@@ -52,12 +52,12 @@ public:
         // An inference kernel saves nothing, so its scale and shift are in the workspace.
         float* saved = trains() ? static_cast<float*>(tensors.saved) : coefficients_;
         scale_ = saved;
-        shift_ = saved + groups_ * channels_;
+        shift_ = saved + spans_ * channels_;
         if (trains()) {
-            mean_ = saved + 2 * groups_ * channels_;
-            inverse_deviation_ = saved + 3 * groups_ * channels_;
+            mean_ = saved + 2 * spans_ * channels_;
+            inverse_deviation_ = saved + 3 * spans_ * channels_;
             ensure(!op_.add || tensors.input_gradients[1] != nullptr,
-                   "the residual's gradient is always needed");
+                   "the kernel has no buffer for the residual's gradient");
         }
     }
 
@@ -81,30 +81,29 @@ private:
 
     static constexpr std::int64_t kCoefficients = 3;
 
-    /// The number of ranks whose samples share statistics.
+    /// Returns the number of ranks whose samples share statistics.
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
     std::int64_t shared_count() const { return ranks_ > 1 ? 2 * channels_ : 0; }
-    /// The number of pixels that share statistics, on all ranks of the span.
+    /// Returns the number of pixels in a span, on all of its ranks.
     double span_pixels() const {
-        return static_cast<double>(ranks_ * group_samples_ * grid_.tile.pixels);
+        return static_cast<double>(ranks_ * span_samples_ * grid_.tile.pixels);
     }
-    std::int64_t group_of(std::int64_t image) const {
-        return groups_ == 1 ? 0 : image / group_samples_;
+    std::int64_t span_of(std::int64_t image) const {
+        return spans_ == 1 ? 0 : image / span_samples_;
     }
-    /// Offset of the channels of a tile in a (groups, C) array.
+    /// Returns the offset of the channels of a tile in a (spans, C) array.
     std::int64_t at(std::int64_t image, std::int64_t tile) const {
-        return group_of(image) * channels_ + tile * grid_.tile.lanes;
+        return span_of(image) * channels_ + tile * grid_.tile.lanes;
     }
     float* partial(int which, std::int64_t image, std::int64_t tile) const {
         return partial_ + (which * grid_.images + image) * channels_ + tile * grid_.tile.lanes;
     }
 
-    /// The first pixel of the span's first sample is close enough to the mean that squares of
-    /// differences from it do not cancel.
+    /// Subtracting the span's first pixel as a pivot reduces cancellation in the variance.
     void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
-        const std::int64_t first = group_of(image) * group_samples_;
+        const std::int64_t first = span_of(image) * span_samples_;
         const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         loops_.pixel_sum(one, grid_.at(tensors_.inputs[0], first, tile), pivot);
     }
@@ -119,13 +118,14 @@ private:
     }
 
     /// The two sums of a span for the channels of a tile, added image after image.
-    struct GroupSums {
+    struct SpanSums {
         double first[kMaxLanes] = {}, second[kMaxLanes] = {};
     };
 
-    GroupSums group_sums(std::int64_t group, std::int64_t tile) const {
-        GroupSums sums;
-        for (std::int64_t image = group * group_samples_; image < (group + 1) * group_samples_;
+    /// Returns the sums over this rank's samples.
+    SpanSums own_sums(std::int64_t span, std::int64_t tile) const {
+        SpanSums sums;
+        for (std::int64_t image = span * span_samples_; image < (span + 1) * span_samples_;
              ++image) {
             const float *first = partial(0, image, tile), *second = partial(1, image, tile);
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -141,12 +141,12 @@ private:
         double mean[kMaxLanes] = {}, variance[kMaxLanes] = {};
     };
 
-    /// The moments of this rank's samples.
-    Moments own_moments(std::int64_t group, std::int64_t tile) const {
-        const double count = static_cast<double>(group_samples_ * grid_.tile.pixels);
+    /// Returns the moments of this rank's samples.
+    Moments own_moments(std::int64_t span, std::int64_t tile) const {
+        const double count = static_cast<double>(span_samples_ * grid_.tile.pixels);
         float pivot[kMaxLanes];
-        load_pivot(group * group_samples_, tile, pivot);
-        const GroupSums sums = group_sums(group, tile);
+        load_pivot(span * span_samples_, tile, pivot);
+        const SpanSums sums = own_sums(span, tile);
         Moments moments;
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
             const double offset = sums.first[lane] / count;
@@ -171,8 +171,8 @@ private:
         options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
     }
 
-    Moments moments(std::int64_t group, std::int64_t tile) const {
-        if (ranks_ == 1) return own_moments(group, tile);
+    Moments moments(std::int64_t span, std::int64_t tile) const {
+        if (ranks_ == 1) return own_moments(span, tile);
         const auto ranks = static_cast<double>(ranks_);
         Moments moments;
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -187,17 +187,17 @@ private:
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;
-        const double spans = static_cast<double>(groups_);
+        const double spans = static_cast<double>(spans_);
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double mean_sum[kMaxLanes] = {}, variance_sum[kMaxLanes] = {};
-            for (std::int64_t group = 0; group < groups_; ++group) {
-                const Moments span = moments(group, tile);
+            for (std::int64_t span = 0; span < spans_; ++span) {
+                const Moments one = moments(span, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                    set_affine(group, tile * grid_.tile.lanes + lane, span.mean[lane],
-                               span.variance[lane]);
-                    mean_sum[lane] += span.mean[lane];
-                    variance_sum[lane] += span.variance[lane];
+                    set_affine(span, tile * grid_.tile.lanes + lane, one.mean[lane],
+                               one.variance[lane]);
+                    mean_sum[lane] += one.mean[lane];
+                    variance_sum[lane] += one.variance[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -212,10 +212,10 @@ private:
         running = static_cast<float>((1 - op_.momentum) * running + op_.momentum * value);
     }
 
-    void set_affine(std::int64_t group, std::int64_t channel, double mean, double variance) const {
+    void set_affine(std::int64_t span, std::int64_t channel, double mean, double variance) const {
         const double inverse = 1 / std::sqrt(variance + op_.epsilon);
         const double scale = tensors_.parameters[0][channel] * inverse;
-        const std::int64_t index = group * channels_ + channel;
+        const std::int64_t index = span * channels_ + channel;
         scale_[index] = static_cast<float>(scale);
         shift_[index] = static_cast<float>(tensors_.parameters[1][channel] - mean * scale);
         if (mean_ == nullptr) return;
@@ -266,35 +266,35 @@ private:
     void share_gradient_sums() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-            const GroupSums own = group_sums(0, tile);
+            const SpanSums own = own_sums(0, tile);
             std::copy_n(own.first, grid_.tile.lanes, shared(0, tile));
             std::copy_n(own.second, grid_.tile.lanes, shared(1, tile));
         }
         options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
     }
 
-    /// The sums over the whole span; those of group_sums() are over the samples of this rank.
-    GroupSums span_sums(const GroupSums& own, std::int64_t tile) const {
+    /// Returns the sums over all ranks of the span; `own` are the sums of this rank.
+    SpanSums span_sums(const SpanSums& own, std::int64_t tile) const {
         if (ranks_ == 1) return own;
-        GroupSums sums;
+        SpanSums sums;
         std::copy_n(shared(0, tile), grid_.tile.lanes, sums.first);
         std::copy_n(shared(1, tile), grid_.tile.lanes, sums.second);
         return sums;
     }
 
     /// With n pixels in a span and xhat = (x - mean) / deviation:
-    /// dx = gamma / deviation (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c. Gradients
-    /// of gamma and beta are of this rank's samples, like those of all parameters.
+    /// dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n), as a g + b x + c. The
+    /// gradients of gamma and beta cover only this rank's samples, as for all parameters.
     void combine_gradients() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double scale_gradient[kMaxLanes] = {}, shift_gradient[kMaxLanes] = {};
-            for (std::int64_t group = 0; group < groups_; ++group) {
-                const GroupSums own = group_sums(group, tile), all = span_sums(own, tile);
+            for (std::int64_t span = 0; span < spans_; ++span) {
+                const SpanSums own = own_sums(span, tile), all = span_sums(own, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                     const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                    const double inverse = inverse_deviation_[group * channels_ + channel];
-                    set_coefficients(group, channel, all.first[lane], all.second[lane] * inverse);
+                    const double inverse = inverse_deviation_[span * channels_ + channel];
+                    set_coefficients(span, channel, all.first[lane], all.second[lane] * inverse);
                     scale_gradient[lane] += own.second[lane] * inverse;
                     shift_gradient[lane] += own.first[lane];
                 }
@@ -307,10 +307,10 @@ private:
         }
     }
 
-    void set_coefficients(std::int64_t group, std::int64_t channel, double sum,
+    void set_coefficients(std::int64_t span, std::int64_t channel, double sum,
                           double products) const {
         const double count = span_pixels();
-        const std::int64_t index = group * channels_ + channel;
+        const std::int64_t index = span * channels_ + channel;
         const double inverse = inverse_deviation_[index];
         const double a = tensors_.parameters[0][channel] * inverse;
         const double b = -a * inverse * products / count;
@@ -323,14 +323,14 @@ private:
         return shared_ + which * channels_ + tile * grid_.tile.lanes;
     }
     float* coefficient(int which) const {
-        return coefficients_ + which * groups_ * channels_;
+        return coefficients_ + which * spans_ * channels_;
     }
 
     void apply_gradients() const {
         if (tensors_.input_gradients[0] == nullptr) return;
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             GradientSource from = source(image, tile);
-            if (op_.add) {  // the masked sum was written by sum_gradients()
+            if (op_.add) {  // sum_gradients() has written the masked sum
                 from.dy0 = grid_.at(tensors_.input_gradients[1], image, tile);
                 from.dy1 = nullptr;
                 from.relu = false;
@@ -344,14 +344,14 @@ private:
 
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
-    std::int64_t channels_, ranks_, group_samples_, groups_;
-    double* shared_ = nullptr;            // (2, C), for statistics of several ranks only
+    std::int64_t channels_, ranks_, span_samples_, spans_;
+    double* shared_ = nullptr;            // (2, C), only if spans cover several ranks
     float* partial_ = nullptr;            // (2, N, C)
-    float* coefficients_ = nullptr;       // (kCoefficients, groups, C)
-    float* scale_ = nullptr;              // (groups, C): the affine map of the forward pass
-    float* shift_ = nullptr;              // (groups, C)
-    float* mean_ = nullptr;               // (groups, C)
-    float* inverse_deviation_ = nullptr;  // (groups, C)
+    float* coefficients_ = nullptr;       // (kCoefficients, spans, C)
+    float* scale_ = nullptr;              // (spans, C): the affine map of the forward pass
+    float* shift_ = nullptr;              // (spans, C)
+    float* mean_ = nullptr;               // (spans, C)
+    float* inverse_deviation_ = nullptr;  // (spans, C)
 };
 
 }  // namespace

@@ -55,10 +55,11 @@ private:
 ChannelParts::ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange,
                            const Context& context)
     : whole_(whole), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
-    ensure(exchange != nullptr, "a part of a network needs an exchange");
+    ensure(exchange != nullptr, "a shard of a network needs an exchange");
     ensure(whole.rank() == 4 || whole.rank() == 2, "the channels of {} cannot be divided",
            to_string(whole));
-    ensure(dtype == DType::f32 || dtype == DType::bf16, "no sums over parts in {}", name_of(dtype));
+    ensure(dtype == DType::f32 || dtype == DType::bf16, "{} cannot be summed over shards",
+           name_of(dtype));
     images_ = whole[0];
     pixels_ = whole.rank() == 4 ? whole[1] * whole[2] : 1;
 }
@@ -89,8 +90,8 @@ ChannelParts::Place ChannelParts::place_of(const Shape& shape) const {
 }
 
 template <bool is_put>
-void ChannelParts::copy(int part, std::byte* slice, std::byte* whole) const {
-    const Place in_slice = place_of(shape_of(part)), in_whole = place_of(whole_);
+void ChannelParts::copy(int part, std::byte* own, std::byte* whole) const {
+    const Place in_own = place_of(shape_of(part)), in_whole = place_of(whole_);
     const auto [first, count] =
         ops::channel_range(whole_[whole_.rank() - 1], exchange_->parts(), part);
     const std::size_t size = size_of(dtype_);
@@ -98,17 +99,17 @@ void ChannelParts::copy(int part, std::byte* slice, std::byte* whole) const {
     for (std::int64_t image = 0; image < images_; ++image) {
         for (std::int64_t channel = 0; channel < count;) {
             const std::int64_t run =
-                std::min({count - channel, in_slice.block - channel % in_slice.block,
+                std::min({count - channel, in_own.block - channel % in_own.block,
                           in_whole.block - (first + channel) % in_whole.block});
-            const bool is_dense = in_slice.pixel_stride == run && in_whole.pixel_stride == run;
+            const bool is_dense = in_own.pixel_stride == run && in_whole.pixel_stride == run;
             const std::int64_t rows = is_dense ? 1 : pixels_;
             const auto bytes = static_cast<std::size_t>(is_dense ? pixels_ * run : run) * size;
-            std::byte* a = slice + static_cast<std::size_t>(in_slice.at(image, channel)) * size;
+            std::byte* a = own + static_cast<std::size_t>(in_own.at(image, channel)) * size;
             std::byte* b =
                 whole + static_cast<std::size_t>(in_whole.at(image, first + channel)) * size;
             for (std::int64_t row = 0; row < rows; ++row) {
                 std::memcpy(is_put ? b : a, is_put ? a : b, bytes);
-                a += static_cast<std::size_t>(in_slice.pixel_stride) * size;
+                a += static_cast<std::size_t>(in_own.pixel_stride) * size;
                 b += static_cast<std::size_t>(in_whole.pixel_stride) * size;
             }
             channel += run;

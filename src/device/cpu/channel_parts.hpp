@@ -17,14 +17,14 @@ public:
     /// Bytes of the workspace of scatter_sum().
     std::size_t workspace_bytes() const;
 
-    /// Collects `whole` from the channels of all parts; `mine` has those of this part. Collective.
+    /// Gathers `whole` from all shards; `mine` has the channels of this shard. Collective.
     void gather(const void* mine, void* whole) const;
-    /// Sums `whole` over all parts, in fp32 and in the order of the parts, and writes this part's
-    /// channels of the sum to `mine`. Collective.
+    /// Sums `whole` over all shards, in fp32 and in the order of the shards, and writes this
+    /// shard's channels of the sum to `mine`. Collective.
     void scatter_sum(const void* whole, void* mine, float* workspace) const;
-    /// Copies the channels of `part` from `whole`.
+    /// Copies the channels of shard `part` from `whole`.
     void take(int part, const void* whole, void* to) const;
-    /// Copies the channels of `part` to `whole`.
+    /// Copies the channels of shard `part` to `whole`.
     void put(int part, const void* from, void* whole) const;
 
     ShardExchange& exchange() const { return *exchange_; }
@@ -46,9 +46,9 @@ private:
 
     Place place_of(const Shape& shape) const;
     Shape shape_of(int part) const;
-    /// Copies the channels of `part` between `slice`, which has only these, and `whole`.
+    /// Copies the channels of shard `part` between `own`, which has only these, and `whole`.
     template <bool is_put>
-    void copy(int part, std::byte* slice, std::byte* whole) const;
+    void copy(int part, std::byte* own, std::byte* whole) const;
 
     Shape whole_;
     DType dtype_;

@@ -17,15 +17,15 @@ namespace hpcai::device::cpu {
 using tensor::DType;
 using tensor::Shape;
 
-/// The memory layout of values. An (N, H, W, C) image is in blocks of `channel_block` channels
-/// where C is a multiple of it, else channels last. With `planar_input_images`, images of at most
-/// three channels are stored plane by plane.
+/// The memory layout of values. An (N, H, W, C) image is stored in blocks of `channel_block`
+/// channels if C is a multiple of this number, else channels last. With `planar_input_images`,
+/// images of at most three channels are stored plane by plane.
 struct Layouts {
     int channel_block = 16;            // 0: always channels last
     bool planar_input_images = false;  // (N, C, H, W) for C <= 3
 };
 
-/// What every CPU kernel is built with; lives as long as its device.
+/// Arguments for building every CPU kernel. They live as long as the device.
 struct Context {
     dnnl::engine engine;
     dnnl::stream stream;
@@ -36,11 +36,11 @@ struct Context {
 
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-/// oneDNN's description of a value: (N, H, W, C), (N, C) or (C) in this engine's layout.
+/// Returns oneDNN's description of a value (N, H, W, C), (N, C) or (C) in these layouts.
 dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Whether oneDNN has optimized convolutions between images in the layout of the engine. Its
-/// reference loops are a thousand times slower.
+/// Returns whether oneDNN has optimized convolutions between images in these layouts. The reference
+/// loops of oneDNN are a thousand times slower.
 bool suits_convolutions(const Layouts& layouts, const Shape& source, const Shape& target,
                         bool needs_input_gradient);
 
@@ -69,7 +69,8 @@ struct TileGrid {
 };
 TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// The layouts that oneDNN chooses for a 3x3 and a first convolution, within `requested`.
+/// Returns the layouts that oneDNN prefers for 3x3 convolutions and for a network's first one, as
+/// far as `requested` allows.
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested);
 
 /// A oneDNN primitive with its memory objects.
@@ -107,7 +108,7 @@ private:
 /// Attributes for a scratchpad that the caller provides, so that running allocates nothing.
 dnnl::primitive_attr caller_scratchpad();
 
-/// Plans a BatchNorm that is `frozen`.
+/// Builds the kernel of a frozen BatchNorm.
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal): the engine does not compute this operation.

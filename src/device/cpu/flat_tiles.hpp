@@ -11,8 +11,7 @@
 
 namespace hpcai::device::cpu {
 
-/// A value as rows of 16 elements in any layout; the last, shorter row is processed one element at
-/// a time.
+/// A value as rows of 16 elements in any layout; the last, shorter row is processed by element.
 class FlatTiles {
 public:
     FlatTiles(std::int64_t elements, DType dtype)

@@ -98,8 +98,8 @@ public:
           exchange_(optimizer.exchange),
           ratios_(optimizer.ranges.size(), 1.0F) {}
 
-    /// Sets each ratio to `ratio(range, |w|, |other|)` where the range has one and neither norm is
-    /// 0, else to 1. `other` is that of SquareSums::others; `of_parts` has the sums of `parts`.
+    /// Sets each ratio to `ratio(range, |w|, |other|)` if the range has a ratio and neither norm is
+    /// 0, else to 1. |other| is the root of SquareSums::others; `of_parts` has the sums of `parts`.
     template <typename Ratio>
     void set(const std::vector<Part>& parts, const std::vector<SquareSums>& of_parts,
              const Ratio& ratio) {

@@ -12,8 +12,7 @@
 /// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::device::cpu {
 
-/// Ascending keys are descending scores, with NaN last; among equal scores the lower number comes
-/// first.
+/// Ascending keys are descending scores, NaN last; of equal scores the lower number comes first.
 inline std::uint64_t rank_key(float score, std::int64_t number) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;

@@ -103,7 +103,7 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,
-               "the residual's gradient is always needed");
+               "the kernel has no buffer for the residual's gradient");
         OperationKernel::bind(tensors);
         auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
         vectors_.bind(tensors, copies);

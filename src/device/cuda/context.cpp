@@ -28,7 +28,7 @@ void rethrow_fault() {
 namespace {
 
 [[noreturn]] void refuse_parts() {
-    throw Error(ExitCode::internal, "the CUDA engine computes no parts of networks");
+    throw Error(ExitCode::internal, "the CUDA engine computes no shards of networks");
 }
 
 }  // namespace

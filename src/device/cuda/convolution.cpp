@@ -78,7 +78,7 @@ private:
     /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
     std::size_t gradient_bytes() const { return trains() ? gradient_layout_.copy_bytes() : 0; }
 
-    std::size_t summed_bytes_ = 0;  // of an output that carries sums
+    std::size_t summed_bytes_ = 0;  // of an output with per-channel sums
     FilterLayout layout_, gradient_layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;

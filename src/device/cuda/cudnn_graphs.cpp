@@ -170,7 +170,7 @@ private:
     /// the gradient of x is A dy + B x + C. The guide has no other formula, but for n pixels
     /// BatchNorm's gradient leaves one choice:
     ///   dgamma = sum(dy xhat), dbeta = sum(dy), with xhat = (x - mean) / deviation;
-    ///   gradient of x = gamma / deviation (dy - dbeta / n - xhat dgamma / n);
+    ///   gradient of x = (gamma / deviation) * (dy - dbeta / n - xhat dgamma / n);
     ///   A = gamma / deviation, B = -A dgamma / (n deviation), C = -A dbeta / n - B mean.
     /// All five results are f32. The guide does not state that RELU_BWD passes nothing at 0, and
     /// has only fp16; in fp16 the tests of fused operations confirm these formulas on an H200.

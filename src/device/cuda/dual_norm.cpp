@@ -24,7 +24,7 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
-               "both gradients of joined norms are always needed");
+               "the kernel has no buffers for both gradients of joined norms");
         OperationKernel::bind(tensors);
         auto* saved = static_cast<std::byte*>(tensors.saved);
         outer_.bind(tensors.inputs[0],

@@ -151,7 +151,7 @@ void RuleUpdate<AdaGrad>::step() {
 
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device) {
-    ensure(optimizer.exchange == nullptr, "the CUDA engine has no trust ratios over parts");
+    ensure(optimizer.exchange == nullptr, "the CUDA engine computes no trust ratios over shards");
     const auto build = [&]<typename Rule>(const Rule& rule) -> std::unique_ptr<Update> {
         return std::make_unique<RuleUpdate<Rule>>(rule, optimizer, tensors, context, device);
     };

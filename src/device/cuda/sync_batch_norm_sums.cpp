@@ -14,8 +14,8 @@ SyncBatchNormSums::SyncBatchNormSums(SyncBatchNormReducer* sum, std::int64_t ran
       channels_(static_cast<std::size_t>(channels)),
       context_(context) {
     const int summed = sum == nullptr ? 1 : sum->ranks();
-    ensure(ranks == 1 || ranks == summed, "statistics of {} ranks are summed over {}", ranks,
-           summed);
+    ensure(ranks == 1 || ranks == summed,
+           "the statistics span {} ranks, but the reducer sums over {}", ranks, summed);
 }
 
 std::size_t SyncBatchNormSums::bytes() const {

@@ -28,7 +28,7 @@ inline double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbers, 
                anchor_index(shape.grid, image, number, 1, numbers.logit_stride));
 }
 
-/// How far delta `which` is from its target.
+/// Returns the difference between delta `which` and its target.
 inline float difference(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
                         const float* row, int which) {
     const int number = static_cast<int>(row[0]);
