@@ -8,8 +8,8 @@
 namespace hpcai::graph {
 namespace {
 
-/// A fused node and the indices of the nodes that it replaces. It takes the position of the last of
-/// them.
+/// A fused node and the indices of the nodes that it replaces. It takes the position of the last
+/// one.
 struct Fusion {
     Node node;
     std::vector<NodeId> replaced;

@@ -15,10 +15,10 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kPooled = 7;  // bins on a side of the features of a region
+constexpr std::int64_t kPooled = 7;  // each region is pooled to 7 x 7 bins
 constexpr double kRpnDeviation = 0.01;
 
-/// The deviation of a uniform distribution between plus and minus `bound`.
+/// Returns the standard deviation of a uniform distribution on [-bound, bound].
 double uniform_deviation(double bound) {
     return bound / std::sqrt(3.0);
 }
@@ -74,7 +74,7 @@ public:
 private:
     graph::Graph& graph() { return layers_.graph(); }
 
-    /// A convolution with bias.
+    /// Sizes and parameters of a convolution with bias.
     struct Head {
         std::int64_t filters = 0;
         std::int64_t kernel = 1;
@@ -93,7 +93,7 @@ private:
         return head;
     }
 
-    /// Applies the head to one level; all levels share its parameters.
+    /// Applies the convolution to one level. Several levels may use the same `head`.
     ValueId apply(const std::string& name, const Head& head, ValueId input, bool relu) {
         const ValueId product = graph().add_node(
             name,
@@ -173,7 +173,7 @@ private:
     struct LinearLayer {
         std::int64_t features = 0;
         bool relu = false;
-        std::int64_t pixels = 1;  // of its input
+        std::int64_t pixels = 1;  // the input vector is a flattened image of this many pixels
     };
 
     ValueId linear(const std::string& name, ValueId input, const LinearLayer& layer) {

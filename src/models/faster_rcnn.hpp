@@ -39,19 +39,19 @@ struct FasterRcnn {
 
 /// Inputs besides the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
 inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, training
-inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: keys of the sample draws
+inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: seeds of random sampling
 
-/// The reference boxes of the five pyramid levels with strides 4 to 64. Their areas are the squares
-/// of the sizes before each coordinate is rounded, half to even. The strides equal torchvision's
-/// where the sides of the image are multiples of 64.
+/// Returns the reference boxes of the five pyramid levels with strides 4 to 64. Their areas are the
+/// squares of the sizes before each coordinate is rounded, half to even. The strides equal
+/// torchvision's if the sides of the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
-/// Computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N, H, W, C), boxes and
-/// keys. Parameters have the names of torchvision.
+/// Returns a graph that computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N,
+/// H, W, C), boxes and keys. Parameters have the names of torchvision.
 graph::Graph make_faster_rcnn(const FasterRcnn& options);
 
-/// Computes detections (N, detections, 6) from images; rows as in ops::Detections. Parameters and
-/// statistics are those of the training graph, in its order.
+/// Returns a graph that computes detections (N, detections, 6) from images, with rows as in
+/// ops::Detections. Parameters and statistics are those of the training graph, in the same order.
 graph::Graph make_faster_rcnn_inference(const FasterRcnn& options);
 
 }  // namespace hpcai::models

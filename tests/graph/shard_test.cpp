@@ -37,7 +37,7 @@ struct Case {
     Graph graph;
 };
 
-/// Every second layer has a number of channels that no number of parts divides.
+/// Every second layer has a number of channels that no number of shards divides.
 Graph uneven_resnet() {
     GraphMaker make;
     ValueId x = make.convolution("conv", make.images({3, 12, 10, 3}), 21, 3);
@@ -68,7 +68,7 @@ std::vector<Case> cases() {
 
 constexpr float kLossScale = 8;
 
-/// All parts of a network, one thread each.
+/// All shards of a network, one thread each.
 class PartNetworks {
 public:
     PartNetworks(const Graph& model, int parts, const RunnerOptions& options)
@@ -129,7 +129,7 @@ double distance(std::vector<double> a, const std::vector<double>& b) {
     return length(a);
 }
 
-/// A model and its parts after the same step.
+/// A model and its shards after the same step.
 class Comparison {
 public:
     Comparison(const Graph& model, int parts, const RunnerOptions& options)
@@ -142,8 +142,8 @@ public:
         got = networks.step(inputs);
     }
 
-    /// Losses and probabilities of all parts, and gradients and running means, each relative to the
-    /// length of the model's.
+    /// Losses and probabilities of all shards, and gradients and running means, each relative to
+    /// the length of the model's.
     void expect_near(double tolerance) {
         for (int part = 0; part < networks.parts(); ++part) {
             SCOPED_TRACE(fmt::format("part {}", part));
