@@ -51,9 +51,9 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     const int degree = std::min(ranks, ranks_per_node);
     require(
         ranks % degree == 0, ExitCode::launch,
-        "bagging.M and bagging.P_degree are both `auto`, which makes P_degree the {} ranks of a "
-        "node, but that does not divide the {} ranks (eq. 5); start with {} ranks, or set "
-        "bagging.M or bagging.P_degree",
+        "bagging.M and bagging.P_degree are both `auto`, so P_degree is {}, the ranks per node; "
+        "this does not divide {} ranks (eq. 5); start with {} ranks, or set bagging.M or "
+        "bagging.P_degree",
         degree, ranks, nearest_multiples(ranks, degree));
     return {ranks, ranks / degree, degree};
 }
@@ -63,8 +63,8 @@ const char* how(bool is_given) {
     return is_given ? "" : " (auto)";
 }
 
-/// Returns Error(launch), since another number of ranks may fix the error, unless the wrong value
-/// is configured.
+/// Returns ExitCode::usage for a configured value, else ExitCode::launch, because another number of
+/// ranks may fix the error.
 ExitCode fault_of(bool is_configured) {
     return is_configured ? ExitCode::usage : ExitCode::launch;
 }
@@ -155,18 +155,18 @@ void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
     const ExitCode fault = fault_of(has_fixed_share || batch_size < layout.micro_batches ||
                                     batch_size % layout.micro_batches != 0);
     require(is_shared || (layout.micro_batches == 1 && layout.shards() == 1), fault,
-            "training.batch_size={} cannot be shared evenly by {}{} x parallel.micro_batches={}; "
-            "make it a multiple of {}",
+            "training.batch_size={} cannot be divided evenly among {}{} x "
+            "parallel.micro_batches={}; make it a multiple of {}",
             batch_size, counted(ranks, "rank"),
             has_fixed_share ? "" : " (parallel.data_degree auto)", layout.micro_batches, shares);
     require(is_shared, fault,
-            "training.batch_size={} cannot be shared evenly by {}, bagging.P_degree{}; set "
-            "training.batch_size: {}, or change bagging.P_degree",
-            batch_size, counted(ranks, "rank"), how(has_fixed_share),
+            "training.batch_size={} cannot be divided evenly among {} (from bagging.P_degree{}); "
+            "set training.batch_size: {}, or change bagging.P_degree",
+            batch_size, counted(ranks, "rank"), has_fixed_share ? "" : ": auto",
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// A span must divide a rank's micro-batch, or consist of those of several ranks.
+/// A span must divide a rank's micro-batch or consist of the micro-batches of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, const Layout& layout,
                            bool has_fixed_share) {
     const int rows = layout.rows(training.batch_size);
@@ -177,7 +177,7 @@ void check_statistics_span(const config::TrainingConfig& training, const Layout&
     require(
         is_part || is_several, fault_of(has_fixed_share),
         "training.batch_norm_samples: expected a divisor of the {} that a rank computes at once, "
-        "or k times as many for a k that divides the {}{} that share a batch, got {}",
+        "or k times this number, where k divides the {}{} that share a batch, got {}",
         counted(rows, "sample"), counted(layout.data_degree(), "rank"), how(has_fixed_share), span);
 }
 

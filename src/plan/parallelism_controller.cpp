@@ -51,8 +51,8 @@ public:
         }
     }
 
-    /// Assigns at most `wanted` ranks of one node: the one with the fewest free ranks that has
-    /// enough, else the one with the most.
+    /// Assigns at most `wanted` ranks of one node: the best-fitting node, or the emptiest one if no
+    /// node has enough free ranks.
     Chunk take(int wanted) {
         auto bucket = nodes_by_free_.lower_bound(wanted);
         if (bucket == nodes_by_free_.end()) bucket = std::prev(bucket);

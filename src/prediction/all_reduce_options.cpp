@@ -21,7 +21,7 @@ constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
 
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
-                                          int slice) {
+                                          int shard) {
     comm::AllReduceOptions options{kAlgorithms[static_cast<std::size_t>(communication.algorithm)],
                                    kFormats[static_cast<std::size_t>(communication.precision)],
                                    communication.torus_columns,
@@ -31,7 +31,7 @@ comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& com
     const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
         const int group_rank =
-            layout.group_rank_of(slice / layout.parts, rank, slice % layout.parts);
+            layout.group_rank_of(shard / layout.parts, rank, shard % layout.parts);
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }

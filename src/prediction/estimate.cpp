@@ -147,9 +147,9 @@ private:
         const auto& groups = placement_.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        for (int slice = 0; slice < made.shards(); ++slice) {
+        for (int shard = 0; shard < made.shards(); ++shard) {
             sums_.push_back(all_reduce_options(config_.communication, controller,
-                                               static_cast<int>(widest - groups.begin()), slice));
+                                               static_cast<int>(widest - groups.begin()), shard));
         }
     }
 
@@ -236,15 +236,14 @@ private:
         return plan_.parallel.stages[stage].parameters;
     }
 
-    /// Returns [stage] the bytes of messages in flight and of all-reduce buffers of a rank.
+    /// Returns, for each stage, the bytes of messages in flight and all-reduce buffers of a rank.
     std::vector<double> exchange_bytes(const ModelParts& parts) const {
         std::vector<double> bytes =
             part_buffer_bytes(layout(), parts, plan_.parallel.micro_batch_samples);
         double before = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
-            // In each direction, a rank awaits one message and sends one for every micro-batch in
-            // flight.
+            // In each direction, a rank awaits one message and sends one per micro-batch in flight.
             const double messages = (1 + described.in_flight) * (before + described.boundary_bytes);
             before = described.boundary_bytes;
             bytes[stage] += messages + sum_bytes(stage);
@@ -268,12 +267,12 @@ private:
         traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
         std::vector<comm::PlannedSum> sums;
-        for (std::size_t slice = 0; slice < sums_.size(); ++slice) {
-            const std::size_t stage = slice / layout().parts;
+        for (std::size_t shard = 0; shard < sums_.size(); ++shard) {
+            const std::size_t stage = shard / layout().parts;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
             sums.push_back(
-                {sums_[slice], gradients(stage),
-                 comm::statistics_traffic(traffic.statistics_ranks, sums_[slice].node_of_rank,
+                {sums_[shard], gradients(stage),
+                 comm::statistics_traffic(traffic.statistics_ranks, sums_[shard].node_of_rank,
                                           std::llround(statistics))});
             if (layout().data_degree() > 1) {
                 traffic.gradient_bytes = std::max(
@@ -318,7 +317,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> sums_;  // [slice], for the group that spans most nodes
+    std::vector<comm::AllReduceOptions> sums_;  // [shard], for the group that spans the most nodes
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct EstimateRequest;
 /// The number format of computation, as far as it is known without a device.
 struct ComputePrecision {
     std::string name;        // "fp32"
-    std::int64_t bytes = 4;  // of an activation
+    std::int64_t bytes = 4;  // of an element of an activation
     bool assumed = false;    // training.precision is `auto`; the larger format is assumed
     bool int8 = false;       // see ops::computes_in_int8
     /// Returns the format of activations.
@@ -31,19 +31,19 @@ ComputePrecision compute_precision(const config::Config& config);
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
-/// The model for one sample as it is trained, and its slices. Parts are the shards of a stage.
+/// The training graph for one sample, and its division into stages and shards.
 struct ModelParts {
     graph::Graph whole;
-    std::vector<graph::Stage> stages;  // the last part of each stage, which is the largest
+    std::vector<graph::Stage> stages;  // the last shard of each stage, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches in flight
-    // [stage] each number is the largest of all parts; values are in the compute type
+    // [stage] the maximum of each number over the shards; values are in the compute type
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
 /// Throws like graph::partition_stages and graph::shard.
 ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
 
-/// Returns the memory of a rank of the stage that needs most; fullest_node_bytes is not set.
+/// Returns the memory of a rank of the stage that needs the most; fullest_node_bytes is not set.
 /// `exchange` [stage] has the bytes of message and all-reduce buffers of a rank.
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
                                  const ModelParts& parts, const std::vector<double>& exchange,
@@ -52,11 +52,11 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
                                      const ModelParts& parts);
 
-/// Returns [stage] the bytes of the BatchNorm statistics that ranks exchange in a step.
+/// Returns, for each stage, the bytes of the BatchNorm statistics that ranks exchange in a step.
 std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts);
 
-/// Returns [stage] the bytes of a rank's buffers for exchange with other parts: the largest
-/// exchange of a micro-batch of `samples` samples, and input that the first part forwards.
+/// Returns, for each stage, the bytes of a rank's buffers for exchange with other shards: the
+/// largest exchange of a micro-batch of `samples` samples, and samples that the first shard sends.
 std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
                                       int samples);
 

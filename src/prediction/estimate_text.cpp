@@ -32,8 +32,8 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Returns the number of slices of the model. Different ranks of a group hold different slices.
-int slices_of(const PlanParallelRecord& parallel) {
+/// Returns the number of shards of all stages together.
+int shards_of(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
@@ -58,21 +58,21 @@ private:
     std::string text_;
 };
 
-/// Prints which ranks of a group hold which slice of the model, if they are few enough to read.
-void print_slices(Page& page, const PlanRecord& plan) {
+/// Prints which ranks of a group hold which stage and shard, if they are few enough to read.
+void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
-    if (slices_of(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
+    if (shards_of(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
     int first = 0;
     for (int stage = 0; stage < parallel.pipeline_degree; ++stage) {
         for (int replica = 0; replica < parallel.data_degree; ++replica) {
-            const int last_part = parallel.model_degree - 1;
-            const std::string parts = last_part == 0 ? fmt::format("{}", first)
-                                                     : fmt::format("{} to {}, parts 0 to {}", first,
-                                                                   first + last_part, last_part);
+            const int last = parallel.model_degree - 1;
+            const std::string ranks =
+                last == 0 ? fmt::format("{}", first)
+                          : fmt::format("{} to {}, shards 0 to {}", first, first + last, last);
             first += parallel.model_degree;
             page.print(stage + replica == 0 ? "group_rank" : "", "stage {}, replica {}: {}", stage,
-                       replica, parts);
+                       replica, ranks);
         }
     }
 }
@@ -87,7 +87,7 @@ void print_layout(Page& page, const PlanRecord& plan) {
     }
     page.print("within a node", "{} of {}; the widest spans {}", layout.groups_on_one_node,
                counted(layout.groups, "group"), counted(layout.nodes_of_widest_group, "node"));
-    print_slices(page, plan);
+    print_shards(page, plan);
 }
 
 void print_data(Page& page, const PlanRecord& plan) {
@@ -125,16 +125,16 @@ void print_work(Page& page, const PlanRecord& plan) {
 
 void print_pipeline(Page& page, const PlanRecord& plan) {
     const PlanParallelRecord& parallel = plan.parallel;
-    if (slices_of(parallel) == 1 && parallel.micro_batches == 1) return;
+    if (shards_of(parallel) == 1 && parallel.micro_batches == 1) return;
     const std::string samples =
         fmt::format("{} of {}", counted(parallel.micro_batches, "micro-batch"),
                     counted(parallel.micro_batch_samples, "sample"));
-    if (slices_of(parallel) == 1) {
+    if (shards_of(parallel) == 1) {
         page.title(samples + ", one after the other");
         return;
     }
     page.title(parallel.pipeline_degree == 1
-                   ? fmt::format("parts of one model, {}", samples)
+                   ? fmt::format("shards of one model, {}", samples)
                    : fmt::format("stages of one model, {}, {}", samples, parallel.schedule));
     for (std::size_t index = 0; index < parallel.stages.size(); ++index) {
         const PlanStageRecord& stage = parallel.stages[index];
@@ -147,15 +147,15 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
     }
     page.print("largest stage", "{:.3f} of the work, of {}{}", parallel.largest_stage_share.value,
                counted(parallel.pipeline_degree, "stage"),
-               parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "part"));
+               parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "shard"));
     if (parallel.model_degree > 1) {
-        page.print("parts", "{} of each layer, {} a step, by the rank that sends most",
+        page.print("shards", "{} of each layer, {} a step, by the rank that sends the most",
                    parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.pipeline_degree == 1) return;
-    page.print("bubble", "{:.3f} of a step, where stages take as long",
+    page.print("bubble", "{:.3f} of a step, for stages of equal duration",
                parallel.bubble_fraction.value);
-    page.print("messages", "{} a step, by the rank that sends most",
+    page.print("messages", "{} a step, by the rank that sends the most",
                bytes_text(parallel.message_bytes_per_step));
 }
 
@@ -176,14 +176,14 @@ void print_memory(Page& page, const PlanRecord& plan) {
          memory.precision + (is_int8 ? " or fp32" : "") +
              ", filters and weights for forward and for backward");
     line("activations", memory.activation_bytes,
-         values + ", kept for the backward pass; gradients in flight come on top");
+         values + ", kept for the backward pass; without gradients in flight");
     line("input", memory.input_bytes, "prefetched batches, cache of decoded pictures");
     if (memory.exchange_bytes > 0) {
         line("exchange", memory.exchange_bytes, "messages in flight; with int8 also residuals");
     }
     if (memory.program_bytes > 0) line("program", memory.program_bytes, "code, libraries, MPI");
     line("evaluation", memory.evaluation_bytes,
-         values + ", the network that predicts, " +
+         values + ", the network for evaluation, " +
              (memory.evaluates_between ? "in addition to training" : "after training"));
     line("total", memory.total_bytes,
          memory.evaluates_between ? "training and evaluation"
@@ -194,19 +194,19 @@ void print_memory(Page& page, const PlanRecord& plan) {
 void print_staging(Page& page, const PlanRecord& plan) {
     const PlanStagingRecord& staging = plan.staging;
     if (staging.scope == "none") return;
-    page.title("staging to the node that needs most, training samples");
+    page.title("staging of training samples to the node that needs the most");
     page.line("samples", text_of(staging.fullest_node_samples, count_text));
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-/// Prints the traffic of all-reduces. print_pipeline() prints that between stages and parts.
+/// Prints the traffic of all-reduces. print_pipeline() prints that between stages and shards.
 void print_traffic(Page& page, const PlanRecord& plan) {
     const PlanTrafficRecord& traffic = plan.traffic_per_rank;
     page.title(traffic.statistics_ranks > 1
-                   ? "traffic of one rank in sums of gradients and BatchNorm statistics"
-                   : "traffic of one rank in sums of gradients");
+                   ? "traffic of one rank in all-reduces of gradients and BatchNorm statistics"
+                   : "traffic of one rank in all-reduces of gradients");
     if (plan.parallel.data_degree == 1) {
-        page.line("sums", "none, as parallel.data_degree is 1");
+        page.line("all-reduces", "none, as parallel.data_degree is 1");
         return;
     }
     page.print("payload", "{} a step, fp32", bytes_text(traffic.gradient_bytes));
@@ -215,11 +215,11 @@ void print_traffic(Page& page, const PlanRecord& plan) {
                    bytes_text(traffic.statistics_bytes_per_step),
                    counted(traffic.statistics_ranks, "rank"));
     }
-    page.print("sent a step", "{:<12}{} in {}, by the rank that sends most",
+    page.print("sent a step", "{:<12}{} in {}, by the rank that sends the most",
                bytes_text(traffic.sent_bytes_per_step), traffic.algorithm, traffic.precision);
-    page.print("between nodes", "{:<12}of that, by the rank that sends most there",
+    page.print("between nodes", "{:<12}a step, by the rank that sends the most to other nodes",
                bytes_text(traffic.between_nodes_bytes_per_step));
-    page.print("out of a node", "{:<12}a step, by its ranks of one group together",
+    page.print("out of a node", "{:<12}a step, by all ranks of a group on one node",
                bytes_text(traffic.out_of_node_bytes_per_step));
     page.line("sent in the run", text_of(traffic.sent_bytes_per_run, bytes_text));
 }

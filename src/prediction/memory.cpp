@@ -23,7 +23,7 @@ constexpr double kMebibyte = 1024 * 1024;
 /// oneDNN, Open MPI and HDF5, and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
-/// Bytes that a node saves for its own backward pass only.
+/// Returns the bytes that a graph node saves for its own backward pass only.
 std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     // One byte for the place of each window's maximum.
     if (std::holds_alternative<ops::MaxPool>(node.operation)) {
@@ -31,12 +31,12 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     }
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
-    // Per region a level, per sampling point of an axis two indices and two weights: 4 bytes each.
+    // A region has a level, and each sampling point of an axis 2 indices and 2 weights, of 4 bytes.
     const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
     return op->regions[0] * op->regions[1] * (4 + samples * 16);
 }
 
-/// Bytes of one sample that are kept from the forward to the backward pass; `graph` has batch 1.
+/// Returns the bytes of one sample that are kept for the backward pass; `graph` has batch size 1.
 double kept_for_backward(const graph::Graph& graph, const ComputePrecision& precision) {
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
@@ -51,7 +51,7 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     return static_cast<double>(bytes);
 }
 
-/// Bytes of the copies of one element of filters or weights, for forward and for backward.
+/// Returns the bytes of both working copies, forward and backward, of one element of a parameter.
 std::int64_t bytes_of_copies(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
@@ -77,7 +77,7 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
     return static_cast<double>(bytes);
 }
 
-/// Bytes of the values that no node produces: the inputs and labels of a model.
+/// Returns the bytes of the values that no graph node produces: the inputs and labels of a model.
 std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     std::int64_t bytes = 0;
     for (graph::ValueId value = 0; value < std::ssize(graph.values()); ++value) {
@@ -87,7 +87,7 @@ std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& pre
     return bytes;
 }
 
-/// Largest sum of the bytes of live values while one sample is predicted. A value lives from its
+/// Returns the peak bytes of live values during inference of one sample. A value lives from its
 /// producer to its last reader.
 double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
@@ -107,15 +107,15 @@ double largest_live(const graph::Graph& graph, const ComputePrecision& precision
     return static_cast<double>(most);
 }
 
-/// Returns the stored type of climate fields; nothing for pictures. The type of records is not
-/// known without reading them.
+/// Returns the in-memory type of climate fields, or nothing for pictures. Transcoded files may have
+/// another type, which is not known without reading them.
 std::optional<tensor::DType> field_type(const config::Config& config) {
     constexpr std::array kTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
     if (!has_fields(config.data)) return std::nullopt;
     return kTypes[static_cast<std::size_t>(config.data.climate_precision)];
 }
 
-/// Memory of the network for evaluation.
+/// Returns the bytes of the network for evaluation.
 double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});
@@ -130,8 +130,9 @@ double sample_bytes(const graph::Graph& graph) {
     return static_cast<double>(source_bytes(graph, {}));
 }
 
-/// Memory of the prefetched batches, the batch in use and the caches. A cache of synthetic fields
-/// holds no more than all samples. Other caches count in full, as sizes of photographs vary.
+/// Returns the bytes of the prefetched batches, the batch in use and the caches. A cache of
+/// synthetic fields holds no more than all samples. Other caches count in full, because sizes of
+/// photographs vary.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
     const double sample = sample_bytes(graph);
@@ -145,7 +146,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
            config.data.resident_mib * kMebibyte;
 }
 
-/// Bytes of all samples of a step that the first part sends to the other parts of its stage.
+/// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
 double handed_bytes(const plan::Layout& layout, const ModelParts& parts, int samples) {
     return (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * samples;
 }
@@ -158,7 +159,8 @@ double normalized_channels(const graph::Graph& graph) {
     return static_cast<double>(channels);
 }
 
-/// The larger of training and evaluation, or their sum if evaluation interrupts training.
+/// Returns the total with the larger of training and evaluation, or with both if evaluation
+/// interrupts training.
 double total_of(const PlanMemoryRecord& memory) {
     const double training = memory.working_copy_bytes + memory.activation_bytes;
     return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +
@@ -168,7 +170,7 @@ double total_of(const PlanMemoryRecord& memory) {
                                      : std::max(training, memory.evaluation_bytes));
 }
 
-/// Names of the first node of each stage in the whole model, because parts rename their nodes.
+/// Returns each stage's first node by its name in the whole model, because shards rename nodes.
 std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
     std::vector<std::string> names{whole.nodes().front().name};
     for (const std::size_t end : graph::stage_ends(whole, stages)) {
@@ -204,17 +206,17 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
     ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
-    std::vector<graph::Stage> slices =
+    std::vector<graph::Stage> shards =
         graph::partition_stages(parts.whole, layout.stages, layout.parts);
     for (int stage = 0; stage < layout.stages; ++stage) {
         graph::ExchangedBytes& most = parts.exchanged.emplace_back();
         for (int part = 0; part < layout.parts; ++part) {
-            const int slice = stage * layout.parts + part;
+            const int shard = stage * layout.parts + part;
             const graph::ExchangedBytes bytes =
-                graph::exchanged_bytes(slices[slice].graph, element_bytes);
+                graph::exchanged_bytes(shards[shard].graph, element_bytes);
             most.sent = std::max(most.sent, bytes.sent);
             most.largest = std::max(most.largest, bytes.largest);
-            if (part + 1 == layout.parts) parts.stages.push_back(std::move(slices[slice]));
+            if (part + 1 == layout.parts) parts.stages.push_back(std::move(shards[shard]));
         }
         parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
@@ -252,12 +254,12 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         if (layout.shards() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-            // The slice is freed only after the whole model has been collected.
-            const double slice_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
+            // A rank frees its shard only after the whole model has been gathered.
+            const double shard_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between
                     ? memory.evaluation_bytes + model_bytes
-                    : std::max(model_bytes, memory.evaluation_bytes + model_bytes - slice_bytes);
+                    : std::max(model_bytes, memory.evaluation_bytes + model_bytes - shard_bytes);
         }
         memory.total_bytes = total_of(memory);
         if (memory.total_bytes > most.total_bytes) most = memory;

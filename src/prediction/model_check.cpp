@@ -13,8 +13,8 @@ namespace {
 
 void check_parts(const config::Config& config, const plan::Layout& layout) {
     require(layout.parts == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
-            "parallel.model_degree: expected 1, as device.kind cuda has no parts yet, got {}{}; "
-            "use parallel.mode data or pipeline, or device.kind cpu",
+            "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
+            "layers yet, got {}{}; use parallel.mode data or pipeline, or device.kind cpu",
             layout.parts, config.parallel.model_degree ? "" : " (auto)");
 }
 
@@ -42,8 +42,8 @@ void check_statistics(const config::Config& config, const plan::Layout& layout,
     }
 }
 
-bool has_int8(const graph::Stage& slice) {
-    return std::ranges::any_of(slice.graph.nodes(), [](const graph::Node& node) {
+bool has_int8(const graph::Stage& shard) {
+    return std::ranges::any_of(shard.graph.nodes(), [](const graph::Node& node) {
         const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
         return convolution != nullptr && ops::computes_in_int8(*convolution, ops::Pass::forward);
     });
@@ -52,14 +52,14 @@ bool has_int8(const graph::Stage& slice) {
 void check_cut(const config::Config& config, const plan::Layout& layout,
                const graph::Graph& model) {
     if (layout.shards() == 1) return;
-    const auto slices = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
+    const auto shards = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
                                                 layout.stages, layout.parts);
     require(config.training.precision != config::Precision::int8 ||
-                std::ranges::any_of(slices, has_int8),
+                std::ranges::any_of(shards, has_int8),
             ExitCode::usage,
-            "parallel.model_degree: expected a power of two, as training.precision int8 takes "
+            "parallel.model_degree: expected a power of two, as training.precision int8 needs "
             "convolutions with multiples of 16 channels and {} x {} have none, got {}{}",
-            counted(layout.stages, "stage"), counted(layout.parts, "part"), layout.parts,
+            counted(layout.stages, "stage"), counted(layout.parts, "shard"), layout.parts,
             config.parallel.model_degree ? "" : " (auto)");
 }
 

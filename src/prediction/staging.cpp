@@ -28,14 +28,15 @@ double share_left_out(const config::BaggingConfig& bagging) {
 }
 
 /// Returns whether one of the group ranks from `first` to before `end` reads training samples: a
-/// rank of the first stage with the first part.
+/// rank of the first stage with the first shard.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.parts);
     return next < std::min(end, layout.data_degree() * layout.parts);
 }
 
-/// Expected share of the training samples that is needed by the node that needs most: the bootstrap
-/// of each group that has a reading rank there, and the left-out samples that its ranks evaluate.
+/// Returns the expected share of the training samples on the node that needs the most: the
+/// bootstrap sample of each group with a reading rank there, and the out-of-bag samples that ranks
+/// evaluate.
 double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;

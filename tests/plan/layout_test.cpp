@@ -94,8 +94,8 @@ TEST(Layout, DoesNotOverflowOnAbsurdNumbers) {
 TEST(Layout, RefusesABatchThatTheRanksOfAGroupCannotShareEvenly) {
     const Request request{.groups = 1, .degree = 4, .ranks = 4, .batch_size = 30};
     EXPECT_EQ(refusal(request, ExitCode::usage),
-              "training.batch_size=30 cannot be shared evenly by 4 ranks, bagging.P_degree; set "
-              "training.batch_size: 28 or 32, or change bagging.P_degree");
+              "training.batch_size=30 cannot be divided evenly among 4 ranks (from "
+              "bagging.P_degree); set training.batch_size: 28 or 32, or change bagging.P_degree");
     refusal({.groups = 1, .ranks = 4, .batch_size = 2}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .batch_size = 0}, ExitCode::usage);
     refusal({.groups = 1, .ranks = 4, .batch_size = -4}, ExitCode::usage);
@@ -185,7 +185,7 @@ TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
     EXPECT_EQ(layout.rows(48), 4);
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
                       ExitCode::usage),
-              "training.batch_size=40 cannot be shared evenly by 2 ranks x "
+              "training.batch_size=40 cannot be divided evenly among 2 ranks x "
               "parallel.micro_batches=6; make it a multiple of 12");
 }
 
@@ -221,7 +221,7 @@ TEST(Layout, TakesStatisticsOfPartsOfARanksShareOrOfARegularNumberOfRanks) {
     EXPECT_EQ(
         statistics_of(32),
         "training.batch_norm_samples: expected a divisor of the 8 samples that a rank computes "
-        "at once, or k times as many for a k that divides the 6 ranks that share a batch, "
+        "at once, or k times this number, where k divides the 6 ranks that share a batch, "
         "got 32");
     for (const int samples : {0, -8, 3, 12, 96}) {
         EXPECT_NE(statistics_of(samples).find("got " + std::to_string(samples)), std::string::npos);

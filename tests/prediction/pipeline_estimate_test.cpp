@@ -7,7 +7,7 @@
 
 #include "configurations.hpp"
 
-/// Models in stages, in parts of layers, and in both.
+/// Models in stages, in shards of layers, and in both.
 namespace hpcai::prediction {
 namespace {
 
@@ -52,7 +52,7 @@ TEST(PipelineEstimate, ShowsThePartsOfLayers) {
                      parts.parallel.shard_bytes_per_step);
     EXPECT_EQ(whole.parallel.shard_bytes_per_step, 0);
     EXPECT_NE(to_text(parts).find("4 of each layer"), std::string::npos);
-    EXPECT_NE(to_text(parts).find("parts of one model, 4 micro-batches of 64"), std::string::npos);
+    EXPECT_NE(to_text(parts).find("shards of one model, 4 micro-batches of 64"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("bubble"), std::string::npos);
     EXPECT_NE(to_text(parts).find("none, as parallel.data_degree is 1"), std::string::npos);
     EXPECT_EQ(to_text(parts).find("payload"), std::string::npos) << "nothing is summed";
@@ -64,7 +64,7 @@ TEST(PipelineEstimate, CountsWhatPartsExchangeAtATimeAndHandOn) {
     config.bagging.groups = 1;
     config.parallel = {.mode = config::ParallelMode::model, .micro_batches = 4};
     const PlanRecord parts = estimate(config, {.ranks = 4});
-    // What layer2.0 gathers: of each micro-batch three quarters come and as much goes.
+    // layer2.0 gathers: a shard receives and sends three quarters of each micro-batch.
     const double gathered = 64 * 256.0 * 56 * 56 * sizeof(float);
     const double samples = 256 * (224.0 * 224 * 3 + sizeof(std::int32_t));
     EXPECT_DOUBLE_EQ(parts.memory_per_rank.exchange_bytes, 1.5 * gathered + samples);
@@ -91,7 +91,7 @@ TEST(PipelineEstimate, NamesTheStagesOfPartsByTheModelsNodes) {
     for (const std::size_t stage : {0, 1}) {
         EXPECT_EQ(parts.parallel.stages[stage].first_node, whole.parallel.stages[stage].first_node);
     }
-    EXPECT_NE(to_text(parts).find("of 2 stages x 2 parts"), std::string::npos);
+    EXPECT_NE(to_text(parts).find("of 2 stages x 2 shards"), std::string::npos);
 }
 
 TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
@@ -99,9 +99,9 @@ TEST(PipelineEstimate, SaysWhichRanksOfAGroupHoldWhichSlice) {
     config.parallel.mode = config::ParallelMode::mixed;
     config.parallel.model_degree = 2;
     const std::string text = to_text(estimate(config, {.ranks = 8}));
-    for (const char* line : {"group_rank      stage 0, replica 0: 0 to 1, parts 0 to 1\n",
-                             "stage 0, replica 1: 2 to 3, parts 0 to 1\n",
-                             "stage 1, replica 1: 6 to 7, parts 0 to 1\n"}) {
+    for (const char* line : {"group_rank      stage 0, replica 0: 0 to 1, shards 0 to 1\n",
+                             "stage 0, replica 1: 2 to 3, shards 0 to 1\n",
+                             "stage 1, replica 1: 6 to 7, shards 0 to 1\n"}) {
         EXPECT_NE(text.find(line), std::string::npos) << text;
     }
     config::Config pipeline = staged(2, 8);
@@ -132,7 +132,7 @@ TEST(PipelineEstimate, CountsTheMemoryAndTheSumsOfAStageAlone) {
     const PlanRecord plan = estimate(staged(2, 8), {.ranks = 4});
     EXPECT_LT(plan.memory_per_rank.activation_bytes, whole.memory_per_rank.activation_bytes * 2);
     EXPECT_LT(plan.traffic_per_rank.gradient_bytes, whole.traffic_per_rank.gradient_bytes);
-    // The stage with most parameters is not the one with most activations.
+    // The stage with the most parameters is not the one with the most activations.
     EXPECT_EQ(plan.traffic_per_rank.gradient_bytes,
               static_cast<double>(4 * plan.parallel.stages[1].parameters));
     EXPECT_LT(plan.memory_per_rank.parameter_bytes, plan.traffic_per_rank.gradient_bytes);
@@ -154,7 +154,7 @@ TEST(PipelineEstimate, StagesABootstrapWhereTheFirstStageReadsIt) {
     EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);  // 1 - e^-2
     config.parallel = {};
     EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 950);  // 1 - e^-3
-    // The first part reads for all, the first rank of each group.
+    // The first shard, on the first rank of each group, reads for all shards.
     config.parallel.mode = config::ParallelMode::model;
     EXPECT_EQ(estimate(config, request).staging.fullest_node_samples.value, 865);
 }

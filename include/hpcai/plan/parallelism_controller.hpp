@@ -5,8 +5,7 @@
 
 #include <hpcai/config/config.hpp>
 
-/// Mapping of ranks to models, shards and samples: pure arithmetic without MPI, for any number of
-/// ranks.
+/// Mapping of any number of ranks to models, shards and samples: pure arithmetic without MPI.
 namespace hpcai::plan {
 
 /// Eq. 5 of the paper: ranks = groups x degree. Each group trains one base model.
@@ -14,26 +13,26 @@ struct Layout {
     int ranks = 1;          // Sys_scale
     int groups = 1;         // M
     int degree = 1;         // P_degree, ranks of one group
-    int stages = 1;         // of the pipeline; each has contiguous ranks of the group
-    int micro_batches = 1;  // into which a rank's share of a batch is divided
+    int stages = 1;         // of the pipeline; the ranks of a stage are contiguous in the group
+    int micro_batches = 1;  // of a rank's share of a batch
     int parts = 1;          // tensor-parallel shards of each stage, by channels
 
-    /// Number of replicas of the model in a group. They share the samples of a batch.
+    /// Returns the number of replicas of the model in a group, which share the samples of a batch.
     int data_degree() const { return degree / (stages * parts); }
     int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
     int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
     int part_of(int group_rank) const { return group_rank % parts; }
-    /// Ranks are ordered by stage, then replica, then part. The parts of a replica are consecutive
-    /// because they communicate most.
+    /// Ranks are ordered by stage, then replica, then shard. The shards of a replica are
+    /// consecutive because they communicate the most.
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Index of a rank's stage and part, below shards(). Replicas have the same index.
+    /// Returns the index of a rank's stage and shard, below shards(). Replicas have the same index.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
     int shards() const { return stages * parts; }
-    /// Samples in one micro-batch of a rank.
+    /// Returns the samples in one micro-batch of a rank.
     int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
 };
 
@@ -42,14 +41,15 @@ struct Layout {
 /// are fewer. Throws Error with the keys, the values and the nearest legal values if
 ///
 ///   - eq. 5 cannot hold, or M or P_degree is below 1,
-///   - a batch cannot be shared evenly,
-///   - the degrees of `parallel` do not multiply to P_degree, or `mixed` has fewer than two, or
+///   - a batch cannot be divided evenly among ranks and micro-batches,
+///   - the degrees of `parallel` do not multiply to P_degree, or fewer than two of them are set in
+///     mode `mixed`, or
 ///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
 ///     for a k that divides the number of ranks that share a batch.
 ///
-/// A violation of eq. 5 is Error(launch). Other errors are Error(usage), unless another number of
-/// ranks can fix them because P_degree (and for a batch or batch_norm_samples also data_degree) is
-/// `auto`: then Error(launch).
+/// A violation of eq. 5 is Error(launch). Errors that another number of ranks can fix, because
+/// P_degree (and for a batch or batch_norm_samples also data_degree) is `auto`, are too. Other
+/// errors are Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -80,18 +80,18 @@ struct LayoutSummary {
     Layout layout;
     int nodes = 0;  // with at least one rank
     int ranks_of_fullest_node = 0;
-    int groups_on_one_node = 0;  // whose gradients never leave a node
+    int groups_on_one_node = 0;  // the gradients of these groups never leave a node
     int nodes_of_widest_group = 0;
     std::vector<std::vector<NodeShare>> groups;  // [group], ordered by node
 };
 
 /// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
-/// Groups that fit into one node are placed first, each into the node with the fewest free ranks
-/// that has enough. A group that must span nodes takes the nodes with the most free ranks, and for
-/// its rest the one with the fewest that has enough. Groups are then numbered by their first node,
-/// and a group's ranks by node and world rank.
+/// Groups that fit into one node are placed first, each on the best-fitting node: the one with the
+/// fewest free ranks that are enough. A larger group takes the emptiest nodes first; its remaining
+/// ranks go to the best-fitting node. Groups are then numbered by their first node, and a group's
+/// ranks by node and world rank.
 ///
-/// Example: eight ranks on two nodes, numbered in turn by the launcher (`--map-by node`), M = 2:
+/// Example with M = 2: eight ranks on two nodes, numbered round-robin (`--map-by node`):
 ///
 ///       node 0                        node 1
 ///       world rank  0  2  4  6        world rank  1  3  5  7
@@ -105,9 +105,9 @@ struct LayoutSummary {
 class ParallelismController {
 public:
     /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; not all numbers
-    /// need to be used. Memory grows with ranks, time with ranks times their logarithm. Throws
-    /// Error(internal) if `layout` violates eq. 5, its `ranks` are not as many as
-    /// `node_of_world_rank` has, or a node is out of range.
+    /// need to be used. Memory is O(n) and time is O(n log n) for n ranks. Throws Error(internal)
+    /// if `layout` violates eq. 5, if `layout.ranks` differs from the size of
+    /// `node_of_world_rank`, or if a node is out of range.
     ParallelismController(Layout layout, const std::vector<int>& node_of_world_rank);
 
     const Layout& layout() const { return layout_; }
@@ -117,10 +117,10 @@ public:
     int world_rank_of(int group, int group_rank) const;
     int leader(int group) const { return world_rank_of(group, 0); }
 
-    /// The nodes of a group with the number of its ranks on each, ascending by node.
+    /// Returns the nodes of a group with the number of its ranks on each, ascending by node.
     std::vector<NodeShare> shares_of(int group) const;
 
-    /// The nodes of `group`, ascending.
+    /// Returns the nodes of `group`, ascending.
     std::vector<int> nodes_of(int group) const;
 
     LayoutSummary summary() const;

@@ -7,12 +7,12 @@
 
 namespace hpcai::prediction {
 
-/// Returns the configured all-reduce options of the ranks of `group` with one slice of the model: a
-/// stage and shard, numbered as Layout::shard_of(). `controller` has their nodes, which
-/// communication.ranks_per_node replaces in the algorithm `hierarchical`. Throws Error(usage) when
+/// Returns the configured all-reduce options of the ranks of `group` with the same `shard`,
+/// numbered as Layout::shard_of(). `controller` has the nodes of the ranks. The algorithm
+/// `hierarchical` uses communication.ranks_per_node instead if it is set. Throws Error(usage) if
 /// communication.torus_columns does not divide the number of these ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
-                                          int slice = 0);
+                                          int shard = 0);
 
 }  // namespace hpcai::prediction

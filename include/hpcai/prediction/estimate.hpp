@@ -36,7 +36,7 @@ std::string to_text(const PlanRecord& plan);
 /// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
 /// make_layout() made of it. Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm
 /// statistics over ranks, a trained BatchNorm with one value per channel, a model that cannot be
-/// split into the stages and shards, or training.precision int8 if no part has an int8 convolution.
+/// split into the stages and shards, or training.precision int8 if no shard has int8 convolutions.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction
