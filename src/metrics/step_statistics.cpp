@@ -34,7 +34,7 @@ double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
     return known == 0 ? PhaseSeconds::kUnknown : sum / static_cast<double>(known);
 }
 
-/// Returns unknown numbers if the value of one rank is unknown.
+/// Returns the spread over ranks. All numbers are unknown if any rank's value is unknown.
 SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
     const std::vector<double> known = sorted_and_known(std::move(values));
@@ -57,7 +57,7 @@ double work_of(const PhaseSeconds& phases) {
     return sum;
 }
 
-/// Returns the phase of a straggler's work that exceeds the median of `stage_ranks` by most.
+/// Returns the phase of `rank` that exceeds the median of `stage_ranks` by the largest amount.
 const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& stage_ranks) {
     const char* slowest = "";
     double longest = -1;
@@ -119,7 +119,8 @@ RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> 
 
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons) {
-    ensure(stage.size() == ranks.size(), "stages of {} of {} ranks", stage.size(), ranks.size());
+    ensure(stage.size() == ranks.size(), "break_down() received stages for {} of {} ranks",
+           stage.size(), ranks.size());
     TimeBreakdownRecord record;
     const auto spread = [&](auto number, const std::string& reason) {
         std::vector<double> values;

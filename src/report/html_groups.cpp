@@ -227,12 +227,11 @@ Markup table_of_groups(const RunRecord& record) {
     }
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
-           note(fmt::format("samples: trained on, over all epochs; FLOPS: operations per second of "
-                            "training by {}; "
-                            "loss: mean over the last epoch; quality: {} on the test data with the "
-                            "weights of the "
-                            "last epoch.",
-                            record.flops.convention, metric_name(record.quality.metric)));
+           note(
+               fmt::format("samples: trained in all epochs; FLOPS: training operations per second, "
+                           "counted by {}; loss: mean over the last epoch; quality: {} on the "
+                           "test data with the weights of the last epoch.",
+                           record.flops.convention, metric_name(record.quality.metric)));
 }
 
 Markup failures(const RunRecord& record) {

@@ -49,29 +49,29 @@ Markup interfaces(const CommunicationRecord& record) {
 }
 
 Markup sums(const CommunicationRecord& record) {
-    return facts(
-        {{"gradient sums",
-          text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
-         {"payload per step", text(bytes_text(record.gradient_bytes)),
-          fmt::format("of one rank, in {} buckets", record.buckets)},
-         {"sent per step", bytes_quantity(record.sent_bytes_per_step),
-          "by the rank that sends most"},
-         {"of these between nodes", bytes_quantity(record.between_nodes_bytes_per_step)},
-         {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
-          "by all ranks of a group on it"},
-         {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"),
-          "over the training, maximum of all groups"},
-         {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
-         {"bandwidth of sums", bytes_quantity(record.bandwidth_bytes_per_second), "per second"}});
+    return facts({{"gradient all-reduces", text(fmt::format("{} in {}, by {}", record.algorithm,
+                                                            record.precision, record.backend))},
+                  {"payload per step", text(bytes_text(record.gradient_bytes)),
+                   fmt::format("of one rank, in {} buckets", record.buckets)},
+                  {"sent per step", bytes_quantity(record.sent_bytes_per_step),
+                   "by the rank that sends the most"},
+                  {"of these between nodes", bytes_quantity(record.between_nodes_bytes_per_step)},
+                  {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
+                   "by all ranks of a group on it"},
+                  {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"),
+                   "in training, maximum of all groups"},
+                  {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
+                  {"all-reduce bandwidth", bytes_quantity(record.bandwidth_bytes_per_second),
+                   "per second"}});
 }
 
 Markup statistics(const CommunicationRecord& record) {
     if (record.statistics_ranks <= 1) return {};
     return facts(
         {{"BatchNorm statistics", text(fmt::format("over {} ranks", record.statistics_ranks))},
-         {"sums per step", text(format_count(record.statistics_sums_per_step)),
-          fmt::format("{} of one rank", bytes_text(record.statistics_bytes_per_step))},
-         {"time of these sums", quantity(record.statistics_seconds, "{:.2f}", "s")}});
+         {"all-reduces per step", text(format_count(record.statistics_sums_per_step)),
+          fmt::format("{} of one rank in total", bytes_text(record.statistics_bytes_per_step))},
+         {"time of all-reduces", quantity(record.statistics_seconds, "{:.2f}", "s")}});
 }
 
 Markup stages(const ParallelRecord& record) {

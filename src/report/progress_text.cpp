@@ -82,12 +82,11 @@ bool has_died(const RunProgress& run) {
 /// Explains a silence from the lock of the directory.
 const char* meaning_of_silence(const std::optional<bool>& held) {
     if (!held) {
-        return "the run has died, hangs, stages or evaluates: this user cannot read the lock of "
-               "its "
-               "directory";
+        return "the run has died, hangs, copies samples or evaluates: this user cannot read the "
+               "lock of its directory";
     }
-    return *held ? "a program is running: it stages, evaluates, or hangs"
-                 : "the run has died, or hangs";
+    return *held ? "a program is running: it copies samples, evaluates or hangs"
+                 : "the run has died or hangs";
 }
 
 const char* word_of(ExitCode code) {

@@ -109,16 +109,16 @@ void print_table(Page& page, const RunRecord& record) {
 
 void print_scores(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
-    page.line("samples   trained on, all epochs; FLOPS is operations/s of training by {}",
+    page.line("samples: trained in all epochs; FLOPS: training operations/s, counted by {}",
               one_line(record.flops.convention));
-    page.line("quality   {} on the test data, weights of the last epoch",
+    page.line("quality: {} on the test data with the weights of the last epoch",
               metric_name(result.metric));
     page.line("");
-    page.line("members mean        : {}", quality_text(result.members_mean));
+    page.line("mean of members     : {}", quality_text(result.members_mean));
     page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
     const IntervalRecord& interval = result.confidence_interval;
     if (interval.low.value) {
-        page.line("{:.0f} % interval       : {} to {} ({})", 100 * interval.level,
+        page.line("ensemble {:.0f} % CI    : {} to {} ({})", 100 * interval.level,
                   quality_text(interval.low), quality_text(interval.high),
                   one_line(interval.method));
     }
@@ -127,10 +127,10 @@ void print_scores(Page& page, const RunRecord& record) {
         page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),
                   one_line(one.method));
     };
-    print_interval("with members", result.members_interval, "{:.4f}");
+    print_interval("CI, members varied", result.members_interval, "{:.4f}");
     print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
-        page.line("out of bag          : {} of {}", quality_text(numbers->out_of_bag),
+        page.line("out of bag          : {} on {}", quality_text(numbers->out_of_bag),
                   counted(numbers->out_of_bag_samples, "sample"));
     }
     if (record.time.time_to_quality_seconds.value) {
@@ -173,7 +173,7 @@ void print_classes(Page& page, const MeanIouRecord& metric, const Quantity& mean
     print_rule(page, '-');
 }
 
-/// The slowest group, whose time is that of the run.
+/// Returns the slowest finished group; a failed group may have taken longer.
 const GroupRecord* slowest_group(const RunRecord& record) {
     const GroupRecord* slowest = nullptr;
     for (const GroupRecord& group : record.work.groups) {
@@ -216,7 +216,8 @@ void print_times(Page& page, const RunRecord& record) {
     for (std::size_t index = 0; index < std::min(kNamed, stragglers.size()); ++index) {
         const StragglerRecord& one = stragglers[index];
         page.line(
-            "straggler           : rank {} on {} ({} of group {}), {:.2f} x the median, most in {}",
+            "straggler           : rank {} on {} (group rank {} of group {}) takes {:.2f} x the "
+            "median, with the largest excess in {}",
             one.world_rank, one_line(one.host), one.group_rank, one.group, one.ratio,
             one_line(one.phase));
     }
@@ -229,7 +230,7 @@ void print_times(Page& page, const RunRecord& record) {
 void print_utilization(Page& page, const RunRecord& record) {
     const UtilizationRecord& used = record.utilization;
     if (!used.fraction.value) return;
-    page.line("utilization         : {}  {} per rank of {} ({} in {})",
+    page.line("utilization         : {}; each rank reaches {} of the {} ceiling ({} in {})",
               format_percent(*used.fraction.value), flops_text(used.flops_per_rank),
               flops_text(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
               one_line(record.roofline.precision));
@@ -239,7 +240,7 @@ void print_utilization(Page& page, const RunRecord& record) {
 void print_counters(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
-        page.line("energy              : {} J, {} W by {}, components only; VFLOPS per watt {}",
+        page.line("energy              : {} J, {} W by {}, not of whole nodes; VFLOPS per watt {}",
                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
                   one_line(energy.source), flops_text(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
@@ -268,27 +269,29 @@ void print_models(Page& page, const RunRecord& record) {
                   counted(parallel.data_degree * parallel.model_degree, "rank"),
                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
-        page.line("messages            : {} per step between stages, by the rank that sends most",
+        page.line("messages            : a rank sends up to {} per step to other stages",
                   bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
-        page.line("shards of layers    : {} of each stage and replica, {} per step between them",
-                  parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
+        page.line(
+            "shards of layers    : each layer has {} shards per stage and replica; a rank "
+            "sends up to {} per step",
+            parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.data_degree > 1) {
-        const CommunicationRecord& sums = record.communication;
+        const CommunicationRecord& sent = record.communication;
         page.line("replica audits      : {} passed", passed);
         page.line(
-            "gradient sums       : {} in {}: {} sent per step by a rank, {} s per step exposed",
-            one_line(sums.algorithm), one_line(sums.precision), bytes(sums.sent_bytes_per_step),
-            number(sums.exposed_seconds_per_step, "{:.4f}"));
-        if (sums.statistics_ranks > 1) {
+            "gradient all-reduces: {} in {}: {} sent per step by a rank, {} s per step exposed",
+            one_line(sent.algorithm), one_line(sent.precision), bytes(sent.sent_bytes_per_step),
+            number(sent.exposed_seconds_per_step, "{:.4f}"));
+        if (sent.statistics_ranks > 1) {
             page.line(
-                "BatchNorm statistics: over {} ranks, {} sums of {} in all per step, {} s in all; "
-                "included in the line above",
-                sums.statistics_ranks, sums.statistics_sums_per_step,
-                bytes_text(sums.statistics_bytes_per_step),
-                number(sums.statistics_seconds, "{:.2f}"));
+                "BatchNorm statistics: over {} ranks, {} all-reduces per step with {} in total, "
+                "{} s in the whole run; included in the line above",
+                sent.statistics_ranks, sent.statistics_sums_per_step,
+                bytes_text(sent.statistics_bytes_per_step),
+                number(sent.statistics_seconds, "{:.2f}"));
         }
     }
     if (record.determinism.requested) {

@@ -35,7 +35,7 @@ bool is_before(const TraceEvent& one, const TraceEvent& other) {
 }  // namespace
 
 std::string trace_events(const RankTrace& rank, double offset_seconds) {
-    constexpr const char* kLanes[] = {"steps and phases", "kernels", "gradient sums"};
+    constexpr const char* kLanes[] = {"steps and phases", "kernels", "all-reduces"};
     const int pid = rank.world_rank;
     std::string text = text_of(name_event(
         "process_name", pid, 0,

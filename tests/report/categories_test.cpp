@@ -10,7 +10,7 @@
 #include "example_record.hpp"
 #include "page_check.hpp"
 
-/// What the printers make of a detection.
+/// Printed results of detection.
 namespace hpcai::report {
 namespace {
 

@@ -176,7 +176,7 @@ inline RunRecord example_record() {
     record.quality = example_quality();
     record.communication = example_communication();
     record.parallel = {
-        "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one part"}};
+        "data", 2, 1, 1, 4, "1f1b", {{}, "one stage"}, 0, {{}, "one stage"}, 0, {{}, "one shard"}};
     record.time_breakdown = example_breakdown();
     record.energy = example_energy();
     record.determinism = {true, "the same bits", "made up"};
@@ -185,7 +185,7 @@ inline RunRecord example_record() {
     return record;
 }
 
-/// Models lay in two stages of two parts; the second group was lost.
+/// Models had two stages of two shards; the second group was lost.
 inline RunRecord partial_record() {
     RunRecord record = example_record();
     record.parallel = {"mixed",   1,    2,           2,    4,          "1f1b",

@@ -118,9 +118,10 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
     EXPECT_EQ(silence_seconds(run), 5);
     run.begun_unix_seconds = 0;
     run.is_at_work = true;
-    EXPECT_NE(progress_table(run).find(
-                  " 10 min 00 s: a program is running: it stages, evaluates, or hangs\nSTATUS"),
-              std::string::npos)
+    EXPECT_NE(
+        progress_table(run).find(
+            " 10 min 00 s: a program is running: it copies samples, evaluates or hangs\nSTATUS"),
+        std::string::npos)
         << progress_table(run);
     run.is_at_work = std::nullopt;
     EXPECT_NE(progress_table(run).find("this user cannot read the lock of its directory\n"),

@@ -8,7 +8,7 @@
 #include "example_record.hpp"
 #include "page_check.hpp"
 
-/// What the printers make of a segmentation.
+/// Printed results of segmentation.
 namespace hpcai::report {
 namespace {
 

@@ -73,7 +73,7 @@ TEST(Summary, HasTheEnergyThatWasMeasured) {
     record.energy.average_watts = {771.6, ""};
     record.scores.vflops_per_watt = {46.66e6, ""};
     EXPECT_NE(summary(record, kManifest)
-                  .find("energy              : 1.234e+04 J, 771.6 W by NVML, components only; "
+                  .find("energy              : 1.234e+04 J, 771.6 W by NVML, not of whole nodes; "
                         "VFLOPS per watt 4.666e+07\n"),
               std::string::npos)
         << summary(record, kManifest);

@@ -31,8 +31,7 @@ struct LedgerRow {
 /// The work of one sample, node by node: the basis of Work, APC and FLOPS.
 class FlopsLedger {
 public:
-    /// `graph` is only used in the constructor. Throws Error(internal) unless it is unfused and has
-    /// batch 1.
+    /// Only the constructor uses `graph`. Throws Error(internal) unless it is unfused with batch 1.
     explicit FlopsLedger(const graph::Graph& graph);
 
     const std::vector<LedgerRow>& rows() const { return rows_; }  // in the graph's order

@@ -21,7 +21,7 @@ RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> 
 /// Reasons for unknown numbers of a breakdown.
 struct UnknownReasons {
     std::string phases;
-    std::string host_phases;  // input wait and the rest of a step
+    std::string host_phases;  // reason for the phases `input_wait` and `other`
     std::string overlapped_communication;
 };
 
@@ -31,16 +31,17 @@ struct UnknownReasons {
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
-/// Returns for each number the largest of `groups`. An unknown number has the last group's reason,
-/// or `none` if there is no reason. Stragglers are those of all groups.
+/// Returns the largest value of each number over all groups. An unknown number has the last group's
+/// reason, or `none` if there is no reason. Stragglers are those of all groups.
 TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none);
 
-/// The phases of a breakdown in the order of a step, with their names in the record.
+/// A phase in two records.
 struct NamedSpread {
     const char* name;
     SpreadRecord TimeBreakdownRecord::*spread;
     double PhaseSeconds::*phase;
 };
+/// The phases in the order of a step.
 inline constexpr NamedSpread kPhaseSpreads[] = {
     {"input_wait", &TimeBreakdownRecord::input_wait, &PhaseSeconds::input_wait},
     {"forward", &TimeBreakdownRecord::forward, &PhaseSeconds::forward},

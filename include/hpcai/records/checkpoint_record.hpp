@@ -8,8 +8,7 @@
 
 namespace hpcai {
 
-/// `rank-<group_rank>.done`: the marker that a rank writes when its file of a checkpoint is
-/// complete.
+/// `rank-<group_rank>.done`: the marker that a rank writes after its complete checkpoint file.
 struct CheckpointMarker {
     std::string schema = "hpcai500-checkpoint/1";
     std::int64_t step = 0;  // steps done

@@ -13,7 +13,7 @@ namespace hpcai {
 /// A phase of a step, or an all-reduce.
 struct FlightEvent {
     std::int64_t step = 0;     // from 0, over all epochs
-    std::string what;          // "input_wait", "forward", ...; "sum 2" for bucket 2
+    std::string what;          // "input_wait", "forward", ...; "sum 2": all-reduce of bucket 2
     std::int64_t bytes = 0;    // payload of one rank in an all-reduce
     double begin_seconds = 0;  // by the clock of the group
     Quantity end_seconds;      // by the same clock; no value: not ended

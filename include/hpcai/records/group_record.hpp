@@ -28,8 +28,7 @@ struct CounterRecord {
     HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
 };
 
-/// The energy that one meter measured in the core phase, from the readings of all groups on its
-/// node.
+/// The energy by one meter in the core phase, from the readings of all groups on its node.
 struct MeterRecord {
     std::string host;
     std::string name;
@@ -50,8 +49,7 @@ struct EnergyRecord {
                  core_end_utc, meters);
 };
 
-/// Bytes that a network interface of a node counted in the core phase, for all programs on the
-/// node.
+/// Bytes of all programs that a network interface of a node counted in the core phase.
 struct InterfaceRecord {
     std::string host;
     std::string name;
@@ -92,7 +90,7 @@ struct StragglerRecord {
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // the phase of its work that exceeds the stage's median by most
+    std::string phase;  // the phase of its work that exceeds the stage's median by the most
     double ratio = 0;   // seconds of its work / median of all ranks of its stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
@@ -106,7 +104,7 @@ struct TimeBreakdownRecord {
     SpreadRecord communication;  // exposed: not overlapped with computation
     SpreadRecord optimizer;
     SpreadRecord other;
-    SpreadRecord overlapped_communication;  // gradient sums overlapped with computation
+    SpreadRecord overlapped_communication;  // all-reduces overlapped with computation
     std::vector<StragglerRecord> stragglers;
     HPCAI_RECORD(TimeBreakdownRecord, step_seconds, input_wait, forward, backward, communication,
                  optimizer, other, overlapped_communication, stragglers);

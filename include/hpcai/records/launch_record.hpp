@@ -12,8 +12,7 @@ namespace hpcai {
 /// The name of the file of a LaunchRecord.
 inline constexpr const char* kLaunchName = "launch.json";
 
-/// `launch.json`: the facts of a launch before its ranks split into groups. `resume` and `score`
-/// read it.
+/// `launch.json`: facts of a launch before its ranks split. `resume` and `score` read it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/3";
     std::string started_utc;     // of the launch that began the run

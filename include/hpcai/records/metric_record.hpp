@@ -45,7 +45,7 @@ struct AveragePrecisionRecord {
     HPCAI_RECORD(AveragePrecisionRecord, ensemble_voc_ap50, ensemble_ap10, categories);
 };
 
-/// The predictions of the ensemble for one class of a segmentation.
+/// The predictions of the ensemble for one class in segmentation.
 struct SegmentRecord {
     std::string name;
     std::int64_t cells = 0;      // of 8 x 8 pixels; of this class in the test samples
@@ -55,7 +55,7 @@ struct SegmentRecord {
     HPCAI_RECORD(SegmentRecord, name, cells, predicted, hits, iou);
 };
 
-/// Mean intersection over union over the classes of a segmentation.
+/// Mean intersection over union over the classes in segmentation.
 struct MeanIouRecord {
     static constexpr std::string_view name = "mean_iou";
     Quantity ensemble_majority;           // mean intersection over union by majority vote

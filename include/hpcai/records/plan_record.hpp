@@ -19,7 +19,7 @@ struct PlanLayoutRecord {
     int nodes = 0;   // with at least one rank
     int ranks_of_fullest_node = 0;
     int groups_on_one_node = 0;     // whose gradients never leave a node
-    int nodes_of_widest_group = 0;  // the group that spans most nodes
+    int nodes_of_widest_group = 0;  // of the group that spans the most nodes
     std::vector<std::string> map;   // lines of plan::draw_group_map
     HPCAI_RECORD(PlanLayoutRecord, ranks, groups, degree, nodes, ranks_of_fullest_node,
                  groups_on_one_node, nodes_of_widest_group, map);
@@ -73,15 +73,15 @@ struct PlanParallelRecord {
     std::string schedule;
     Fraction bubble_fraction;           // of a step, by formula
     Fraction largest_stage_share{1};    // of the model's FLOPs, on one rank
-    double message_bytes_per_step = 0;  // between stages, by the rank that sends most
-    double shard_bytes_per_step = 0;    // between shards, by the rank that sends most
+    double message_bytes_per_step = 0;  // between stages, by the rank that sends the most
+    double shard_bytes_per_step = 0;    // between shards, by the rank that sends the most
     std::vector<PlanStageRecord> stages;
     HPCAI_RECORD(PlanParallelRecord, data_degree, pipeline_degree, model_degree, micro_batches,
                  micro_batch_samples, schedule, bubble_fraction, largest_stage_share,
                  message_bytes_per_step, shard_bytes_per_step, stages);
 };
 
-/// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs most.
+/// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs the most.
 /// The estimate does not include gradients of activations, scratch memory of libraries, and record
 /// files, which are mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
@@ -109,7 +109,7 @@ struct PlanMemoryRecord {
                  exchange_bytes, program_bytes, evaluation_bytes, total_bytes, fullest_node_bytes);
 };
 
-/// The data that the data duplicator copies to the node that needs most.
+/// The data that the data duplicator copies to the node that needs the most.
 struct PlanStagingRecord {
     std::string scope;              // data.staging
     Quantity fullest_node_samples;  // expected distinct training samples
@@ -117,14 +117,14 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// Bytes that a rank of the widest group sends in sums of gradients and BatchNorm statistics.
+/// Bytes of a rank of the widest group in all-reduces of gradients and BatchNorm statistics.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm
     std::string precision;           // communication.precision
-    double sent_bytes_per_step = 0;  // by the rank that sends most; comm::estimate_traffic
+    double sent_bytes_per_step = 0;  // by the rank that sends the most; comm::estimate_traffic
     Quantity sent_bytes_per_run;
-    double between_nodes_bytes_per_step = 0;  // to other nodes, by the rank that sends most there
+    double between_nodes_bytes_per_step = 0;  // by the rank that sends the most to other nodes
     double out_of_node_bytes_per_step = 0;    // to other nodes, by all ranks of a group on a node
     int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
     double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
@@ -138,7 +138,7 @@ struct PlanTrafficRecord {
 struct PlanTimeRecord {
     std::string source;              // description of the source of the numbers below
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
-    Quantity communication_seconds;  // of a step's sums and messages
+    Quantity communication_seconds;  // of a step's all-reduces and messages
     Quantity exposed_seconds;        // of communication_seconds, not overlapped
     Quantity step_seconds;
     Quantity epoch_seconds;

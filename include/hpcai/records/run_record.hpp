@@ -99,7 +99,7 @@ struct StagingRecord {
     std::int64_t files = 0;               // source files, once for each node that needs them
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
-    std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with most
+    std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
     std::int64_t left_files = 0;          // needed but not readable, thus not staged
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
@@ -169,9 +169,9 @@ struct CommunicationRecord {
     std::int64_t buckets = 0;         // per step
     Quantity exposed_seconds;         // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
-    // Bytes sent in sums of gradients and BatchNorm statistics; each the largest of all groups
-    Quantity sent_bytes_per_step;           // by the rank that sends most
-    Quantity between_nodes_bytes_per_step;  // to other nodes, by the rank that sends most there
+    // Bytes sent in all-reduces of gradients and BatchNorm statistics; the maximum of all groups
+    Quantity sent_bytes_per_step;           // by the rank that sends the most
+    Quantity between_nodes_bytes_per_step;  // to other nodes, by the rank that sends the most there
     Quantity out_of_node_bytes_per_step;    // to other nodes, by all ranks of a group on a node
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
@@ -198,9 +198,9 @@ struct ParallelRecord {
     int micro_batches = 1;
     std::string schedule;
     Quantity bubble_fraction;                 // share of a step in which stages wait, by formula
-    std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends most
+    std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends the most
     Quantity message_wait_seconds;  // for other stages; mean over ranks, largest of all groups
-    std::int64_t shard_bytes_per_step = 0;  // between shards, by the rank that sends most
+    std::int64_t shard_bytes_per_step = 0;  // between shards, by the rank that sends the most
     Quantity shard_wait_seconds;  // for other shards; mean over ranks, largest of all groups
     HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
                  schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,

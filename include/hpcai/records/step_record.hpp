@@ -16,7 +16,7 @@ struct PhaseSeconds {
     double input_wait = kUnknown;     // until the batch was ready
     double forward = kUnknown;        // with the loss
     double backward = kUnknown;       // without exposed communication
-    double communication = kUnknown;  // exposed: sums, messages, waits for other ranks
+    double communication = kUnknown;  // exposed: all-reduces, messages, waits for other ranks
     double optimizer = kUnknown;
     double other = kUnknown;  // the rest of the step
 };
@@ -42,7 +42,7 @@ struct RankRecord {
     double p99_step_seconds = PhaseSeconds::kUnknown;  // by the nearest-rank method
     double longest_step_seconds = PhaseSeconds::kUnknown;
     PhaseSeconds mean;  // per step, over the measured steps
-    // Gradient sums that overlapped with computation, mean per step
+    // All-reduces of gradients that overlapped with computation, mean per step
     double overlapped_communication = PhaseSeconds::kUnknown;
     double peak_memory_bytes = PhaseSeconds::kUnknown;  // host memory, until the end of training
 };
@@ -50,7 +50,7 @@ struct RankRecord {
 enum class TraceLane {
     steps,    // and their phases, nested
     kernels,  // one after the other
-    sums      // of gradients, several at the same time
+    sums      // all-reduces of gradients, several at the same time
 };
 
 struct TraceEvent {

@@ -8,7 +8,7 @@
 
 namespace hpcai::report {
 
-/// Errors that invalidate a training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
+/// Errors that invalidate training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
 /// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
 

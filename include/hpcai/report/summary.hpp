@@ -8,23 +8,23 @@
 
 namespace hpcai::report {
 
-/// The file of summary() in a result directory. Its last line has the SHA-256 of the manifest,
-/// which therefore does not list it.
+/// The file of summary() in a result directory. The last line has the SHA-256 of the manifest, so
+/// the manifest does not list this file.
 inline constexpr const char* kSummaryName = "summary.txt";
 
-/// The result in a line, without a line break, in a stable format for tools:
+/// Returns the result on one line, without a trailing newline, in a stable format for tools:
 /// RESULT VALID  workload=... M=2 P=2 FLOPS=1.234e+12 VFLOPS=1.198e+12 quality=0.7583 target=0.7630
 /// A missing number is "n/a".
 std::string result_line(const RunRecord& record);
 
-/// The last line of a run: result_line(record), " manifest=" and the SHA-256 of the result's
+/// Returns the last line of a run: result_line(record), " manifest=" and the SHA-256 of the
 /// manifest, which verifies all files of the result, or "none" if it could not be written.
 std::string result_line(const RunRecord& record, std::string_view manifest);
 
-/// The text that ends a run and is stored as `summary.txt`: the parameters and their meaning, a
-/// table with a row for each group and the ensemble, a line "reason: ..." for each reason, and
-/// result_line(record, manifest). Control characters in texts become spaces, so that they cannot
-/// add a line.
+/// Returns the text that a run prints last and stores as `summary.txt`: the parameters and their
+/// meaning, a table with a row for each group and the ensemble, a line "reason: ..." for each
+/// reason, and result_line(record, manifest). Control characters in texts become spaces, so that
+/// they cannot add a line.
 std::string summary(const RunRecord& record, std::string_view manifest);
 
 }  // namespace hpcai::report

@@ -9,9 +9,9 @@
 namespace hpcai::report {
 
 /// One rank's part of `groups/<m>/trace.json`: events, one per line, separated by commas, in the
-/// Trace Event Format of Perfetto and Chrome. A process is a rank and a thread is a lane; sums,
-/// which overlap, are asynchronous events. Times are microseconds of the rank's clock plus
-/// `offset_seconds`.
+/// Trace Event Format of Perfetto and Chrome. A process is a rank and a thread is a lane;
+/// all-reduces, which overlap, are asynchronous events. Times are microseconds of the rank's clock
+/// plus `offset_seconds`.
 std::string trace_events(const RankTrace& rank, double offset_seconds);
 
 /// The whole file from the parts of all ranks.
