@@ -20,7 +20,7 @@ struct EvaluateOptions {
     std::string aggregation;  // of several files; empty: not given
     std::optional<double> overlap;
     std::optional<double> lowest_score;
-    std::int64_t cells = 0;  // per sample of a segmentation; 0: rows are samples
+    std::int64_t cells = 0;  // per sample for segmentation; 0: rows are samples
     bool json = false;
 };
 

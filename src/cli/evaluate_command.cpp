@@ -78,7 +78,7 @@ void add_evaluate_command(Command parent) {
                       "each model's probabilities, npy, float32 (samples, classes)");
     command.add_integer(
         "--cells", options.cells, {1, std::int64_t{1} << 31},
-        "cells per sample of a segmentation, whose rows are cells; the quality is the mean IoU");
+        "cells per sample for segmentation, where rows are cells; the quality is the mean IoU");
     command.add_text(
         "--aggregation", options.aggregation, "NAME",
         "wbf (default) or nms for detections, soft_vote (default) or majority for predictions");

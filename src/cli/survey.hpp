@@ -11,8 +11,7 @@
 
 #include "command.hpp"
 
-/// The surveys of `data check` and `data stats` for each kind of data, and options of data
-/// commands.
+/// The surveys of `data check` and `data stats` for each kind of data, and their options.
 namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };

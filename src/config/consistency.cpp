@@ -68,7 +68,7 @@ public:
         if (has_fields(data)) {
             check_channels(16);
             check(config_.workload.classes == 4, "workload.classes",
-                  "4, as the weather's boxes have 4 classes");
+                  "4, as the boxes of climate data have 4 classes");
             check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
                   "15 or more" + as_kind);
         } else {
@@ -154,7 +154,7 @@ public:
         check(!is_cpu || config_.communication.backend != CommunicationBackend::nccl,
               "communication.backend", "auto or mpi" + as_kind);
         check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
-              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in its memory)");
+              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in host memory)");
     }
 
 private:
@@ -226,7 +226,7 @@ private:
         check(ratios > 0, "detector.anchor_ratios", "one value or more");
         const double cells = image_width(config_) / 4.0 * config_.workload.image_size / 4.0 * 1.5;
         check(static_cast<double>(ratios) * cells < kMaxAnchors, "detector.anchor_ratios",
-              "fewer values: an image has no more than 16,777,216 anchors");
+              "fewer values: an image must have fewer than 16,777,216 anchors");
         for (const double size : detector.anchor_sizes) {
             for (const double ratio : detector.anchor_ratios) {
                 const double shorter = size * std::min(std::sqrt(ratio), 1 / std::sqrt(ratio));

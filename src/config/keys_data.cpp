@@ -94,8 +94,9 @@ std::vector<Key> data_feeding_keys() {
             "test and out-of-bag samples. All HDF5 or transcoded files are copied. Other data is "
             "read from its source."),
         key("staging_directory", &C::staging_directory,
-            "Existing node-local directory for the copies, stored in its hpcai500-stage-<user "
-            "number>. One run of a user at a time can use it."),
+            "Existing node-local directory. Its folder hpcai500-stage-<user number> gets the "
+            "copies; "
+            "one run of a user at a time can use it."),
         key("staging_cleanup", &C::staging_cleanup,
             {{keep, "keep"},
              {remove, "remove"},

@@ -111,7 +111,7 @@ std::vector<Key> submission_keys() {
         key("framework", &C::framework,
             "Layer 5: training framework; this program and any changes to it."),
         key("parallel_mode", &C::parallel_mode,
-            "Layer 6: parallelization of the training, with reasons."),
+            "Layer 6: parallelization of training, with reasons."),
         key("algorithm", &C::algorithm, "Layer 7: the model and any changes to it."),
         key("hyper_parameters", &C::hyper_parameters,
             "Layer 8: learning-rate policy, batch size and others."),
@@ -242,8 +242,8 @@ std::vector<Key> parallel_keys() {
             "pipeline_degree. At most the smaller of workload.backbone_width and workload.classes. "
             "Shards exchange activations at nearly every layer. CPU only."),
         key("micro_batches", &C::micro_batches, between(1, 1048576),
-            "Micro-batches of each rank's samples of a batch, processed in turn with gradient "
-            "accumulation; each has its own BatchNorm statistics."),
+            "Micro-batches into which each rank's samples are divided, with gradient accumulation; "
+            "each has its own BatchNorm statistics."),
         key("schedule", &C::schedule, {{one_forward_one_backward, "1f1b"}, {gpipe, "gpipe"}},
             "Order of micro-batches in a stage: gpipe runs all forward, then all backward; 1f1b "
             "runs backward early and holds activations of at most pipeline_degree micro-batches. "

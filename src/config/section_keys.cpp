@@ -28,7 +28,7 @@ std::vector<SectionRows> table_of_sections() {
           "The submitter and the nine layers of the system; a ranking needs all keys except "
           "contact."},
          {submission_keys}},
-        {{"workload", "Task, model, input format, target quality and length of the training."},
+        {{"workload", "Task, model, input format, target quality and length of training."},
          {workload_keys}},
         {{"detector", "Sizes of the detector, if workload.model is one."}, {detector_keys}},
         {{"bagging", "Number of base models, their training samples and their combination."},

@@ -48,7 +48,7 @@ bool have_all_voted(const fs::path& folder, const config::Config& config, int gr
     return true;
 }
 
-/// Gives all ranks the fact `name` of rank 0, because any rank may write the result.
+/// Broadcasts facts[name] from rank 0, because any rank may write the result.
 void share_fact(comm::Communicator& everyone, const char* name,
                 std::map<std::string, std::string>& facts) {
     const auto found = facts.find(name);
@@ -59,17 +59,17 @@ void share_fact(comm::Communicator& everyone, const char* name,
 
 /// A run to resume, as its directory describes it.
 struct Resumption {
-    LaunchRecord begun;  // complete at rank 0; elsewhere only started_utc and kFaultsFact
+    LaunchRecord begun;  // complete on rank 0; other ranks have only started_utc and kFaultsFact
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
-    /// Checks at rank 0 that a launch with this configuration and layout can resume the run in
+    /// Checks on rank 0 that a launch with this configuration and layout can resume the run in
     /// `folder`. Throws Error(launch) or Error(usage), naming the right command, or Error(data) if
     /// files of finished groups are damaged.
     void check(const std::filesystem::path& folder, const config::Config& config,
                const plan::Layout& layout) const;
 
-    /// Throws Error(data), on all ranks, unless the run began with these samples. Disqualifies them
-    /// if the program of the first launch can inject faults. Collective.
+    /// Throws Error(data), on all ranks, unless the run began with these samples. Marks the data as
+    /// disqualified if the first launch's program was built with fault injection. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const;
 };
@@ -93,9 +93,8 @@ void Resumption::check(const fs::path& folder, const config::Config& config,
     results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
 }
 
-/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) where this
-/// launch has another number of ranks, Error(usage) where another process uses the directory.
-/// Collective.
+/// Locks and reads the directory of request.resume on rank 0. Throws Error(launch) if this launch
+/// has another number of ranks, and Error(usage) if another process uses the directory. Collective.
 Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
     Resumption found;
     comm::collective_try(everyone, [&] {
@@ -152,7 +151,7 @@ void check_backend(const config::Config& config, const device::Device& device) {
 void check_residents(const config::Config& config, const device::Device& device) {
     require(config.data.resident_mib == 0 || device.resizes_crops(), ExitCode::usage,
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
-            "data.decoded_cache_mib keeps pictures in their memory",
+            "data.decoded_cache_mib keeps pictures in host memory",
             config.data.resident_mib);
 }
 
@@ -176,8 +175,8 @@ data::SampleSets open_samples(const config::Config& config,
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
-/// Returns the precision that all ranks chose. If the choices differ it is fp32, which every device
-/// has: all base models must have the same precision.
+/// Returns the precision that all ranks chose. If the choices differ, returns fp32, which every
+/// device supports, because all base models must have the same precision.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> ends{number, -number};
@@ -232,12 +231,14 @@ plan::ParallelismController place_ranks(const config::Config& config, comm::Star
     plan::ParallelismController controller =
         verification::place_ranks(config, start_up.node_of_world_rank());
     const int group = controller.place(start_up.everyone().rank()).group;
-    prediction::all_reduce_options(config.communication, controller, group);  // or throws
+    // The result is unused; the call throws if the options do not fit.
+    prediction::all_reduce_options(config.communication, controller, group);
     prediction::check_model(config, controller.layout());
     return controller;
 }
 
-/// Checks the faults to inject. Disqualifies the samples if faults are built in. Collective.
+/// Checks the faults to inject. Marks the data as disqualified if the program was built with fault
+/// injection. Collective.
 void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
                   data::SampleSets& samples) {
     comm::collective_try(everyone, [&] {

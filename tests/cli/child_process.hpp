@@ -39,7 +39,7 @@ inline std::string source(const std::string& path) {
     return environment("HPCAI500_SOURCE_DIR") + "/" + path;
 }
 
-/// How one start of the program ended.
+/// The outcome of one start of the program.
 struct Outcome {
     int exit_code = -1;  // 128 + n after signal n
     std::string out;

@@ -89,9 +89,10 @@ TEST(Plan, RefusesWhatARunRefuses) {
              {4,
               {"communication.backend=nccl", "training.batch_norm_samples=32"},
               "communication.backend: expected auto or mpi, as training.batch_norm_samples spans"},
-             {3, with(parts, {"training.precision=int8"}), "1 stage x 3 parts have none, got 3"},
+             {3, with(parts, {"training.precision=int8"}), "1 stage x 3 shards have none, got 3"},
              {4, with(parts, {"device.kind=cuda"}),
-              "parallel.model_degree: expected 1, as device.kind cuda has no parts yet, got 4 "
+              "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
+              "layers yet, got 4 "
               "(auto)"},
              {4,
               {"workload.image_size=32", "training.batch_norm_samples=1"},

@@ -30,7 +30,7 @@ TEST(Consistency, RefusesWhatAKindOfDeviceDoesNotHave) {
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
 }
 
-/// The reader's message about a segmentation with these settings.
+/// Returns the reader's message about segmentation with these settings.
 std::string segmentation_message(const std::string& workload, const std::string& bagging,
                                  const std::string& others) {
     return message_of(fmt::format(

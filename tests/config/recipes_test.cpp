@@ -40,7 +40,7 @@ Config lars_recipe(int batch_size) {
     return configured("imagenet_lars_4096.yaml", settings);
 }
 
-/// What MLPerf's closed division lets a submission choose for ResNet-50 with LARS.
+/// The settings that a submission to MLPerf's closed division may choose for ResNet-50 with LARS.
 struct LarsRecipe {
     int batch_size;
     double learning_rate;

@@ -15,8 +15,7 @@ namespace hpcai::config {
 Config parse(const std::string& yaml, const std::string& file_name,
              const std::vector<std::string>& overrides);
 
-/// Returns the file's bytes. Throws Error(usage) naming the file if it cannot be read or exceeds
-/// 1 MiB.
+/// Returns the file's bytes. Throws Error(usage) naming an unreadable file or one above 1 MiB.
 std::string read_file(const std::string& path);
 
 }  // namespace hpcai::config
