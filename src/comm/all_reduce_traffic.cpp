@@ -15,7 +15,7 @@ namespace {
 struct Exchanges {
     int inner = 1, parts = 1, sets = 1;
     bool owns = true;
-    // How many of these ranks are on other nodes.
+    // Numbers of these ranks on other nodes.
     int inner_elsewhere = 0, owners_elsewhere = 0, outer_elsewhere = 0;
     int node = 0;
 };
@@ -50,7 +50,7 @@ std::vector<Exchanges> list_exchanges(const AllReduceOptions& options) {
     return list;
 }
 
-/// Returns a rank's bytes, in all and to other nodes. A part is bytes / parts, a share part / sets.
+/// Returns the bytes that a rank sends, in total and to other nodes.
 std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
     const double part = bytes / rank.parts, share = part / rank.sets;
     if (!rank.owns) return {bytes, rank.owners_elsewhere * part};

@@ -14,12 +14,12 @@ namespace hpcai::comm {
 
 namespace {
 
-// Tags of sums: other messages have lower tags, BatchNorm statistics and failures higher ones. Two
-// sums with the same tag are never under way together.
+// Tags of all-reduces of gradients: other messages have lower tags, BatchNorm statistics and
+// failures higher ones. Two all-reduces with the same tag never run at the same time.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 
-/// The memory of one sum, reused in every step.
+/// The memory of one all-reduce, reused in every step.
 struct SumMemory {
     AllReduceSchedule schedule;
     std::vector<float> copy;      // of values that are not in host memory
@@ -47,7 +47,7 @@ public:
     }
     std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
     bool can_be_recorded() const override { return group_.size() == 1; }
-    void check() override {}  // wait() of a request completes its sum
+    void check() override {}  // wait() of a request completes its all-reduce
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
     void leave_out_step() override { is_left_out_ = true; }
@@ -57,7 +57,7 @@ public:
     void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
     void wait_for(const PointToPointSum& sum);
-    /// Forgets a sum that is complete or has failed.
+    /// Forgets an all-reduce that is complete or has failed.
     void remove(PointToPointSum& sum);
     Communicator& group() { return group_; }
     const AllReduceOptions& options() const { return options_; }
@@ -103,7 +103,7 @@ public:
     std::span<const float> values() const { return values_; }
 
     bool test() override {
-        ensure(!is_broken_, "a sum that failed cannot continue");
+        ensure(!is_broken_, "an all-reduce that failed cannot continue");
         is_broken_ = true;  // if advance() throws: an exchange must not start twice
         const bool is_complete = advance();
         is_broken_ = false;
@@ -177,7 +177,7 @@ private:
 
 void PointToPointReducer::wait_for(const PointToPointSum& sum) {
     group_.wait_until([&] {
-        // Later sums must advance too, because another rank may wait for their messages.
+        // Later all-reduces must advance too, because another rank may wait for their messages.
         for (PointToPointSum* one : under_way_) one->test();
         return sum.is_done();
     });
@@ -212,7 +212,7 @@ std::unique_ptr<Request> PointToPointReducer::start_sum(std::span<float> device_
     return request;
 }
 
-/// Returns the memory of the sum of these values, the same in every step.
+/// Returns the memory of the all-reduce of these values, the same in every step.
 SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values) {
     SharedMemory& memory = memories_[{device_values.data(), device_values.size()}];
     if (!memory) {
@@ -222,7 +222,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
         if (device_ != nullptr) memory->copy.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());
     }
-    ensure(memory.use_count() == 1, "the sum of these gradients is still under way");
+    ensure(memory.use_count() == 1, "the all-reduce of these gradients is still in progress");
     return memory;
 }
 

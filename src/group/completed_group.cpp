@@ -61,7 +61,7 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
     evaluator->judge(outcome.predictions, judged);
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
             "'{}': the stored {} is {}, but with the current test samples it is {}: they are not "
-            "the samples of the training",
+            "the samples that the run began with",
             (directory / "record.json").string(),
             metric_name(workloads::workload_of(context.config.workload).metric),
             text_of(outcome.result.quality), text_of(judged.quality));

@@ -130,11 +130,10 @@ void train_epochs(const Session& session, GroupRecord& record) {
     training.watch.end();
 }
 
-/// Adds the meters and the GPU health of all ranks to `result` at the leader. Collective in the
-/// group.
+/// Adds meters and GPU health of all ranks to the leader's `result`. Collective in the group.
 void gather_readings(const GroupTraining& training, GroupResult mine, GroupResult& result) {
     comm::Communicator& group = training.group;
-    // The meters of this launch have read only a part of a resumed training.
+    // The meters of this launch have read only a part of resumed training.
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {

@@ -12,7 +12,7 @@
 namespace hpcai::group {
 namespace {
 
-/// Returns why NCCL does not sum the group's gradients; nothing if it does. The same on all ranks.
+/// Returns why NCCL does not reduce the group's gradients; nothing if it does. Equal on all ranks.
 std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
                                                const device::CudaLibrary& library) {
     if (rank.config.communication.backend == config::CommunicationBackend::mpi) {
@@ -21,7 +21,7 @@ std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Co
     if (rank.spans_statistics) {
         // In each BatchNorm the host waits for the GPU. An NCCL kernel there could wait for a rank
         // whose own host waits for the statistics of this one: a deadlock.
-        return "training.batch_norm_samples span several ranks, which sum through the host";
+        return "training.batch_norm_samples span several ranks, which synchronize through the host";
     }
     const auto nccl_version =
         reinterpret_cast<decltype(&hpcai_nccl_version)>(library.symbol("hpcai_nccl_version"));
@@ -50,13 +50,13 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
     if (!obstacle) {
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
-        // Sums by NCCL do not have the same bits in every run.
+        // All-reduces by NCCL do not have the same bits in every run.
         const bool is_ours = !comm::is_library_sum(sums) || rank.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,
                   .device = rank.device,
                   .sums = is_ours ? std::optional(sums) : std::nullopt}));
-        if (group.rank() == 0) log.info("gradients are summed by {}", reducer->description());
+        if (group.rank() == 0) log.info("gradients are reduced by {}", reducer->description());
         return reducer;
     }
     require(rank.config.communication.backend != config::CommunicationBackend::nccl,
@@ -64,7 +64,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
             *obstacle);
     auto reducer = comm::make_exchange_reducer(group, &rank.device, sums);
     if (group.rank() == 0) {
-        log.warn("gradients are summed by {}, which costs speed: {}", reducer->description(),
+        log.warn("gradients are reduced by {}, which costs speed: {}", reducer->description(),
                  *obstacle);
     }
     return reducer;

@@ -18,7 +18,7 @@ public:
     Partition(const graph::Graph& graph, const config::TrainingConfig& training,
               const plan::Layout& layout, int group_rank)
         : layout_(layout),
-          slice_(static_cast<std::size_t>(layout.shard_of(group_rank))),
+          shard_(static_cast<std::size_t>(layout.shard_of(group_rank))),
           stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph,
                                           layout.stages, layout.parts)) {
         if (layout.parts == 1) return;
@@ -51,11 +51,11 @@ public:
     }
 
 private:
-    const graph::Stage& mine() const { return stages_[slice_]; }
+    const graph::Stage& mine() const { return stages_[shard_]; }
 
     plan::Layout layout_;
-    std::size_t slice_;
-    std::vector<graph::Stage> stages_;  // [slice]: stage * parts + part
+    std::size_t shard_;                 // as Layout::shard_of()
+    std::vector<graph::Stage> stages_;  // [shard]
     std::unique_ptr<comm::TensorParallelExchange> exchange_;
 };
 

@@ -116,7 +116,7 @@ training::StepLog make_step_log(const config::RunConfig& run, device::Device& de
 
 Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
                                      bool is_device_sum) {
-    if (replicas == 1) return {std::nullopt, "one rank trains its parameters: nothing is summed"};
+    if (replicas == 1) return {std::nullopt, "there is one replica only: no all-reduce"};
     if (!is_device_sum) {
         return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }

@@ -27,8 +27,8 @@ struct StepTimes {
 training::StepLog make_step_log(const config::RunConfig& run, device::Device& device,
                                 const TrainingClock& clock, training::FlightRecorder& flight);
 
-/// Returns the seconds per step in which gradient sums overlapped with computation, from this
-/// rank's `accounting` of sums over `replicas` ranks; with `is_device_sum` by the device's clock.
+/// Returns the seconds per step in which all-reduces over `replicas` ranks overlapped with
+/// computation, from this rank's `accounting`; with `is_device_sum` by the device's clock.
 Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, int replicas,
                                      bool is_device_sum);
 

@@ -42,7 +42,7 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-/// Returns no value if one rank has none, because the shards of a model may sum in different ways.
+/// Returns no value if one rank has none: the shards of a model may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
@@ -50,7 +50,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "no number of another shard" : mine.reason};
 }
 
-/// Returns the exposed time of this rank's sums; of sums on the device, by the device's clock.
+/// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
                          const comm::StatisticsAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
@@ -61,7 +61,7 @@ Quantity exposed_seconds(const comm::BucketAccounting& sums,
 }
 
 Quantity bandwidth_of(const comm::BucketAccounting& sums) {
-    if (!sums.timed) return {std::nullopt, "no device has timed the sums separately"};
+    if (!sums.timed) return {std::nullopt, "no device has timed the all-reduces separately"};
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
     return {bytes / sums.timed->under_way, ""};
@@ -91,7 +91,7 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
 }
 
-/// Records the mean wait over the ranks and the most bytes that a rank has sent.
+/// Records the mean wait over the ranks and the maximum of the bytes that a rank has sent.
 void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
                      GroupResult& result) {
     if (messages.steps == 0) return;

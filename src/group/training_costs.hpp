@@ -20,7 +20,7 @@ struct TrainingCosts {
     double input_wait_seconds = 0;
     comm::BucketAccounting sums;
     comm::StatisticsAccounting statistics;
-    std::optional<comm::SentBytes> gradients;  // sent in sums; none: unknown, as NCCL sums
+    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; none: NCCL does not report it
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
@@ -43,7 +43,7 @@ struct CostsOf {
     std::int64_t gradient_bytes = 0;  // of this rank's stage and shard
 };
 
-/// Fills in the waits, sums and messages of `result` from each rank's `costs` of all steps.
+/// Fills in waits, all-reduces and messages of `result` from each rank's `costs` of all steps.
 /// `result` must have record.iterations, the number of steps. Returns overlapped_seconds_per_step()
 /// of this rank. Collective in the group.
 Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);

@@ -8,8 +8,8 @@ namespace {
 /// Error(usage) when the memory does not suffice.
 std::unique_ptr<data::ResidentPictures> make_resident_pictures(
     const context::RunContext& context, const context::Resources& resources) {
-    // GPU memory that pictures leave free for NCCL's buffers and gradient sums, for kernels that
-    // load at their first use, and for the recorded step.
+    // GPU memory that pictures leave free for buffers of all-reduces, for kernels that load at
+    // their first use, and for the recorded step.
     constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
     const config::Config& config = context.config;
     if (config.data.resident_mib == 0) return nullptr;

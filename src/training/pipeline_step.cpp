@@ -293,7 +293,7 @@ StepResults PipelineStep::read() {
 
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share) {
     // The buckets own the accumulator through before_sum. Freeing its memory waits for the device,
-    // so the buckets must end their sums first.
+    // so the buckets must end their all-reduces first.
     const auto sum = std::make_shared<GradientAccumulator>(setup.device, setup.store.gradients(),
                                                            share.layout.micro_batches);
     setup.before_sum = [sum,

@@ -9,7 +9,7 @@ namespace hpcai::training {
 
 /// Makes a runner of optimizer steps for one stage. It runs micro-batches together with the group's
 /// other stages: each forward and backward pass in the order of plan::pipeline_tasks, then the
-/// gradient sum over the replicas and the update. Gradients are added in fp32 in the order of the
+/// all-reduce over the replicas and the update. Gradients are added in fp32 in the order of the
 /// micro-batches, whatever the schedule. BatchNorm uses the statistics of each micro-batch and
 /// updates the running ones once for each, in order. Only the ranks with the first shard of the
 /// first stage use batches. They send the samples to the stage's other shards; each shard sends the

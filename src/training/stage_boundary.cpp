@@ -8,7 +8,7 @@
 namespace hpcai::training {
 namespace {
 
-// below the tags of gradient sums
+// below the tags of all-reduces of gradients
 constexpr int kValueTag = 8192;
 constexpr int kGradientTag = 8193;
 

@@ -109,7 +109,7 @@ TEST_F(BucketsOfADevice, TimeTheSumsAndNotWhatCompletesThem) {
     }
 }
 
-/// A reducer whose sums are complete when the test sets it.
+/// A reducer whose all-reduces complete when the test decides.
 class SlowReducer final : public GradientReducer {
 public:
     class Sum final : public Request {

@@ -32,7 +32,7 @@ public:
         arrivals_[group] = {seconds, GroupStatus::of(group, GroupState::failed, ExitCode::stopped)};
     }
     void die_at(int group, double seconds) { deaths_[group] = seconds; }
-    /// It dies, and another rank of its group notifies all leaders.
+    /// The leader dies, and another rank of its group notifies all leaders.
     void lose_at(int group, double seconds) {
         die_at(group, seconds);
         losses_[group] = seconds;

@@ -24,7 +24,7 @@ struct RankOfRun {
     }
 };
 
-/// What the convolutions of a rank's training network are built for, by the nodes' order.
+/// The options of the convolutions of a rank's training network, in the order of the nodes.
 std::vector<KernelOptions> convolutions_of(const RankOfRun& rank) {
     std::vector<KernelOptions> all;
     for (const auto& build : static_cast<RecordingDevice&>(*rank.resources.device).builds()) {

@@ -147,7 +147,7 @@ TEST_F(RanksStage, CopyABootstrapToTheHostWhoseRanksReadItInAPipeline) {
     if (everyone_.size() % 2 != 0) return;
     std::vector<int> nodes;
     for (int rank = 0; rank < everyone_.size(); ++rank) nodes.push_back(rank % 2);
-    play(everyone_.size(), nodes, 2);  // a stage on each host
+    play(everyone_.size(), nodes, 2);  // one pipeline stage on each host
     const test::Staged staged = run();
     EXPECT_EQ(staged.record.copied_bytes, bytes_of(needed_on(0)));
     EXPECT_EQ(bytes_on_disk(), place_.node == 0 ? bytes_of(needed_on(0)) : 0);

@@ -116,7 +116,7 @@ void print_ballot(const comm::AgreedMembers& agreed, double sum_of_world_ranks) 
 }
 
 /// Not a separate test: tests/comm/rank_death_test.cpp starts it and reads what it prints. Pairs
-/// of ranks are groups, even ranks lead; `victim` dies without a word, the other groups vote.
+/// of ranks are groups, even ranks lead; `victim` dies without a message, the other groups vote.
 void vote_after_the_death_of(int victim, comm::MpiWorld& mpi) {
     const int group_number = mpi.rank() / 2;
     const auto group = mpi.start_up().split(group_number, mpi.rank());

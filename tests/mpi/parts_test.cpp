@@ -8,7 +8,7 @@
 
 #include "pipelined_model.hpp"
 
-/// One model whose channels are shared out among ranks of the world, with stages and replicas too,
+/// One model whose channels are divided among ranks of the world, also with stages and replicas,
 /// against one rank with the same micro-batches.
 namespace hpcai::training {
 namespace {
@@ -26,7 +26,7 @@ graph::Graph parts_graph(std::int64_t batch, std::int64_t statistics_samples) {
     return make.finish(graph::bottleneck(make, "b", x, 12, 2), kMaxParts);
 }
 
-/// Ways to split the ranks of the world among stages, parts and replicas.
+/// Ways to divide the ranks of the world among stages, shards and replicas.
 std::vector<Shape> shapes() {
     std::vector<Shape> all;
     const int ranks = world().everyone.size();
@@ -49,7 +49,7 @@ int data_degree_of(const Shape& shape) {
 }
 
 std::string name_of(const Shape& shape) {
-    return fmt::format("{} stages x {} replicas x {} parts", shape.stages, data_degree_of(shape),
+    return fmt::format("{} stages x {} replicas x {} shards", shape.stages, data_degree_of(shape),
                        shape.parts);
 }
 
@@ -141,7 +141,7 @@ TEST(Parts, CountTheBytesOfTheirExchanges) {
     }
 }
 
-/// Rank 0 is a part that reads for others, rank 1 most often one of these.
+/// Rank 0 is a shard that reads for others; rank 1 is usually one of these.
 TEST(Parts, OfWhichOneHasNoDataStopAllRanksAfterTheSameStep) {
     for (const Shape& shape : shapes()) {
         for (const int failing : {0, 1}) {
@@ -183,7 +183,7 @@ TEST(Parts, WithNumbersThatAreNotFiniteStopAllAfterTheSameStep) {
                                                                       : "training diverged"));
         }
         EXPECT_EQ(steps, 1);
-        // No part has taken the step.
+        // No shard has taken the step.
         if (group->rank() != ranks - 1) {
             EXPECT_TRUE(all_finite(model.store.read(model.store.parameters())));
         }
@@ -233,7 +233,7 @@ TEST(Parts, OfWhichOneFailsInsideAStepFreeTheOthers) {
     }
 }
 
-/// Sums of gradients that the failing rank has begun are under way then, and others wait for its
+/// All-reduces that the failing rank has begun are in progress then, and others wait for its
 /// statistics, for its channels, or for ranks that do.
 TEST(Parts, OfWhichOneFailsInABackwardPassFreeTheOthers) {
     for (Shape shape : shapes()) {

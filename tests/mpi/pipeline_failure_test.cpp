@@ -87,7 +87,7 @@ TEST(Pipeline, NamesTheRankOfAWrongBitWhateverItsStage) {
     }
 }
 
-/// Every stage has messages of others under way then.
+/// At this time, messages from other stages to every stage are pending.
 TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     for (const int stages : stage_counts()) {
         const auto group = world().everyone.split(0, world().everyone.rank());
@@ -105,7 +105,7 @@ TEST(Pipeline, ARankThatFailsInsideAStepFreesTheOthers) {
     }
 }
 
-/// Sums of gradients that the failing rank has begun are under way then, and others wait for its
+/// All-reduces that the failing rank has begun are in progress then, and others wait for its
 /// statistics.
 TEST(Pipeline, ARankThatFailsInABackwardPassFreesThoseThatTakeStatisticsWithIt) {
     const int ranks = world().everyone.size();

@@ -104,7 +104,8 @@ TEST(Pipeline, IsTheTrainingOfTheWholeBatchWhereAllReplicasTakeStatisticsTogethe
         const Trained got = train(group, whole);
         expect_same_training(got, alone, 1e-6);  // fp32 sums in another order, over four steps
         EXPECT_LT(difference(got.statistics, alone.statistics), 1e-6);
-        // Sums of statistics, messages between stages and sums of gradients at the same time.
+        // All-reduces of statistics and of gradients, and messages between stages, at the same
+        // time.
         const Shape parts{.stages = stages, .micro_batches = 4, .statistics_ranks = replicas};
         Shape unstaged = parts;
         unstaged.stages = 1;

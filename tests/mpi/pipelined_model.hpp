@@ -21,7 +21,7 @@
 #include "training/networks.hpp"
 #include "world.hpp"
 
-/// A model trained in stages and parts by the ranks of a group, and what its trainings leave.
+/// A model trained in stages and shards by the ranks of a group, and the results of training.
 namespace hpcai::training {
 
 inline constexpr int kBatch = 64;  // of the model
@@ -59,7 +59,7 @@ private:
     std::function<void()> before_;
 };
 
-/// What a training leaves to compare, the same on all ranks.
+/// The results of training to compare, equal on all ranks.
 struct Trained {
     std::vector<double> losses;  // of the model's whole batch, by step
     std::vector<float> parameters;
@@ -153,7 +153,7 @@ public:
         return result;
     }
 
-    /// Connects the neighbouring ranks that have the other parts.
+    /// Connects the neighbouring ranks that have the other shards.
     void connect_parts() {
         const int first = group_.rank() / layout.parts * layout.parts;
         std::vector<int> ranks(static_cast<std::size_t>(layout.parts));

@@ -12,7 +12,7 @@
 #include "training/networks.hpp"
 #include "world.hpp"
 
-/// Audits of one model that all ranks of the world train together, while one of them goes astray.
+/// Audits of one model that all ranks of the world train together, one of them with wrong values.
 namespace hpcai::training {
 namespace {
 
@@ -25,7 +25,7 @@ void flip_lowest_bit(float& value) {
     value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U);
 }
 
-/// What the listener does after `step` on the rank whose memory fails.
+/// The listener's action after `step` on the rank whose memory fails.
 using Fault = std::function<void(std::int64_t step, graph::ParameterStore& store)>;
 
 struct Audited {

@@ -28,7 +28,7 @@ using tensor::DType;
 using tests::LargestError;
 
 constexpr int kResnetBatch = 32;  // of the model
-constexpr int kBatches = 2;       // in the data, which a training sees again and again
+constexpr int kBatches = 2;       // in the data, which training repeats
 
 struct Options {
     DType compute = DType::f32;
@@ -39,7 +39,7 @@ struct Options {
     bool overlap = true;
 };
 
-/// What a training leaves to compare, the same on all ranks of a group.
+/// The results of training to compare, equal on all ranks of a group.
 struct Course {
     std::vector<double> losses;                 // of the model's whole batch, by step
     std::vector<std::vector<float>> gradients;  // of the first step, by parameter

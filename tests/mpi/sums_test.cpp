@@ -18,7 +18,7 @@ using mpi_tests::kLargestCount;
 using mpi_tests::world;
 using tests::LargestError;
 
-/// What rank `rank` gives: both signs, sizes over six orders of magnitude.
+/// Returns the terms of rank `rank`: both signs, magnitudes over six orders.
 template <typename T>
 std::vector<T> terms_of(int rank, std::size_t count) {
     CounterStream random(4, RandomPurpose::test, static_cast<std::uint32_t>(rank));

@@ -4,7 +4,7 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/mpi_world.hpp>
 
-/// What tests/mpi/main.cpp prepared before the first test: one MPI world for the whole program.
+/// The MPI world of the whole program, which tests/mpi/main.cpp creates before the first test.
 namespace hpcai::mpi_tests {
 
 struct World {

@@ -215,7 +215,7 @@ TEST_F(CheckpointFiles, WithHostileHeadersAreRefused) {
     refuse(wrong_type.size(), wrong_type, "parameters: expected values of type F32 or F64");
 }
 
-/// Writes steps 2, 3, ... after step 1 like a training, in its own process.
+/// Writes steps 2, 3, ... after step 1 as training does, in a separate process.
 class CheckpointKills : public CheckpointFiles {
 protected:
     void SetUp() override { write_checkpoint(place(), checkpoint_of(1)); }

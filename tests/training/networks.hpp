@@ -23,7 +23,7 @@ inline constexpr std::int64_t kClasses = 3;
 inline constexpr std::int64_t kSide = 8;  // pixels
 inline constexpr int kSmallBatch = 16;    // images of a step
 
-/// For trainings whose steps are not read.
+/// For training whose steps are not read.
 inline void ignore_step(const StepReport&) {}
 
 /// GraphMaker::norm with statistics over `samples` at a time.

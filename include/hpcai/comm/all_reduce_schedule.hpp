@@ -11,7 +11,7 @@
 
 namespace hpcai::comm {
 
-/// How the ranks of a group sum their gradients.
+/// The algorithm by which the ranks of a group all-reduce gradients.
 enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
 
 /// Returns the name in communication.algorithm.
@@ -26,8 +26,8 @@ struct AllReduceOptions {
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
-/// The ranks with which a rank sums. Each `inner` rank sums one part of the values over the inner
-/// ranks, then over its `outer` ranks, and the inner ranks exchange the results.
+/// The ranks with which a rank exchanges values. Each `inner` rank sums one part of the values over
+/// the inner ranks, then over its `outer` ranks. Then the inner ranks exchange the results.
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
@@ -35,7 +35,7 @@ struct AllReduceOptions {
 ///
 /// Each row of the grid has columns_of_torus() consecutive ranks. If nodes have different numbers
 /// of ranks, only the first ranks of each node own parts, as many as the smallest node has. All
-/// other ranks of a node send their gradients to its owners and receive the sums from them.
+/// other ranks of a node send their gradients to the owners and receive the sums.
 struct AllReduceTopology {
     std::vector<int> inner;  // includes this rank
     std::vector<int> outer;  // ranks that own the same part; empty: no part

@@ -12,22 +12,22 @@
 
 namespace hpcai::comm {
 
-/// Bytes that the ranks of a group send for sums.
+/// Bytes that the ranks of a group send in all-reduces.
 struct AllReduceTraffic {
-    std::int64_t sent = 0;           // by the rank that sends most
-    std::int64_t between_nodes = 0;  // to other nodes, by the rank that sends most there
-    std::int64_t out_of_node = 0;    // to other nodes, by all ranks of the node that sends most
+    std::int64_t sent = 0;           // by the rank that sends the most
+    std::int64_t between_nodes = 0;  // to other nodes, by the rank that sends the most there
+    std::int64_t out_of_node = 0;    // to other nodes, by all ranks of the node that sends the most
 };
 
-/// A future sum over some ranks of a group.
+/// A planned all-reduce over some ranks of a group.
 struct PlannedSum {
     AllReduceOptions options;
     std::size_t values = 0;
     std::vector<SentBytes> more;  // bytes of each rank's other messages; empty: none
 };
 
-/// Estimates the traffic of sums over disjoint ranks of a group. For a sum of B bytes on the
-/// wire over P ranks, in R sets of n inner ranks, a rank sends
+/// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B
+/// bytes on the wire over P ranks, in R sets of n inner ranks, a rank sends
 ///
 ///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
 ///   other ranks               B

@@ -19,54 +19,54 @@ namespace hpcai::comm {
 struct BucketOptions {
     // Largest size of a bucket with several parameters.
     std::size_t bucket_bytes = std::size_t{25} << 20;
-    bool overlap = true;  // sum a bucket once its gradients are ready, else all in finish()
+    bool overlap = true;  // all-reduce a bucket once it is ready, else all buckets in finish()
 };
 
-/// Costs of the sums on this rank since the buckets were made. Times are by the host's clock,
-/// except `timed`. If the device makes the sums, the host only measures how long it takes to
+/// Costs of the all-reduces on this rank since the buckets were made. Times are by the host's
+/// clock, except `timed`. If the device runs the all-reduces, the host only measures the time to
 /// enqueue them. Steps that a recording repeats add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_reduced = 0;   // gradient bytes passed to an all-reduce
     double exposed_seconds = 0;       // in finish(): communication that did not overlap
     double interleaved_seconds = 0;   // in ready() and progress(), between kernels
-    double overlapped_seconds = 0;    // sums under way between these calls
+    double overlapped_seconds = 0;    // all-reduces in progress between these calls
     std::int64_t timed_steps = 0;     // repeated by a recording and timed by the device
     std::optional<SumSeconds> timed;  // of all timed steps
 };
 
-/// Sums one flat gradient buffer in device memory over ranks, step after step. Buckets are
-/// contiguous and filled from the buffer's end, where backward produces gradients first. Their
-/// bounds depend only on the ranges and options, and their sums start in the same order on every
-/// rank, whatever the order of ready(). So sums have the same bits in every run. In a group of one
-/// rank nothing is summed.
+/// All-reduces one flat gradient buffer in device memory, step after step. Buckets are contiguous
+/// and filled from the buffer's end, where the backward pass produces gradients first. Their bounds
+/// depend only on the ranges and options, and all-reduces start in the same order on every rank,
+/// whatever the order of ready(), so sums have the same bits in every run. A group of one rank has
+/// no all-reduces.
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws
-    /// Error(internal). Gaps between them are summed too if they lie inside a bucket. `gradients`
+    /// Error(internal). Gaps between ranges are summed too if they lie inside a bucket. `gradients`
     /// and `reducer` must outlive this object. `complete`, if given, enqueues the work that a
     /// bucket's gradients still need once all are ready. It is called once for each bucket and
-    /// step, before the bucket's sum (also in a group of one). Its time counts as computation.
+    /// step, before the all-reduce (also in a group of one). Its time counts as computation.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> complete = {});
-    /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for sums that
-    /// cannot complete.
+    /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for all-reduces
+    /// that cannot complete.
     ~GradientBuckets();
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
 
     /// Call it when the work that makes this parameter's gradient of the step is enqueued; nothing
-    /// may write the gradient again before finish(). May start sums; throws as GradientReducer
-    /// does.
+    /// may write the gradient again before finish(). May start all-reduces; throws as
+    /// GradientReducer does.
     void ready(std::size_t parameter_index);
 
-    /// Lets sums under way advance. Call it between kernels.
+    /// Lets all-reduces advance. Call it between kernels.
     void progress();
 
-    /// Completes the sums. Work that is enqueued later finds the sums of all ranks in `gradients`,
-    /// and the next step may begin. ready() must have been called for every parameter. Throws as
-    /// GradientReducer does.
+    /// Completes the all-reduces. Work that is enqueued later finds the sums over all ranks in
+    /// `gradients`, and the next step may begin. ready() must have been called for every parameter.
+    /// Throws as GradientReducer does.
     void finish();
 
     /// Counts a step that was enqueued as a recording of ready() and finish(). Starts no sums.
@@ -76,11 +76,11 @@ public:
     /// to each step repeated since the previous call.
     void read_times();
 
-    /// Called when the host starts a sum and when it observes its end.
+    /// Called when the host starts an all-reduce and when it observes the end.
     using Listener = std::function<void(std::size_t bucket, bool is_over)>;
     void set_listener(Listener listener) { listener_ = std::move(listener); }
 
-    /// The elements of the buckets, in the order in which their sums start.
+    /// The elements of the buckets, in the order of their all-reduces.
     std::vector<Range> ranges() const;
     const BucketAccounting& accounting() const { return accounting_; }
 
@@ -108,12 +108,12 @@ private:
     std::span<float> gradients_;
     bool overlap_;
     std::function<void(const Range& elements)> complete_;  // empty: no more work
-    std::vector<Bucket> buckets_;  // in the order of their sums, from the end of the buffer
+    std::vector<Bucket> buckets_;  // in the order of their all-reduces, from the buffer's end
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;     // number of buckets whose sums ready() has started
+    std::size_t started_ = 0;     // number of buckets whose all-reduces ready() has started
     std::vector<Sum> under_way_;  // by bucket
-    std::size_t open_ = 0;        // sums in under_way_ that are not over
+    std::size_t open_ = 0;        // all-reduces in under_way_ that are not over
     bool is_overlapping_ = false;
     Stopwatch since_overlap_;        // valid while is_overlapping_
     double interleaved_before_ = 0;  // interleaved_seconds when the overlap began

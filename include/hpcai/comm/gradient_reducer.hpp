@@ -15,13 +15,13 @@
 
 namespace hpcai::comm {
 
-/// Time of a step's sums, by the clock of the device that makes them.
+/// Time of a step's all-reduces, by the clock of the device that runs them.
 struct SumSeconds {
-    double exposed = 0;    // while other work waited for the sums
+    double exposed = 0;    // while other work waited for all-reduces
     double under_way = 0;  // from each start to its end, with the wait for other ranks
 };
 
-/// Bytes of the messages that a rank sends for sums.
+/// Bytes of the messages that a rank sends in all-reduces.
 struct SentBytes {
     std::int64_t all = 0;
     std::int64_t to_other_nodes = 0;
@@ -37,75 +37,76 @@ struct SentBytes {
     }
 };
 
-/// Sums gradients in device memory over the ranks of a group. All ranks start the same sums in the
-/// same order and wait for them in that order. Not thread-safe. All calls throw as Communicator
-/// does; after a throw the reducer cannot be used any more.
+/// All-reduces gradients in device memory over the ranks of a group. All ranks start the same
+/// all-reduces in the same order and wait for them in that order. Not thread-safe. All calls throw
+/// as Communicator does; after a throw the reducer cannot be used any more.
 class GradientReducer {
 public:
     virtual ~GradientReducer() = default;
 
     virtual int size() const = 0;
 
-    /// For messages, for example "mpi, torus_2d in int8", "mpi through host memory, all_reduce in
-    /// fp32", "nccl 2.28.9" or "nccl 2.28.9, torus_2d in int8".
+    /// A text for messages, such as "mpi, torus_2d in int8", "mpi through host memory, all_reduce
+    /// in fp32", "nccl 2.28.9" or "nccl 2.28.9, torus_2d in int8".
     virtual std::string description() const = 0;
     /// The transport, as stored in the record.
     virtual std::string_view backend() const { return "mpi"; }
 
-    /// Allocates what sums of these values need. Call it once for the values of each sum, outside
-    /// of recordings and before the first sum.
+    /// Allocates the memory for the all-reduce of these values. Call it once for the values of each
+    /// all-reduce, outside of recordings and before the first all-reduce.
     virtual void prepare(std::span<float> /*device_values*/) {}
 
-    /// Sums `device_values` in place, after the work enqueued on the device so far; may wait for
-    /// that work. Work enqueued after the request's wait() runs after the sum, but wait() may
-    /// return earlier. Before wait() returns, nothing else may use the values. test() is optional.
+    /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
+    /// for that work. Work enqueued after the request's wait() runs after the all-reduce, but
+    /// wait() may return earlier. Before that, nothing else may use the values. test() is optional.
     virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
 
     /// Whether start_sum and wait() may be called inside Device::record. Then all ranks must run
     /// their recordings together, and all recordings must be destroyed before the reducer.
     virtual bool can_be_recorded() const = 0;
 
-    /// Waits until all sums are complete, including those of recordings; throws if they cannot
-    /// complete. Call it before a host wait for the device that does not check other ranks. May
-    /// wait for all work enqueued on the device.
+    /// Waits until all all-reduces are complete, including those of recordings; throws if they
+    /// cannot complete. Call it before a host wait for the device that does not check other ranks.
+    /// May wait for all work enqueued on the device.
     virtual void check() = 0;
 
-    /// Call it after a step with sums has been enqueued. May wait, so that the host is at most one
-    /// step ahead of the device. Then four calls of Device::enqueue_upload with more than 4096
-    /// bytes and 32 smaller ones in a step do not block.
+    /// Call it after a step with all-reduces has been enqueued. May wait, so that the host is at
+    /// most one step ahead of the device. Then four calls of Device::enqueue_upload with more than
+    /// 4096 bytes and 32 smaller ones in a step do not block.
     virtual void end_step() {}
 
-    /// Call it on all ranks before end_step() if the step's update is skipped: its sums must not
-    /// affect those of the next step. Not needed if one of the sums is not finite.
+    /// Call it on all ranks before end_step() if the step's update is skipped: the sums of this
+    /// step must not affect the next step. Not needed if one of the sums is not finite.
     virtual void leave_out_step() {}
 
     /// Times of the recording that ran last; call it after check(). Nothing if the device does not
-    /// make the sums or no recording with sums has run.
+    /// run the all-reduces or no recording with all-reduces has run.
     virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
 
     /// Bytes that this rank has sent so far; nothing if a library chooses the messages.
     virtual std::optional<SentBytes> sent() const { return std::nullopt; }
 
-    /// Call it between two steps. Returns the rounding error that the next sum of these values on
-    /// this rank adds to them (error feedback); empty if sums keep none. May wait for the device.
+    /// Call it between two steps. Returns the rounding error that this rank adds to these values in
+    /// the next all-reduce (error feedback); empty if there is none. May wait for the device.
     virtual std::vector<float> residual_of(std::span<float> /*device_values*/) { return {}; }
     /// Call it between two steps. Restores what residual_of returned for the same values, here or
     /// in an earlier process. Throws Error(internal) for another number of values.
     virtual void set_residual(std::span<float> /*device_values*/,
                               std::span<const float> /*residual*/) {}
 
-    /// Call it on a rank that fails. Ends sums under way without a result, so that the device
-    /// completes its enqueued work. Returns at once. The reducer cannot be used any more.
+    /// Call it on a rank that fails. Aborts the current all-reduces, so that the device completes
+    /// its enqueued work. Returns at once. The reducer cannot be used any more.
     virtual void abort() noexcept {}
 };
 
-/// Makes a reducer that sums over `group` by MPI messages, with the algorithm and format of
-/// `options`. With `device` the gradients are in its memory and pass through host memory (for ranks
-/// that share a GPU, or without NCCL). If `device` is null, the gradients must be in host memory
-/// and complete when a sum starts, as on the CPU. With int8 a sum adds its rounding error of the
+/// Makes a reducer over `group` that uses MPI messages, with the algorithm and format of `options`.
+/// With `device`, gradients are in device memory and pass through host memory (for ranks that share
+/// a GPU, or without NCCL). If `device` is null, gradients must be in host memory and complete when
+/// an all-reduce starts, as on the CPU. In int8, an all-reduce adds its rounding error of the
 /// previous step (error feedback), unless a sum of that step was not finite or leave_out_step() was
-/// called. Sums have the same bits on all ranks and in every run. Each sum must use the same memory
-/// in all steps. `group` and `device` must outlive the reducer. Throws as all_reduce_topology.
+/// called. Sums have the same bits on all ranks and in every run. Each all-reduce must use the same
+/// memory in every step. `group` and `device` must outlive the reducer. Throws as
+/// all_reduce_topology.
 std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
                                                        const AllReduceOptions& options);
 

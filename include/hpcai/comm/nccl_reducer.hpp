@@ -7,15 +7,15 @@
 #include <hpcai/comm/gradient_reducer.hpp>
 #include <hpcai/device/device.hpp>
 
-/// Gradient sums between GPUs by NCCL: entry points of libhpcai_cuda.so, for
+/// All-reduces of gradients between GPUs by NCCL: entry points of libhpcai_cuda.so, for
 /// device::CudaLibrary::symbol().
 namespace hpcai::comm {
 
 struct NcclReducerOptions {
     Communicator& group;     // each rank has its own GPU, see obstacle_to_nccl
     device::Device& device;  // a device of the CUDA engine
-    // Algorithm and format of the sums, with the same bits (except those of NaN) and error feedback
-    // as make_exchange_reducer. Every sum must be prepared. Absent: NCCL's own fp32 sums.
+    // Algorithm and format, with the same bits (except those of NaN) and error feedback as
+    // make_exchange_reducer. Every all-reduce must be prepared. Absent: NCCL's own fp32 all-reduce.
     std::optional<AllReduceOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
@@ -30,10 +30,10 @@ extern "C" {
 int hpcai_nccl_version();
 
 /// Makes a reducer that the caller owns. `options.group` must outlive every call of the reducer
-/// except its destructor. `options.device` and the memory of the sums must outlive the reducer,
-/// because freeing memory waits for the device. Calls that wait for the device also throw failures
-/// that ranks announce in the group. If this call fails on any rank, every rank throws the same
-/// Error. Collective.
+/// except its destructor. `options.device` and the memory of the gradients must outlive the
+/// reducer, because freeing memory waits for the device. Calls that wait for the device also throw
+/// failures that ranks announce in the group. If this call fails on any rank, every rank throws the
+/// same Error. Collective.
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options);
 

@@ -10,7 +10,7 @@
 
 namespace hpcai::comm {
 
-/// Facts that decide whether NCCL can sum over the GPUs of some ranks.
+/// Facts that decide whether NCCL can all-reduce over the GPUs of some ranks.
 struct RankDevice {
     std::string host;      // for messages
     std::string uuid;      // of the GPU or its partition, unique among all hosts
@@ -20,8 +20,8 @@ struct RankDevice {
 /// Returns the devices of all ranks, in order. Texts are truncated to 255 bytes. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
-/// Returns why NCCL cannot sum over these ranks, in one line; nothing if it can. NCCL needs a GPU
-/// for each rank and the same version on all. The same list gives the same answer on every rank.
+/// Returns why NCCL cannot reduce over these ranks, in one line; nothing if it can. NCCL needs a
+/// GPU for each rank and the same version on all. The answer depends only on the list.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
 }  // namespace hpcai::comm

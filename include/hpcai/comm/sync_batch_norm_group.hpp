@@ -12,28 +12,28 @@
 
 namespace hpcai::comm {
 
-/// Costs of the statistics' sums on this rank.
+/// Costs of the all-reduces of BatchNorm statistics on this rank.
 struct StatisticsAccounting {
-    std::int64_t sums = 0;
-    std::int64_t bytes = 0;  // of the summed values
+    std::int64_t sums = 0;   // number of all-reduces
+    std::int64_t bytes = 0;  // of the reduced values
     SentBytes sent;
-    double seconds = 0;  // in sums, which never overlap with computation
+    double seconds = 0;  // in all-reduces, which never overlap with computation
 };
 
-/// Sums BatchNorm statistics over spans of consecutive ranks of a group; the first span has ranks 0
-/// to `ranks` - 1. Networks can be planned with this object before the group exists. Sums have the
-/// same bits on all ranks of a span and in every run.
+/// All-reduces BatchNorm statistics over sets of consecutive ranks of a group; the first set has
+/// ranks 0 to `ranks` - 1. Networks can be planned with this object before the group exists. Sums
+/// have the same bits on all ranks of a set and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
     explicit SyncBatchNormGroup(int ranks);
 
-    /// Call it before the first sum. `group` must outlive all sums, and its size must be a multiple
-    /// of ranks(). `node_of_rank` has the node of each rank of `group`.
+    /// Call it before the first sum(). `group` must outlive all calls, and its size must be a
+    /// multiple of ranks(). `node_of_rank` has the node of each rank of `group`.
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }
-    /// Sums over the span. Throws as Communicator does, also a failure that a rank of another span
-    /// announced.
+    /// All-reduces `values` over the set. Throws as Communicator does, also a failure that a rank
+    /// of another set announced.
     void sum(std::span<double> values) override;
     const StatisticsAccounting& accounting() const { return accounting_; }
 
@@ -49,7 +49,7 @@ private:
     StatisticsAccounting accounting_;
 };
 
-/// Returns the bytes that each rank sends for a sum of `bytes` over spans of `ranks` ranks:
+/// Returns the bytes that each rank sends in an all-reduce of `bytes` over sets of `ranks` ranks:
 /// (p - 1) x bytes for each prime factor p of `ranks`.
 std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
                                           std::int64_t bytes);

@@ -14,7 +14,7 @@ namespace hpcai::group {
 /// Throws as prediction::all_reduce_options.
 comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context);
 
-/// A rank that sums gradients with other ranks.
+/// A rank that reduces gradients with other ranks.
 struct SummingRank {
     const config::Config& config;
     device::Device& device;
@@ -28,11 +28,11 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
                                                              comm::Communicator& group,
                                                              Logger& log);
 
-/// Makes the reducer that sums the gradients of `group`, whose ranks train the same parameters.
-/// NCCL sums if each rank has a GPU of its own and the same version of NCCL, unless
-/// communication.backend or BatchNorm statistics over ranks prevent it. Otherwise MPI sums on the
-/// host. On GPUs, logs the choice and why; throws Error(launch) if communication.backend is nccl
-/// but NCCL cannot be used. Collective in the group.
+/// Makes the reducer for the gradients of `group`, whose ranks train the same parameters. It uses
+/// NCCL if each rank has its own GPU and the same version of NCCL, unless communication.backend or
+/// BatchNorm statistics over ranks prevent this. Otherwise it uses MPI on the host. On GPUs, logs
+/// the choice and why. Throws Error(launch) if communication.backend is nccl but NCCL cannot be
+/// used. Collective in the group.
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunContext& context,
                                                              const context::Resources& resources,
                                                              comm::Communicator& group,

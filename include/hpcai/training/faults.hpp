@@ -68,12 +68,11 @@ public:
     virtual void begin_step(std::int64_t step) = 0;
 
     /// Returns a function to be called in every step with the elements of each gradient bucket
-    /// before its sum. Null if no fault of the group changes gradients.
+    /// before its all-reduce. Null if no fault of the group changes gradients.
     virtual std::function<void(const comm::Range& elements)> before_sum() = 0;
 };
 
-/// Returns null if the group has no faults. Device, store and log of `setup` must outlive the
-/// object.
+/// Returns null if the group has no faults. Device, store and log must outlive the object.
 std::unique_ptr<FaultInjector> make_fault_injector(const FaultSetup& setup);
 
 /// Returns a function that the rank's loader threads must call before they make a row of a batch

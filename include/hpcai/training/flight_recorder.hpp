@@ -11,8 +11,8 @@
 
 namespace hpcai::training {
 
-/// Records the last phases and gradient sums of a rank. One thread records; put_into() may be
-/// called by any other thread at the same time.
+/// Records the last phases and all-reduces of a rank. One thread records; any other thread may call
+/// put_into() at the same time.
 class FlightRecorder {
 public:
     static constexpr std::size_t kEvents = 256;
@@ -22,7 +22,7 @@ public:
 
     /// Begins a phase and ends the previous one. `name` must stay valid until the program ends.
     void enter(const char* name);
-    /// Begins the sum of a bucket's gradients over ranks, with `bytes` on this rank.
+    /// Begins the all-reduce of a bucket's gradients, with `bytes` on this rank.
     void begin_sum(std::size_t bucket, std::size_t bytes);
     void end_sum(std::size_t bucket);
     /// Sets the number of steps done, including those before a resume.
@@ -34,7 +34,7 @@ public:
 private:
     struct Event {
         std::int64_t step = 0;
-        const char* phase = nullptr;  // null: the event is a sum
+        const char* phase = nullptr;  // null: the event is an all-reduce
         std::size_t bucket = 0;
         std::size_t bytes = 0;
         double begin_seconds = 0;

@@ -79,8 +79,7 @@ public:
     /// nothing, as must all ranks of its shard. An audit in which no rank compares is not counted.
     void now(std::int64_t step, bool compares = true);
 
-    /// Also compares running statistics, after the ranks have averaged them. Throws as after_step.
-    /// Collective.
+    /// Also compares running statistics after their averaging. Throws as after_step. Collective.
     void at_the_end(std::int64_t step);
 
     /// Number of audits that passed; 0 if each rank has its own shard.

@@ -29,8 +29,7 @@ public:
     }
     void put_text(const std::string& name, std::string text) { texts_[name] = std::move(text); }
 
-    /// Each throws Error(data) with file and array if the array is missing or does not have `count`
-    /// values.
+    /// Each throws Error(data) with file and array unless the array has `count` values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
     std::span<const double> numbers(std::string_view name, std::size_t count) const;
     /// Rows of `columns` values.

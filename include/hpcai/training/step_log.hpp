@@ -46,7 +46,7 @@ private:
     std::int64_t steps_;
     bool is_on_ = false;
     double kernel_begin_ = 0;
-    std::map<std::size_t, double> sums_;  // start of each sum under way, by bucket
+    std::map<std::size_t, double> sums_;  // start of each current all-reduce, by bucket
     std::vector<TraceEvent> events_;
 };
 
@@ -54,7 +54,7 @@ struct StepLogOptions {
     std::function<double()> now;  // returns seconds since the group's clock started
     bool measure_phases = true;
     int trace_steps = 0;               // steps to trace from the fourth on; needs measure_phases
-    FlightRecorder* flight = nullptr;  // also records phases and sums; may be null
+    FlightRecorder* flight = nullptr;  // also records phases and all-reduces; may be null
 };
 
 /// Logs every training step with its times on one rank. On a synchronous device the times are
@@ -82,7 +82,7 @@ public:
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// Begins a phase of the step.
     void enter(Phase phase);
-    /// Logs that a gradient sum has begun, with `bytes` on this rank, or is over.
+    /// Logs that the all-reduce of a bucket has begun, with `bytes` on this rank, or is over.
     void sum(std::size_t bucket, std::size_t bytes, bool is_over);
     /// Sets the phases, by the device's clock, of the step whose results were read last.
     void timed_by_device(const PhaseSeconds& phases) { device_phases_ = phases; }

@@ -29,13 +29,12 @@ struct StepSetup {
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
     StepLog* log = nullptr;          // null: no log
-    // Called with the elements of each bucket before its sum. If set, steps are not recorded. May
-    // be null.
+    // Called with the elements of each bucket before its all-reduce. If set, steps are not
+    // recorded. May be null.
     std::function<void(const comm::Range& elements)> before_sum = nullptr;
 };
 
-/// The stage and shard of this rank in its group. All references must outlive the objects made from
-/// it.
+/// The stage and shard of this rank. All references must outlive the objects made from it.
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
@@ -87,8 +86,8 @@ public:
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
-    /// Seconds that the host spent since the start in gradient sums and messages without
-    /// overlapping computation.
+    /// Seconds that the host spent since the start in all-reduces of gradients and messages that
+    /// did not overlap with computation.
     virtual double communication_seconds() const;
 
     /// All zero unless the runner is from make_pipeline_step().
@@ -113,8 +112,7 @@ protected:
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
-    /// Marks the gradients that a step of the last backward pass has completed and lets sums
-    /// advance.
+    /// Marks gradients that a step of the last backward pass completed; lets all-reduces advance.
     void notify_buckets(const graph::Step& step);
     /// Marks the failure status of begin_step(), which is summed with the gradients, as ready.
     void notify_status() { buckets_.ready(store_.ranges().size()); }

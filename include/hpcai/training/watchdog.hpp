@@ -61,8 +61,7 @@ public:
     /// Extends the limit of the next step for work outside of steps. With negative `seconds` there
     /// is no limit until the next step_done or resume.
     void allow(double seconds);
-    /// Restarts the time limit as step_done does, but does not use the elapsed time to learn
-    /// limits.
+    /// Restarts the time limit as step_done does, but does not learn from the elapsed time.
     void resume();
     /// Stops monitoring; the watchdog does not end the process any more.
     void end();

@@ -11,7 +11,7 @@ namespace {
 
 using Requests = std::vector<MPI_Request>;
 
-constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger sums run in place
+constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger all-reduces run in place
 
 /// The memory of one operation: the caller's own, or a copy that is moved to KeptBuffers if the
 /// operation does not complete.

@@ -7,7 +7,7 @@ namespace hpcai::comm {
 
 namespace {
 
-constexpr const char* kTiming = "timing sums";
+constexpr const char* kTiming = "timing all-reduces";
 
 }  // namespace
 

@@ -27,18 +27,18 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-/// Times the sums of one recording on the device. Calls on a stream that is not being recorded have
-/// no effect.
+/// Times the all-reduces of one recording on the device. Calls on a stream that is not being
+/// recorded have no effect.
 class AllReduceTimes {
 public:
-    /// Call these around each sum, on its stream, after the wait for its inputs.
+    /// Call these around each all-reduce, on its stream, after the wait for its inputs.
     void begin_sum(cudaStream_t sums) { begin(under_way_, sums); }
     void end_sum(cudaStream_t sums) { end(under_way_, sums); }
-    /// Call these around each wait for sums, on the waiting stream.
+    /// Call these around each wait for all-reduces, on the waiting stream.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
-    /// Returns the times of the last run, which must be over; nothing if no sum was recorded.
+    /// Returns the times of the last run, which must be over; nothing without recorded all-reduces.
     std::optional<SumSeconds> last_run() const;
 
 private:

@@ -52,7 +52,7 @@ DeviceAllReduce::DeviceAllReduce(const AllReduceOptions& options, int rank, int 
 }
 
 void DeviceAllReduce::prepare(std::span<float> device_values) {
-    ensure(!has_begun_, "a sum was prepared after the first one started");
+    ensure(!has_begun_, "an all-reduce was prepared after the first one had started");
     Sum sum{device_values,
             make_all_reduce_schedule(options_, rank_, device_values.size()),
             nullptr,
@@ -88,7 +88,7 @@ void DeviceAllReduce::connect(NcclGroup& nccl, cudaStream_t stream) {
     kernels::decode_from_wire(options_.format, bytes, terms, stream);
     kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
     kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
-    check_cuda(cudaStreamSynchronize(stream), "trying the kernels of sums");
+    check_cuda(cudaStreamSynchronize(stream), "trying the kernels of all-reduces");
     nccl.connect({sends, receives, static_cast<std::byte*>(buffer->data())}, stream);
 }
 
@@ -102,14 +102,15 @@ void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
         end(sum, step, stream);
     }
     if (sum.residual) kernels::leave_out_unless_finite(sum.values, left_out_flag(), stream);
-    const bool is_recorded = is_being_recorded(stream, "starting a sum");
+    const bool is_recorded = is_being_recorded(stream, "starting an all-reduce");
     (is_recorded ? of_recording_ : sent_) += sum.sent;
     counts_sums_ |= !is_recorded;
 }
 
 const DeviceAllReduce::Sum& DeviceAllReduce::sum_of(std::span<float> device_values) const {
     const auto found = sums_.find({device_values.data(), device_values.size()});
-    ensure(found != sums_.end(), "a sum of {} values was not prepared", device_values.size());
+    ensure(found != sums_.end(), "an all-reduce of {} values was not prepared",
+           device_values.size());
     return found->second;
 }
 

@@ -17,8 +17,8 @@
 
 namespace hpcai::comm {
 
-/// Sums over GPUs by AllReduceSchedule, with messages of NCCL and kernels that round and add. The
-/// bits (except those of NaN) and the error feedback of int8 are those of make_exchange_reducer.
+/// All-reduces over GPUs by AllReduceSchedule, with messages of NCCL and kernels that round and
+/// add. Bits (except those of NaN) and error feedback of int8 are as with make_exchange_reducer.
 /// `device` must outlive this object, which must outlive the work that it enqueues. Throws as
 /// NcclGroup and Device do.
 class DeviceAllReduce {
@@ -26,27 +26,27 @@ public:
     /// `rank` is this rank in the group of `size` ranks.
     DeviceAllReduce(const AllReduceOptions& options, int rank, int size, device::Device& device);
 
-    /// Call it once for the values of each sum, before the first sum is enqueued.
+    /// Call it once for the values of each all-reduce, before the first one is enqueued.
     void prepare(std::span<float> device_values);
 
     /// Enqueues a message to and from every peer and runs all kernels once, so that no step creates
     /// connections or loads kernels. Collective.
     void connect(NcclGroup& nccl, cudaStream_t stream);
 
-    /// Enqueues the sum of prepared values on `stream`, or records it if `stream` is being
-    /// recorded. All sums must use the same stream.
+    /// Enqueues the all-reduce of prepared values on `stream`, or records it if `stream` is being
+    /// recorded. All calls must use the same stream.
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream);
 
     /// Clears the residuals of error feedback at the end of this step.
     void leave_out_step(cudaStream_t stream);
-    /// Call it after each step, also if it ran a recording, on a stream that waits for its sums.
+    /// Call it after each step, also of a recording, on a stream that waits for the all-reduces.
     void end_step(cudaStream_t stream);
 
     /// As in GradientReducer, for values that were prepared.
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 
-    /// Bytes of all steps that have ended and of the sums enqueued since without a recording.
+    /// Bytes of all steps that have ended and of all-reduces enqueued since without a recording.
     const SentBytes& sent() const { return sent_; }
 
 private:
@@ -68,10 +68,10 @@ private:
     int rank_;
     device::Device& device_;
     std::map<std::pair<const float*, std::size_t>, Sum> sums_;
-    Block wire_;                // shared by all sums
+    Block wire_;                // shared by all all-reduces
     Block left_out_;            // int flag: a sum is not finite or leave_out_step() ran
-    bool has_begun_ = false;    // sums were enqueued
-    bool counts_sums_ = false;  // sums of this step were counted; else a recording ran
+    bool has_begun_ = false;    // all-reduces were enqueued
+    bool counts_sums_ = false;  // this step's all-reduces were counted; else a recording ran
     SentBytes of_recording_;    // by one run of the recording
     SentBytes sent_;
 };

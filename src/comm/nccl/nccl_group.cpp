@@ -108,7 +108,7 @@ void NcclGroup::enqueue(const char* what, double seconds, Call call) {
 }
 
 void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
-    enqueue("enqueueing a sum over GPUs", wait_seconds_, [&] {
+    enqueue("enqueueing an all-reduce over GPUs", wait_seconds_, [&] {
         return ncclAllReduce(device_values.data(), device_values.data(), device_values.size(),
                              ncclFloat32, ncclSum, handle_, stream);
     });
@@ -156,7 +156,7 @@ bool NcclGroup::is_settled(const char* what) {
 }
 
 // ncclCommAbort stops NCCL's kernels at once, but returns only when every CUDA graph that contains
-// sums of the communicator is destroyed. The owners of these graphs may destroy them after the call
+// work of the communicator is destroyed. The owners of these graphs may destroy them after the call
 // of abort(), so a detached thread waits.
 void NcclGroup::abort() noexcept {
     if (handle_ == nullptr) return;

@@ -41,7 +41,7 @@ public:
     /// Collective.
     void start();
 
-    /// Enqueues the sum on `stream`, or records it if `stream` is being recorded.
+    /// Enqueues an all-reduce on `stream`, or records it if `stream` is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
     /// Enqueues or records messages. Between two ranks they keep the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);

@@ -21,7 +21,7 @@ namespace hpcai::comm {
 
 namespace {
 
-/// A stream of high priority: the step cannot end before its sums, but other work can run later.
+/// A stream of high priority: a step cannot end before its all-reduces; other work can run later.
 class SumStream {
 public:
     SumStream() {
@@ -115,8 +115,7 @@ public:
     }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
-    /// Orders later work of the device after all sums started so far, which include sum number
-    /// `sum`.
+    /// Orders later work of the device after all started all-reduces, which include number `sum`.
     void join(std::int64_t sum);
 
 private:
@@ -145,7 +144,7 @@ public:
         try {
             wait();
         } catch (const Error&) {
-            // The end of the recording, from which this sum is missing, reports the failure.
+            // The end of the recording, which lacks this all-reduce, reports the failure.
         }
     }
     bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls
