@@ -165,7 +165,7 @@ statistics_row() { # ranks on each host
         --set "training.batch_norm_samples=$((count * $1))"
 }
 
-# The ranks of a host divide the samples of its stage.
+# The ranks of a host hold the same pipeline stage and divide its samples.
 pipeline_row() { # ranks on each host
     traffic_row "$1" pipeline - fp32 $((16 * $1)) --config "$root/configs/smoke.yaml" \
         --set bagging.M=1 --set bagging.sampler=none --set bagging.out_of_bag=false \
@@ -175,7 +175,7 @@ pipeline_row() { # ranks on each host
 
 traffic_rows() {
     local precision
-    echo "bytes per step from the host that sends most to other hosts"
+    echo "bytes per step from the host that sends the most to other hosts"
     echo "hosts  algorithm     cols  prec    formula    counted   measured    ratio  again   ms/step"
     for precision in fp32 bf16 fp16 int8; do
         sums_row 1 all_reduce auto "$precision"

@@ -62,7 +62,7 @@ class Run:
         return self.images_per_second() * self.result["flops"]["training_per_sample"]
 
     def sent_bytes(self):
-        """Bytes per step from the rank that sends most, as counted by the ranks; None without counts."""
+        """Bytes per step from the rank that sends the most, counted by the ranks; None without counts."""
         return self.result["communication"]["sent_bytes_per_step"]
 
     def interval(self):

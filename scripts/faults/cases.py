@@ -193,7 +193,7 @@ def loader_throws(place, reference):
                "group 1; the digest of group 0 as above", None)
 
 
-@case(7, "a NaN in one gradient of one rank of group 1, before its sum in step 5, in fp32")
+@case(7, "a NaN in one gradient of one rank of group 1, before its all-reduce in step 5, in fp32")
 def gradient_is_no_number(place, reference):
     start = place.run(4, ["bagging.M=2"], inject="nan@1:0:5")
     must_end(start, 7)
@@ -225,7 +225,7 @@ def bit_flipped(place, _reference):
                "the one. On a GPU: not run", "the group, before it could vote", seconds)
 
 
-@case(9, "NCCL's communicator aborted with sums queued")
+@case(9, "NCCL's communicator aborted with all-reduces queued")
 def nccl_aborted(_place, _reference):
     raise NotRun("needs a GPU")
 

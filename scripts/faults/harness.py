@@ -12,7 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 900  # for one start, on a busy machine
 
-# A segmentation of eight steps of four samples in each group, which takes seconds.
+# Segmentation with eight steps of four samples in each group, which takes seconds.
 CONFIG = """run: {name: faults, seed: 3, roofline: off, deterministic: true, loss_steps: 1}
 workload:
   {kind: climate_segmentation, model: segmentation_net, classes: 4, image_size: 64, image_width: 96,

@@ -8,7 +8,7 @@ and exits with 0 if all checks hold. Otherwise prints a line for each finding an
 with 2 if there is no such directory.
 
 These checks are left to `hpcai500 verify`: the size of each bootstrap from run.seed; the interval of
-a segmentation's quality; intervals of a detector and intervals over members that take more than some
+quality for segmentation; intervals of a detector and intervals over members that take more than some
 ten million additions; ledgers except table3; the places of ranks on nodes, stages and shards; the
 summary except its last line and its digest; legal values, order and spelling of the configuration's
 keys; and keys of the JSON files that no number here needs.

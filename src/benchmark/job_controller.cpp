@@ -30,8 +30,7 @@ std::vector<int> living_leaders(const comm::Membership& decision, std::span<cons
     return found;
 }
 
-/// Returns whether no rank was lost. If a watchdog failed a group, one of its ranks is dead or
-/// hangs.
+/// Returns whether no rank was lost. If a watchdog failed a group, one rank is dead or hangs.
 bool all_answer(const comm::Membership& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;

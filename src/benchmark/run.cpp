@@ -153,8 +153,7 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
     return end;
 }
 
-/// Makes all runs of run.repeat while every rank takes part. If a run cannot start, no more runs
-/// follow.
+/// Makes all runs of run.repeat while every rank takes part. Ends if a run cannot start.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     while (true) {

@@ -38,7 +38,7 @@ struct Kind {
 constexpr std::array kKinds{
     Kind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
     Kind{"nvml-power", "NVML",
-         "NVML's power of GPUs without such a counter is integrated by trapezoids"},
+         "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
     Kind{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
 };
 

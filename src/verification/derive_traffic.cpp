@@ -55,7 +55,7 @@ void derive_places(const config::CommunicationConfig& settings,
         nothing("communication.algorithm is " + communication.algorithm);
     const plan::Layout& layout = controller.layout();
     if (layout.data_degree() == 1) {
-        communication.torus_columns = communication.ranks_per_node = nothing("nothing was summed");
+        communication.torus_columns = communication.ranks_per_node = nothing("no all-reduce");
         return;
     }
     double most = 0;

@@ -41,7 +41,8 @@ TEST(Progress, LeavesOutWhatIsNotKnown) {
 TEST(ProgressLine, InABatchLogPrintsOneLinePerIntervalAndTheLastStep) {
     std::ostringstream out;
     ProgressLine line(out, {.live = false, .plain_interval_seconds = 10});
-    for (int step = 1; step <= 100; ++step) line.update(at_step(step), step * 0.3);  // 30 s in all
+    for (int step = 1; step <= 100; ++step)
+        line.update(at_step(step), step * 0.3);  // 30 s in total
     line.finish();
     const std::string text = out.str();
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);  // at 0.3, 10.5, 20.7 and 30 s

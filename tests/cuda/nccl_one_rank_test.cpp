@@ -55,8 +55,8 @@ protected:
     std::unique_ptr<GradientReducer> reducer_;
 };
 
-/// A kernel doubles the terms before each sum. In bf16, fp16 and int8 the sum rounds them, so that
-/// a sum which does not run or does not wait is seen. A sum over one rank in fp32, or by NCCL,
+/// A kernel doubles the terms before each all-reduce. In bf16, fp16 and int8 it rounds them, so an
+/// all-reduce that does not run or does not wait is detected. With one rank in fp32, or by NCCL, it
 /// changes nothing; there only the start, the recording and the end are tested.
 TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
     const Array<float> terms(*gpu_, terms_of(0)), values(*gpu_, std::vector<float>(kTerms));

@@ -9,7 +9,7 @@
 
 #include "device/cuda/context.hpp"
 
-/// What the tests of plans need: a device that is described but absent.
+/// A device for tests of plans, which is described but absent.
 namespace hpcai::device::cuda {
 
 inline std::filesystem::path source_folder() {

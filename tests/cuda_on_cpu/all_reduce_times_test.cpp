@@ -18,8 +18,8 @@ using device::cuda::record_work;
 
 constexpr double kTolerance = 20;  // seconds that the machine may really spend
 
-/// A device's stream and one for sums, as NcclReducer has them. Work takes the time that the test
-/// sets.
+/// The streams of a device and of its all-reduces, as in NcclReducer. Work takes the time that the
+/// test sets.
 class RecordedSums : public testing::TestWithParam<simt::Order> {
 protected:
     RecordedSums() { simt::set_order(GetParam()); }

@@ -9,8 +9,8 @@
 namespace hpcai::graph {
 namespace {
 
-/// What stands in for cuDNN has all its joined graphs in every type, so the tests of networks on
-/// this device are tests of those.
+/// The emulated cuDNN has all joined graphs in every type, so the tests of networks on this device
+/// also test those graphs.
 TEST(JoinedGraph, LeavesNothingApartOnThisDevice) {
     for (const device::DeviceRow& row : device::device_rows()) {
         const Graph graph = fuse_for_device(small_resnet(), *row.make(),

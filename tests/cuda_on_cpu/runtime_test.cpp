@@ -7,7 +7,7 @@
 #include "simt/device_memory.hpp"
 #include "simt/streams.hpp"
 
-/// That the runtime of tests/simt does what CUDA's promises and no more, so that mistakes show.
+/// The runtime of tests/simt guarantees what CUDA's guarantees and no more, to detect mistakes.
 namespace hpcai::simt {
 namespace {
 
@@ -57,7 +57,7 @@ protected:
         launch(copy, {.threads = kCount, .stream = stream_[stream]}, block_[from], block_[to],
                kCount);
     }
-    /// What every element of a block is, after all work of a stream.
+    /// Returns the value of every element of a block after all work of a stream.
     int value(int stream, int block) {
         std::vector<int> values(kCount);
         EXPECT_EQ(cudaMemcpyAsync(values.data(), block_[block], kBytes, cudaMemcpyDeviceToHost,

@@ -13,7 +13,7 @@
 #include "simt/streams.hpp"
 #include "training/networks.hpp"
 
-/// What keeps a rank's host from waiting for another rank without a deadline.
+/// Waits of a rank's host for another rank, all of which have a deadline.
 namespace hpcai::training {
 namespace {
 

@@ -26,7 +26,7 @@ std::unique_ptr<Device> make_late_device() {
     return make_device();
 }
 
-/// What the GPU has left, until this goes.
+/// Limits the free memory of the GPU during its lifetime.
 class FreeMemory {
 public:
     explicit FreeMemory(std::size_t bytes) { simt::set_free_memory(bytes); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
-/// run.deterministic: the same bits for all settings that are not part of the training.
+/// run.deterministic: the same bits for all settings that do not change training.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-/// A preloaded library that emulates silent memory errors. Gradient sum HPCAI500_FLIP_SUM (from 1)
+/// A preloaded library that emulates silent memory errors. All-reduce HPCAI500_FLIP_SUM (from 1)
 /// of world rank HPCAI500_FLIP_RANK gets one wrong bit: the highest mantissa bit of the largest
 /// value that another rank has summed. Without these variables it does nothing. Supports algorithm
 /// all_reduce in fp32 with at least 256 values per rank.

@@ -82,7 +82,7 @@ TEST_F(PartsRun, RecordsItsDegreesAndTheBytesBetweenParts) {
     EXPECT_GT(parallel["shard_wait_seconds"], 0);
     EXPECT_GT(parallel["message_bytes_per_step"], 0);
     EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 stages x 2 ranks"));
-    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 of each stage and replica"));
+    EXPECT_THAT(text_of(result("staged/summary.txt")), HasSubstr("2 shards per stage and replica"));
     const nlohmann::json parts = json_of(result("parts/result.json"))["parallel"];
     EXPECT_EQ(parts["mode"], "model");
     EXPECT_EQ(parts["message_bytes_per_step"], 0);

@@ -113,7 +113,7 @@ TEST_F(PipelineRun, AuditsTheRanksOfEachStageAndCountsTheirSums) {
     EXPECT_EQ(staged["communication"]["backend"], "none");
     EXPECT_EQ(staged["communication"]["gradient_bytes"], 0);
     EXPECT_EQ(staged["communication"]["buckets"], 0);
-    EXPECT_EQ(staged["communication"]["torus_columns_reason"], "nothing was summed");
+    EXPECT_EQ(staged["communication"]["torus_columns_reason"], "no all-reduce");
 }
 
 TEST_F(PipelineRun, RecordsHowItWasCut) {

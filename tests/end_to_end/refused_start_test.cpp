@@ -114,7 +114,7 @@ TEST_F(RefusedStart, RefusesInt8InPartsThatHaveNone) {
                              {"bagging.M=1", "bagging.P_degree=3", "parallel.mode=model",
                               "training.precision=int8", "workload.backbone_width=64"}),
                    2,
-                   {"parallel.model_degree", "int8", "1 stage x 3 parts have none, got 3 (auto)"});
+                   {"parallel.model_degree", "int8", "1 stage x 3 shards have none, got 3 (auto)"});
 }
 
 TEST_F(RefusedStart, WantsTwoValuesOfEachChannelForAVariance) {

@@ -141,7 +141,7 @@ protected:
 };
 
 TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
-    // One wrong bit in the first run's second sum: its group of ranks 2 and 3 ends.
+    // One wrong bit in the first run's second all-reduce: its group of ranks 2 and 3 ends.
     const Outcome outcome = run({folder_.path(),
                                  4,
                                  {"run.repeat=2", "bagging.P_degree=2", "run.audit_steps=1"},

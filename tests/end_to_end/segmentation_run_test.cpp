@@ -8,8 +8,8 @@
 #include "result_names.hpp"
 #include "support/files_below.hpp"
 
-/// One run of two small segmentations of two ranks each on synthetic weather, shared by all tests
-/// here.
+/// One run of two small segmentation models of two ranks each on synthetic weather, shared by all
+/// tests here.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -99,7 +99,7 @@ TEST_F(StagedRun, HasTheDigestsOfOneThatReadsTheSource) {
 }
 
 TEST_F(StagedRun, GoesOnWhereAKilledOneStopped) {
-    // Before the stage has its marker, and within the only pack.
+    // Before the staging folder has its marker, and within the only pack.
     for (const std::string call : {"4", "20"}) {
         const Outcome killed =
             run_after("LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK") +
@@ -144,7 +144,7 @@ TEST_F(StagedRun, IsRefusedWhereTheDiskIsTooSmall) {
 }
 
 TEST_F(StagedRun, EndsWithAClearMessageWhenTheDiskGetsFull) {
-    // Enough bytes, but no inode for another file: the root, the stage, its marker, two files of
+    // Enough bytes, but no inode for another file: the root, the folder, its marker, two files of
     // ranks, two folders.
     const std::string mount = "mount -t tmpfs -o size=16m,nr_inodes=7 none local";
     if (cli::execute_in(folder_.path(), {"unshare", "-m", "bash", "-c", mount}).exit_code != 0) {

@@ -104,7 +104,8 @@ TEST_F(StandInGpu, TimesThePhasesOfTheStepBeforeEachReading) {
 TEST_F(StandInGpu, RefusesPartsOfLayers) {
     const Outcome outcome = train("gpu", 2, "fp32", {"parallel.mode=model"});
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_NE(outcome.error.find("as device.kind cuda has no parts yet, got 2 (auto)"),
+    EXPECT_NE(outcome.error.find(
+                  "as device.kind cuda does not support shards of layers yet, got 2 (auto)"),
               std::string::npos)
         << outcome.error;
 }
@@ -118,7 +119,7 @@ TEST_F(StandInGpu, TakesStatisticsOfSeveralRanks) {
     EXPECT_EQ(sums["statistics_ranks"], 2);
     EXPECT_EQ(sums["statistics_sums_per_step"], 2 * 53);
     const std::string log = text_of(folder_ / "gpu/groups/0/log.txt");
-    EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
+    EXPECT_NE(log.find("gradients are reduced by mpi through host memory"), std::string::npos)
         << log;
 }
 
@@ -128,7 +129,7 @@ TEST_F(StandInGpu, IsSharedByRanksThatSumThroughTheHost) {
     ASSERT_EQ(train("cpu", 2, "fp32").exit_code, 0);
     EXPECT_LE(difference("gpu", "cpu"), 0.02);  // fp16
     const std::string log = text_of(folder_ / "gpu/groups/0/log.txt");
-    EXPECT_NE(log.find("gradients are summed by mpi through host memory"), std::string::npos)
+    EXPECT_NE(log.find("gradients are reduced by mpi through host memory"), std::string::npos)
         << log;
     EXPECT_EQ(json_of(folder_ / "gpu/result.json")["work"]["groups"][0]["audit"]["passed"], 1);
 }
@@ -217,7 +218,7 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
     EXPECT_EQ(on_cpu.exit_code, 2);
     EXPECT_TRUE(messages(on_cpu).at(0).ends_with(
         "data.resident_mib: expected 0, as device.kind is cpu (data.decoded_cache_mib keeps "
-        "pictures in its memory), got '1'"))
+        "pictures in host memory), got '1'"))
         << on_cpu.error;
     EXPECT_FALSE(fs::exists(folder_ / "cpu"));
 }

@@ -264,7 +264,7 @@ inline std::vector<Edit> edits_of_files() {
          },
          "environment.json"},
         {"line of the summary", "summary.txt", "",
-         [](const ResultCopy& copy) { copy.change_digit("summary.txt", "members mean"); }},
+         [](const ResultCopy& copy) { copy.change_digit("summary.txt", "mean of members"); }},
         {"RESULT line", "summary.txt", "",
          [](const ResultCopy& copy) { copy.change_digit("summary.txt", " FLOPS="); }},
         {"linked folder", "groups/1/record.json", "is missing",

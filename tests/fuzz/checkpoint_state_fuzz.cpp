@@ -18,7 +18,7 @@ bool has_same_bytes(std::span<const T> left, std::span<const T> right) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // What a rank takes out of a checkpoint, which its marker fits. What was read is written as the
+    // Restores the arrays of a checkpoint that matches its marker. Writing them again gives the
     // same arrays.
     static const fuzz::Scratch scratch;
     const auto file = scratch.write("rank-0.safetensors", fuzz::text_of(data, size));

@@ -9,8 +9,8 @@ using namespace hpcai;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     // The file is first tried in a process of its own, as in the program. What passes that trial
-    // is opened and read here, in HDF5 without a sanitizer. Nothing of HDF5 stays open, be the file
-    // accepted or refused.
+    // is opened and read here, in HDF5 without a sanitizer. No HDF5 object stays open, whether the
+    // file is accepted or refused.
     static const fuzz::Scratch scratch;
     const auto path = scratch.write("fuzz.h5", fuzz::text_of(data, size));
     fuzz::refusing([&] {

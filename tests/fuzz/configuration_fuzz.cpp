@@ -7,7 +7,7 @@
 using namespace hpcai;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // What the writer makes of a configuration that was accepted is accepted again, as the same.
+    // The reader must accept the written form of an accepted configuration as the same one.
     fuzz::refusing([&] {
         const config::Config config =
             config::parse(std::string(fuzz::text_of(data, size)), "fuzz.yaml", {});

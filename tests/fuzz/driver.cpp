@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Input = std::vector<std::uint8_t>;
 
-// What a callback without arguments needs: the input that is running and where to keep it.
+// Data for callbacks without arguments: the current input and the place to store it.
 const Input* running = nullptr;
 std::string artifact_path;
 
@@ -160,8 +160,8 @@ void run(const Input& input, unsigned timeout_seconds) {
     ::alarm(0);
 }
 
-/// Whether it was refused, in every way in which the target reads it, exactly if its name begins
-/// with `refused`.
+/// Returns whether all readers of the target reject the input if its name begins with `refused`,
+/// and accept it otherwise.
 bool is_as_named(const std::string& path) {
     const hpcai::fuzz::Readings& readings = hpcai::fuzz::readings();
     const bool refused = readings.made > 0 && readings.refused == readings.made;

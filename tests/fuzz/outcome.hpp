@@ -15,11 +15,11 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
 
-/// What the targets share. A target hands bytes to a reader; what leaves it as an exception, a
-/// signal or a sanitizer's report is a finding.
+/// Functions that the targets share. A target passes bytes to a reader; an exception, a signal or a
+/// sanitizer's report is a finding.
 namespace hpcai::fuzz {
 
-/// What came of the readings of one input.
+/// The outcomes of reading one input.
 struct Readings {
     int made = 0;
     int refused = 0;
@@ -48,7 +48,7 @@ inline void expect(bool condition) {
     if (!condition) std::abort();
 }
 
-/// What `read` makes of what the program wrote itself, whose refusal is a finding.
+/// Returns the result of `read` for a text that the program wrote; a rejection is a finding.
 template <typename Read>
 auto accepting(const Read& read) {
     try {

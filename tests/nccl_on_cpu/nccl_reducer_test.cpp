@@ -65,8 +65,8 @@ protected:
         return std::unique_ptr<GradientReducer>(
             hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .sums = options()}));
     }
-    /// What this rank gets from the schedules of all, which all_reduce_schedule_test compares with
-    /// fp64.
+    /// Returns this rank's result of the schedules of all ranks, which all_reduce_schedule_test
+    /// compares with fp64.
     std::vector<float> wanted(LockstepSum& all, std::uint32_t step) const {
         std::vector<std::vector<float>> of_all;
         for (int rank = 0; rank < group_.size(); ++rank) of_all.push_back(gradients_of(rank, step));
@@ -76,7 +76,7 @@ protected:
         gpu_->upload(values.data(), std::as_bytes(std::span(to)));
     }
     std::vector<float> mine(std::uint32_t step) const { return gradients_of(group_.rank(), step); }
-    /// The sums of a step that is not recorded.
+    /// Runs the all-reduces of a step that is not recorded.
     std::vector<float> sum(GradientReducer& reducer, const Array<float>& values,
                            std::uint32_t step) const {
         set(values, mine(step));

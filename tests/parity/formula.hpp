@@ -48,7 +48,7 @@ inline bool contains(std::string_view name, std::string_view part) {
     return name.find(part) != std::string_view::npos;
 }
 
-/// What scales and shifts of normalization `name` are multiplied by.
+/// Returns the factor of scales and shifts of normalization `name`.
 inline double size_of_norm(std::string_view name, Kind kind) {
     const double size = contains(name, ".bn3.") ? 0.25 : 1;
     const bool feature =

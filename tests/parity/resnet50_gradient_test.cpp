@@ -17,9 +17,8 @@ struct Tolerance {
     double losses, logits, gradients;
 };
 
-/// What the engine stores between kernels is rounded once a layer, and fp32 gradients are sums of
-/// up to 8 x 32 x 32 products. PyTorch's own distances from float64 (resnet50.json) are the
-/// yardstick.
+/// The engine rounds values once per layer, and fp32 gradients are sums of up to 8 x 32 x 32
+/// products. The tolerances are based on PyTorch's own distances from float64 (resnet50.json).
 Tolerance tolerance_of(const Variant& variant) {
     if (variant.row.compute == tensor::DType::f32) {
         return variant.kind == Kind::open ? Tolerance{1e-6, 2e-6, 4e-5}

@@ -109,8 +109,8 @@ struct Errors {
     }
 };
 
-/// How far the part of `got` along `want` is from `want`, relative to it. Roundings mostly turn a
-/// gradient; a wrong factor shows here.
+/// Returns the relative distance between `want` and the projection of `got` on `want`. Rounding
+/// mostly rotates a gradient, so this number reveals a wrong factor.
 double error_along(const std::vector<double>& got, const std::vector<double>& want) {
     const double product = std::inner_product(got.begin(), got.end(), want.begin(), 0.0);
     return std::abs(product / std::inner_product(want.begin(), want.end(), want.begin(), 0.0) - 1);

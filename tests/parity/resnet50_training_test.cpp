@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ResNet50ThreeSteps, testing::ValuesIn(versions()),
 
 /// Most that the curve of losses may be away, over its length. PyTorch's own curves are away from
 /// float64 by (open) 1e-6 in fp32 and 2e-3 under bf16's autocast, (ordinary) 0.03 and 0.02: there
-/// the first ReLU on the other side of zero parts two trainings, whatever the precision.
+/// the first ReLU on the other side of zero separates two training runs, whatever the precision.
 double band_of(const Variant& variant) {
     if (variant.kind == Kind::ordinary) return 0.08;
     return variant.row.compute == tensor::DType::f32 ? 4e-6 : 8e-3;

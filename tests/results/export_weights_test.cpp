@@ -8,7 +8,7 @@
 
 #include "storage/temporary_folder.hpp"
 
-/// What is refused; that it works is shown by tests/end_to_end.
+/// Rejected exports; tests/end_to_end have successful ones.
 namespace hpcai::results {
 namespace {
 

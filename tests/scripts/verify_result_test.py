@@ -32,7 +32,7 @@ class NumbersOfATask(unittest.TestCase):
     NUMBERS = {"ensemble": 0.5, "ensemble_majority": None, "ensemble_pixel_accuracy": 0.75, "segments": []}
 
     def differences(self, stored):
-        """Keys whose stored value is not the required one, for a segmentation."""
+        """Keys whose stored value is not the required one, for segmentation."""
         found = []
 
         def compare(key, is_stored, wanted):

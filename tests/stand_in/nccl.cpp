@@ -26,7 +26,7 @@ namespace {
 constexpr int kFirstTag = 20000;
 constexpr std::chrono::seconds kMaxWait{60};
 
-/// What an ncclUniqueId refers to.
+/// The data that an ncclUniqueId refers to.
 struct Meeting {
     int root = 0;  // in MPI_COMM_WORLD
     int tag = 0;
@@ -175,7 +175,7 @@ bool fails(hpcai::tests::NcclCall call) {
     return true;
 }
 
-/// What a thread has begun with ncclGroupStart.
+/// The calls of a thread since ncclGroupStart.
 struct OpenGroup {
     int depth = 0;
     std::vector<Message> messages;

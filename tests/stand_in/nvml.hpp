@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-/// What a test may set in the library that stands in for NVML, by its function stand_in_nvml.
+/// Settings of the emulated NVML, which tests change by its function stand_in_nvml.
 struct StandInNvml {
     bool fails_to_start;
     bool has_no_counter;             // of energy, as GPUs before Volta

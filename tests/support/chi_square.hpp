@@ -10,7 +10,7 @@
 
 namespace hpcai::tests {
 
-/// What chi-square exceeds with probability 0.001 if what it tests is right.
+/// Returns the critical value that chi-square exceeds with probability 0.001 by chance.
 inline double critical_chi_square(int degrees_of_freedom) {
     constexpr std::array<std::pair<int, double>, 11> kValues{{{4, 18.467},
                                                               {6, 22.458},

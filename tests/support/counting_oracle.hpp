@@ -224,7 +224,7 @@ inline ops::Flops aiperf_flops(const ops::Operation& operation, const Walk& coun
     return flops;
 }
 
-/// What the ledgers of docs/METRICS.md make of `counts`, the walk through `operation`.
+/// Returns the FLOPs of `operation` by the ledgers of docs/METRICS.md, from its `counts`.
 inline ops::Flops flops(const ops::Operation& operation, const Walk& counts, ops::Ledger ledger,
                         bool first_layer) {
     if (ledger == ops::Ledger::table3) return table3_flops(operation, counts);

@@ -12,9 +12,9 @@
 
 namespace hpcai::tests {
 
-/// How far one of the program's numbers is from its reference. The test fails where an error
-/// exceeds the tolerance; the largest error is written to the test's result file when the object
-/// goes, where scripts/verification.py reads it. `number` is the table's first column, is
+/// The largest error of one of the program's numbers. The test fails if an error exceeds the
+/// tolerance. The destructor writes the largest error to the test's result file, where
+/// scripts/verification.py reads it. `number` is the table's first column, is
 /// used once in a test and has no quotes in it.
 class LargestError {
 public:
@@ -27,7 +27,7 @@ public:
         testing::Test::RecordProperty(number_, fmt::format("{:.1e} of {:.0e}", error_, tolerance_));
     }
 
-    /// `what` names a failure's place. An error that is no number counts as infinite.
+    /// `what` names a failure's place. A NaN counts as infinite.
     void add(double error, const std::string& what = "") {
         compared_ = true;
         if (std::isnan(error)) error = std::numeric_limits<double>::infinity();

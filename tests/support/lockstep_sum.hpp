@@ -29,7 +29,7 @@ public:
         }
     }
 
-    /// What each rank ends with.
+    /// Returns the result of each rank.
     std::vector<std::vector<float>> run(const std::vector<std::vector<float>>& mine) {
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             ranks_[rank].values = mine[rank];

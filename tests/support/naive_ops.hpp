@@ -46,7 +46,7 @@ struct Problem {
     double loss_scale = 1;
 };
 
-/// All that it writes. Input gradients without values belong to pixels and labels.
+/// The results of an operation. Pixels and labels have input gradients without values.
 struct Solution {
     Tensor output;
     Tensor sums;    // (2, K), if the output carries them
@@ -231,9 +231,9 @@ struct Solver {
     void operator()(const ops::AllGather&) { refuse_part(); }
     void operator()(const ops::ReduceScatter&) { refuse_part(); }
 
-    /// One part alone cannot be computed.
+    /// One shard alone cannot be computed.
     [[noreturn]] static void refuse_part() {
-        throw Error(ExitCode::internal, "a part of a network");
+        throw Error(ExitCode::internal, "a shard of a network");
     }
 };
 

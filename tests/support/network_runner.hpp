@@ -25,7 +25,7 @@ namespace hpcai::graph {
 using Tensors = std::vector<naive::Tensor>;
 using Inputs = std::map<std::string, naive::Tensor>;
 
-/// Parameters of the size that trainings start with, none of them special.
+/// Parameters with the magnitudes of initial weights, none of them special.
 inline Tensors random_parameters(const Graph& graph) {
     naive::Random random(tensor::DType::f32, 20);
     Tensors all;

@@ -11,7 +11,7 @@
 
 namespace hpcai::device {
 
-/// What an optimizer has to do with: fp32 numbers in host memory.
+/// The operands of an optimizer: fp32 numbers in host memory.
 struct OptimizerValues {
     std::vector<float> parameters, gradients;
     std::array<std::vector<float>, 2> states;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-/// What every test program does before and after its tests.
+/// The actions of every test program before and after its tests.
 namespace hpcai::tests {
 
 /// Sets the variables of the file `test_environment` next to the program, and starts the program

@@ -12,7 +12,7 @@
 
 namespace hpcai::tests {
 
-/// Parts of a network that are threads of one process.
+/// Shards of a network that are threads of one process.
 class ThreadParts {
 public:
     explicit ThreadParts(int parts) : meeting_(parts), letters_(static_cast<std::size_t>(parts)) {
@@ -24,7 +24,7 @@ public:
         return exchanges_[static_cast<std::size_t>(part)].sent;
     }
 
-    /// Runs `body` for each part at the same time and rethrows what one has thrown.
+    /// Runs `body` for all shards at the same time and rethrows an exception of one of them.
     void run(const std::function<void(int)>& body) {
         std::vector<std::exception_ptr> failures(exchanges_.size());
         {
@@ -85,7 +85,7 @@ private:
     std::vector<std::vector<Letter>> letters_;  // [from][to]
 };
 
-/// What `part` has of `whole`, a tensor of which `axis` is that of its channels.
+/// Returns the channels of shard `part` of `whole`, a tensor whose channels are on axis `axis`.
 template <typename Numbers>
 Numbers numbers_of_part(const Numbers& whole, const tensor::Shape& shape, std::size_t axis,
                         const ops::ChannelRange& range) {

@@ -30,7 +30,7 @@ double mcnemar_p(std::int64_t first, std::int64_t second);
 /// Two-sided p-value of the exact rank-sum test, where ties share their mean rank (F. Wilcoxon,
 /// Biometrics Bulletin 1 (1945) 80-83): the share of random divisions of all values into two sets
 /// of these sizes whose rank sums are at least as unequal. Neither set is empty; at most 200 values
-/// in all.
+/// in total.
 double rank_sum_p(const std::vector<double>& first, const std::vector<double>& second);
 
 /// The seconds of each step of one run, [group][step].

@@ -27,8 +27,7 @@ std::optional<double> accuracy(std::int64_t correct, std::int64_t samples);
 TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
            std::int64_t classes);
 
-/// The class of the highest score of one row, in a tie the lowest class; nothing if a score is
-/// NaN.
+/// The class of the highest score of a row, in a tie the lowest class; nothing if a score is NaN.
 std::optional<std::int32_t> predicted_class(std::span<const float> row);
 
 struct Interval {

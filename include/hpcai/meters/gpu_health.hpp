@@ -24,8 +24,7 @@ public:
     GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
-    /// Adds the current reasons for lower clocks and the new driver errors (XIDs), in all at most
-    /// 256.
+    /// Adds the current reasons for lower clocks and new driver errors (XIDs), up to 256 in total.
     void poll();
 
     /// Returns the results so far without polling. The counts of ECC errors are null; they have no

@@ -33,8 +33,7 @@ LaunchRecord read_launch_file(const std::filesystem::path& output);
 void require_same_config(const std::filesystem::path& output, const config::Config& config,
                          const LaunchRecord& launch);
 
-/// Throws Error(data) unless `samples` have the names and classes of the samples that the run began
-/// with.
+/// Throws Error(data) unless `samples` have the names and classes of the run's first launch.
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch);
 

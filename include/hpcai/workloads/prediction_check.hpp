@@ -13,8 +13,7 @@ namespace hpcai::workloads {
 /// Returns the group's folder, such as "groups/3/".
 std::string group_prefix(int group);
 
-/// Checks the stored predictions of the members, and the ensemble's predictions that follow from
-/// them.
+/// Checks the stored predictions of the members and the resulting predictions of the ensemble.
 class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;

@@ -29,7 +29,7 @@ SegmentRecord segment_record(const std::string& name, const evaluation::ClassCel
 
 void judge_cells(const Probabilities& predicted, GroupResult& result) {
     result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
-    result.quality_top_5 = nothing("a segmentation has no Top-5");
+    result.quality_top_5 = nothing("segmentation workloads have no Top-5");
 }
 
 void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
