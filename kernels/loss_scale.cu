@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elements.cuh"
-#include "loss_scale.hpp"
+#include "optimizer.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -76,4 +76,13 @@ void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const 
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 
+/// Clears numbers->finite if any of gradients (count), which are 16-byte aligned, is infinite or
+/// NaN. If the gradients are sums over ranks, all ranks get the same result.
+void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+                  Stream stream);
+
+/// Ends a step; see Device::finish_step.
+void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+                       Stream stream);
+
 }  // namespace hpcai::kernels

@@ -10,8 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <hpcai/benchmark/score.hpp>
+#include <hpcai/benchmark/run.hpp>
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/group_outcome.hpp>
 #include <hpcai/launch/environment.hpp>
@@ -51,7 +52,9 @@ context::RunContext context_of(const fs::path& output, const LaunchRecord& launc
     }
     plan::ParallelismController controller = verification::place_ranks(config, nodes);
     const plan::RankPlace place = controller.place(0);
+    std::string text = config::to_yaml(config);
     return {.config = std::move(config),
+            .config_text = std::move(text),
             .controller = std::move(controller),
             .place = place,
             .output = output,
@@ -166,7 +169,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     require_unscored(output);
     config::Config config = results::read_config(output);
     const LaunchRecord launch = results::read_launch_file(output);
-    results::require_same_config(output, config, launch);
+    results::require_same_config(output, config::to_yaml(config), launch);
     context::precision_named(launch.precision);  // throws if it is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
     require_all(request, groups, launch.topology.ranks);

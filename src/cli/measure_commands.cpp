@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/roofline.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/speed/bench.hpp>
 #include <hpcai/speed/doctor.hpp>
 #include <hpcai/speed/roofline.hpp>

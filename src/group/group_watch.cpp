@@ -14,7 +14,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/comm/deadline_guard.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/flight.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <hpcai/report/device_health.hpp>
+#include <hpcai/report/record_text.hpp>
 
 namespace hpcai::report {
 namespace {

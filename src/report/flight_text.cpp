@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/report/flight.hpp>
+#include <hpcai/report/record_text.hpp>
 
 namespace hpcai::report {
 namespace {

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/units.hpp>
-#include <hpcai/report/device_health.hpp>
+#include <hpcai/report/record_text.hpp>
 
 #include "sections.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/flight.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/sha256.hpp>

@@ -13,7 +13,7 @@
 #include <hpcai/metrics/score.hpp>
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/report/device_health.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>

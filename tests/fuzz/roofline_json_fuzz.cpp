@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/roofline.hpp>
+#include <hpcai/report/record_text.hpp>
 
 #include "outcome.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/loss_scale.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+#include "kernels/optimizer.hpp"
 
 namespace hpcai::kernels {
 namespace reference {

@@ -5,7 +5,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/flight.hpp>
+#include <hpcai/report/record_text.hpp>
 
 namespace hpcai::report {
 namespace {

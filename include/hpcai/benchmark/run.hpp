@@ -2,9 +2,10 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/context/run_request.hpp>
+#include <hpcai/context/run_context.hpp>
 
 namespace hpcai::benchmark {
 
@@ -13,5 +14,19 @@ namespace hpcai::benchmark {
 /// `out`; progress and warnings go to standard error. Returns the verdict's exit code. Prints a
 /// failure once and returns its code; never throws.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
+
+/// The request of `hpcai500 score`.
+struct ScoreRequest {
+    std::string directory;
+    bool allow_partial = false;
+};
+
+/// Evaluates the ensemble of a run that ended without a result, from the files of its groups and
+/// without MPI. Writes the result as the run would have done and prints its summary to `out`. Holds
+/// all predictions in memory. Returns the verdict's code. Throws before it changes a file:
+/// Error(usage) if the directory has no run, a running one or one with a result; Error(data) for
+/// damaged files or changed samples; Error(partial), naming unfinished groups, unless
+/// `allow_partial`; Error(all_groups_failed) if no group finished.
+ExitCode score_run(const ScoreRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -17,6 +17,16 @@
 
 namespace hpcai::context {
 
+/// What the command line asks for.
+struct RunRequest {
+    std::string config_path;
+    std::vector<std::string> overrides;  // "section.key=value"
+    std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
+    std::string command_line;            // for the environment's record
+    std::string resume =
+        {};  // result directory of a run to resume; config_path and output are empty
+};
+
 /// The state that all runs of one invocation share. The first run sets `config` and `folder`.
 struct RepeatedRuns {
     Stopwatch since_program_start;
@@ -37,7 +47,8 @@ struct ProgramContext {
 /// The facts about a run that every rank knows before the ranks split into groups. They do not
 /// change afterwards.
 struct RunContext {
-    config::Config config;
+    config::Config config;    // of this launch
+    std::string config_text;  // YAML of the run, from which `resume --set` may differ
     plan::ParallelismController controller;
     plan::RankPlace place;               // of this rank
     std::filesystem::path output;        // result directory

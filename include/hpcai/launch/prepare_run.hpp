@@ -8,7 +8,6 @@
 #include <hpcai/comm/mpi_world.hpp>
 #include <hpcai/config/config.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/context/run_request.hpp>
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/records/launch_record.hpp>
 #include <hpcai/storage/file_lock.hpp>

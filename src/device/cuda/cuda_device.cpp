@@ -12,7 +12,7 @@
 #include "kernels/crop_resize.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/hash.hpp"
-#include "kernels/loss_scale.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 
 #include "acceptance.hpp"

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include <hpcai/records/flight_record.hpp>
+#include <hpcai/records/roofline_record.hpp>
 #include <hpcai/records/run_record.hpp>
 
+/// Records as text. Control characters in their texts are escaped or become spaces.
 namespace hpcai::report {
+
+/// Describes the ranks with the least progress: "rank 1 (world rank 3 on node02, process 4711) is
+/// in forward of step 12, 63.0 s after its last step; 3 others are ahead". Empty for no records.
+std::string describe_laggards(std::span<const FlightRecord> records);
+
+/// The machine, a line for each operation and pass, bandwidths, all-reduces and training steps.
+std::string roofline_text(const RooflineRecord& record);
 
 /// Errors that invalidate training on this GPU: "2 uncorrected memory errors, Xid 79, Xid 94".
 /// Empty if there are none.
