@@ -69,8 +69,11 @@ std::vector<Key> run_lifecycle_keys() {
             "Complete runs in one invocation, with seeds seed, seed + 1, ..., in repetition_1, ... "
             "of the result directory; repetitions.json has medians and spread."),
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
-            "Steps between checkpoints of each group for `hpcai500 resume`; 0 writes one only when "
-            "the run is asked to stop. The last two are kept until the group finishes."),
+            "Steps between checkpoints of each group for `hpcai500 resume`; 0 leaves the choice to "
+            "checkpoint_seconds. The last two are kept until the group finishes."),
+        key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeek, "seconds"),
+            "Minimum time between checkpoints if checkpoint_steps is 0: the first epoch that ends "
+            "later ends with a checkpoint. 0 writes one only when the run is asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonth, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -120,14 +123,19 @@ std::vector<Key> submission_keys() {
     };
 }
 
+std::string meaning_of_kinds() {
+    std::string text = "Task: ";
+    for (const WorkloadRow& row : kWorkloads) {
+        text.append(row.name).append(" ").append(row.meaning).append("; ");
+    }
+    return text + "the first two are the benchmark's.";
+}
+
 std::vector<Key> workload_keys() {
     using C = WorkloadConfig;
     constexpr SectionKeys<&Config::workload> key;
     return {
-        key("kind", &C::kind, names_of(kWorkloads),
-            "Task: image_classification and extreme_weather are the benchmark's; object_detection "
-            "uses the same detector on other pictures; climate_segmentation classifies each 8 x 8 "
-            "pixels of weather fields."),
+        key("kind", &C::kind, names_of(kWorkloads), meaning_of_kinds()),
         key("model", &C::model, names_of(kModels),
             "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
             "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "
@@ -143,8 +151,7 @@ std::vector<Key> workload_keys() {
             "Channels of the first stage of a classifier or a detector's backbone; 64 is "
             "ResNet-50."),
         key("target_quality", &C::target_quality, above_up_to(0, 1, "fraction"),
-            "Quality that the VFLOPS penalty compares with: Top-1 accuracy, AP50 (detection) or "
-            "mean IoU (segmentation)."),
+            "Quality that the VFLOPS penalty compares with, in the metric of the task."),
         key("penalty_exponent", &C::penalty_exponent, between(0, 100),
             "Exponent n of the penalty (achieved / target quality)^n."),
         key("epochs", &C::epochs, between(1, 65535, "epochs"),

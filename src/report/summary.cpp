@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/units.hpp>
-#include <hpcai/report/device_health.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "lines.hpp"
@@ -141,7 +141,8 @@ void print_scores(Page& page, const RunRecord& record) {
               quality_text(record.scores.penalty_coefficient), result.target, result.exponent);
 }
 
-void print_classes(Page&, const TopAccuracyRecord&, const Quantity&) {}
+template <typename Metric>
+void print_classes(Page&, const Metric&, const Quantity&) {}  // a metric without classes
 
 /// Prints a row for each category; `mean` is the ensemble's quality.
 void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {

@@ -46,8 +46,9 @@ struct RunConfig {
     int repeat = 1;
     int evaluate_epochs = 0;  // between evaluations in training; 0: only at the end
     Meters meters = Meters::automatic;
-    int checkpoint_steps = 0;       // between checkpoints; 0: only when asked to stop
-    double time_limit_seconds = 0;  // of a launch, which then stops at a checkpoint; 0: none
+    int checkpoint_steps = 0;         // between checkpoints; 0: checkpoint_seconds decides
+    double checkpoint_seconds = 600;  // between checkpoints at ends of epochs; 0: none
+    double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // of a rank's watchdog, until results are first read
     double step_timeout_seconds = 0;          // between reads of results; 0: derived from the run
     double group_timeout_seconds = 600;       // minimum wait of finished groups for silent ones

@@ -45,6 +45,7 @@ struct WorkloadRow {
     std::span<const Model> models;
     std::span<const Aggregation> aggregations;
     std::span<const DataKind> data;
+    std::string_view meaning;  // for `config explain`
 };
 
 template <auto first, auto... others>
@@ -56,14 +57,15 @@ inline constexpr auto kWeather = kListOf<DataKind::climate_synthetic, DataKind::
 inline constexpr std::array kWorkloads{
     WorkloadRow{WorkloadKind::image_classification, "image_classification", Task::classification,
                 kListOf<Model::resnet50_v1, Model::resnet50_v1_5>, kVotes,
-                kListOf<DataKind::synthetic, DataKind::image_folder>},
+                kListOf<DataKind::synthetic, DataKind::image_folder>, "classifies pictures"},
     WorkloadRow{WorkloadKind::extreme_weather, "extreme_weather", Task::detection,
-                kListOf<Model::faster_rcnn_r50_fpn>, kFusions, kWeather},
+                kListOf<Model::faster_rcnn_r50_fpn>, kFusions, kWeather, "finds storms"},
     WorkloadRow{WorkloadKind::object_detection, "object_detection", Task::detection,
                 kListOf<Model::faster_rcnn_r50_fpn>, kFusions,
-                kListOf<DataKind::voc, DataKind::coco>},
+                kListOf<DataKind::voc, DataKind::coco>, "finds objects in pictures"},
     WorkloadRow{WorkloadKind::climate_segmentation, "climate_segmentation", Task::segmentation,
-                kListOf<Model::segmentation_net>, kVotes, kWeather},
+                kListOf<Model::segmentation_net>, kVotes, kWeather,
+                "classifies each 8 x 8 pixels of weather fields"},
 };
 
 constexpr const WorkloadRow& row_of(WorkloadKind kind) {
