@@ -31,6 +31,7 @@ void add_sbatch_command(Command parent);
 /// `config` and `data` include their subcommands.
 void add_config_command(Command parent);
 
+void add_init_command(Command parent);
 void add_data_command(Command parent);
 void add_data_generate_command(Command parent);
 void add_data_check_command(Command parent);

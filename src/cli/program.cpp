@@ -38,6 +38,7 @@ void add_commands(Command program) {
     add_doctor_command(program);
     add_status_command(program);
     add_sbatch_command(program);
+    add_init_command(program);
     add_data_command(program);
     add_config_command(program);
 }

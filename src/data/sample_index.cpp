@@ -191,8 +191,8 @@ SampleIndex load_samples(const fs::path& path) {
 
 void require_classes(const SampleIndex& index, int classes) {
     require(index.classes.size() == static_cast<std::size_t>(classes), ExitCode::data,
-            "{}: {} class folders, but workload.classes is {}", index.root.string(),
-            index.classes.size(), classes);
+            "{0}: {1} class folders, but workload.classes is {2}; add --set workload.classes={1}",
+            index.root.string(), index.classes.size(), classes);
 }
 
 void require_same_classes(const SampleIndex& training, const SampleIndex& validation) {

@@ -141,5 +141,43 @@ TEST_F(DataCommands, FoldersThatAreNotOnesAreRefused) {
     expect_refused(data({"check", "set/photographs.json"}), 4, "photographs.json");
 }
 
+TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
+    const Outcome made =
+        run_in(folder_.path(), {"init", "--data", "set", "--output", "my set.yaml"});
+    EXPECT_EQ(made.exit_code, 0) << made.error;
+    EXPECT_EQ(made.out,
+              "wrote my set.yaml; run it with\n"
+              "  mpirun --bind-to none -np 2 hpcai500 run --config 'my set.yaml'\n");
+    const Outcome printed =
+        run_in(folder_.path(), {"config", "print", "--config", "my set.yaml", "--json"});
+    const auto config = nlohmann::json::parse(printed.out);
+    EXPECT_EQ(config["run"]["name"], "my_set");
+    EXPECT_EQ(config["workload"]["classes"], 3);
+    EXPECT_EQ(config["workload"]["image_size"], 32);
+    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 pictures";
+    EXPECT_EQ(config["data"]["path"], fs::absolute(folder_ / "set/train").string());
+    const Outcome stats = data({"stats", "set/train", "--json"});
+    const double mean = nlohmann::json::parse(stats.out)["mean"][0];
+    EXPECT_NEAR(config["data"]["mean"][0].get<double>(), mean, 5e-5);
+    expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "my set.yaml"}), 2,
+                   "my set.yaml exists");
+}
+
+TEST_F(DataCommands, InitRefusesFoldersWithoutTheSameClasses) {
+    expect_refused(run_in(folder_.path(), {"init", "--data", "set/train", "--output", "x.yaml"}), 2,
+                   "set/train: expected subfolders train and val (or test)");
+    fs::remove_all(fs::directory_iterator(folder_ / "set/val")->path());
+    expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "x.yaml"}), 4,
+                   "class");
+    EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
+}
+
+TEST_F(DataCommands, InitRefusesDamagedPictures) {
+    damage();
+    expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "x.yaml"}), 4,
+                   "1 of 12 training pictures are bad");
+    EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
+}
+
 }  // namespace
 }  // namespace hpcai::cli

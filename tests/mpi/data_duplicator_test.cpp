@@ -208,7 +208,7 @@ TEST_F(RanksStage, RefuseADirectoryThatTwoHostsShare) {
     everyone_.barrier();
     const auto [code, text] = test::refused([&] { run(); });
     EXPECT_EQ(code, ExitCode::usage);
-    EXPECT_NE(text.find("no node's own"), std::string::npos) << text;
+    EXPECT_NE(text.find("by another node if nodes share the directory"), std::string::npos) << text;
 }
 
 TEST_F(RanksStage, RemoveTheStageWhenTheLastOfThemLeaves) {

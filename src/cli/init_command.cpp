@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <ostream>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/data/sample_index.hpp>
+#include <hpcai/data/survey.hpp>
+#include <hpcai/storage/file.hpp>
+
+#include "commands.hpp"
+#include "survey.hpp"
+
+namespace hpcai::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InitOptions {
+    std::string data;
+    std::string output;
+    int threads = 0;
+};
+
+constexpr const char* kConfiguration =
+    R"(# {training} training and {test} test pictures of {classes} classes; sides of {smallest} to {largest} pixels.
+# Two base models, on any even number of ranks:
+#   mpirun --bind-to none -np 2 hpcai500 run --config {file}
+# `hpcai500 config explain` describes these keys and all others.
+run:
+  name: {name}
+
+workload:
+  model: resnet50_v1.5
+  classes: {classes}
+  image_size: {image_size}               # pixels; larger pictures take longer and may raise the accuracy
+  epochs: {epochs}                   # passes of each base model over its bootstrap
+  # Top-1 accuracy to reach. Choose your own before you compare runs; guessing reaches {guessing:.3f}.
+  target_quality: {target:.2f}
+  penalty_exponent: 5          # VFLOPS = FLOPS x (quality / target)^5
+
+bagging:
+  M: 2                         # base models; a larger machine trains more of them
+
+data:
+  kind: image_folder           # a folder of JPEG files for each class
+  path: {path}
+  validation_path: {validation_path}
+  mean: [{mean:.4f}]                # of the training pictures, per channel
+  standard_deviation: [{deviation:.4f}]
+  random_area_minimum: 0.35    # of the picture, for the random resized crop
+  decoded_cache_mib: {cache}        # of each rank, for decoded pictures; 0 is none
+
+training:
+  batch_size: {batch_size}               # samples per step of one base model
+  learning_rate: 0.1           # for 32 samples; scaled to batch_size
+  learning_rate_batch: 32
+  schedule: cosine
+  warmup_epochs: 1
+  weight_decay: 5.0e-4
+  label_smoothing: 0.1
+)";
+
+/// Returns the first of the subfolders `names` that exists.
+fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        std::error_code ignored;
+        if (fs::is_directory(folder / name, ignored)) return folder / name;
+    }
+    throw Error(ExitCode::usage,
+                fmt::format("init: {}: expected subfolders train and val (or test) with a folder "
+                            "of JPEG files for each class; there is no {}",
+                            printable(folder.string()), fmt::join(names, " or ")));
+}
+
+/// Returns the name of the run: that of the file in the letters of run.name.
+std::string name_of(const fs::path& file) {
+    std::string name = file.stem().string().substr(0, 63);
+    for (char& letter : name) {
+        if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '-') letter = '_';
+    }
+    return std::isalnum(static_cast<unsigned char>(name.front())) ? name : "x" + name;
+}
+
+/// Surveys the pictures and returns a configuration for a first run of minutes on a few cores.
+std::string configuration_of(const InitOptions& options) {
+    constexpr std::int64_t kSamplesOfRun = 20'000, kMaxCacheMib = 2048, kGrid = 32;
+    const fs::path training = subfolder(options.data, {"train", "training"});
+    const fs::path validation = subfolder(options.data, {"val", "validation", "valid", "test"});
+    const data::SampleIndex index = data::load_samples(training);
+    const data::SampleIndex test = data::load_samples(validation);
+    data::require_same_classes(index, test);
+    const data::FolderReport found = data::survey(index, threads_or_all(options.threads));
+    require(found.bad.empty(), ExitCode::data,
+            "init: {} of {} training pictures are bad; `hpcai500 data check {}` lists them",
+            found.bad.size(), index.samples.size(), printable(shell_word(training.string())));
+    const auto samples = std::ssize(index.samples);
+    std::int64_t batch_size = 32;
+    while (batch_size > 4 && samples / batch_size < 8) batch_size /= 2;
+    const std::int64_t cache = found.pixels * data::kImageChannels / (1 << 20) + 1;
+    const double guessing = 1.0 / static_cast<double>(index.classes.size());
+    const auto absolute = [](const fs::path& path) {  // as a YAML scalar
+        return nlohmann::json(fs::absolute(path).lexically_normal().string()).dump();
+    };
+    using fmt::arg;
+    return fmt::format(
+        kConfiguration, arg("training", samples), arg("test", test.samples.size()),
+        arg("classes", index.classes.size()), arg("smallest", found.smallest_side),
+        arg("largest", found.largest_side), arg("file", printable(shell_word(options.output))),
+        arg("name", name_of(options.output)),
+        arg("image_size",
+            std::clamp<std::int64_t>(found.smallest_side / kGrid * kGrid, kGrid, 2 * kGrid)),
+        arg("epochs", std::clamp<std::int64_t>(kSamplesOfRun / samples, 3, 90)),
+        arg("guessing", guessing), arg("target", (1 + guessing) / 2),
+        arg("path", absolute(training)), arg("validation_path", absolute(validation)),
+        arg("mean", fmt::join(found.mean, ", ")),
+        arg("deviation", fmt::join(found.standard_deviation, ", ")),
+        arg("cache", cache <= kMaxCacheMib ? cache : 0), arg("batch_size", batch_size));
+}
+
+ExitCode init(const InitOptions& options, const Context& context) {
+    std::error_code ignored;
+    require(!fs::exists(options.output, ignored), ExitCode::usage,
+            "init: --output: {} exists; name another file", printable(options.output));
+    const std::string text = configuration_of(options);
+    config::parse(text, options.output, {});  // throws if these pictures cannot be trained on
+    storage::write_file_durably(options.output, text);
+    context.out << fmt::format(
+        "wrote {}; run it with\n  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",
+        printable(options.output), printable(shell_word(options.output)));
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_init_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"init",
+         "Write a commented configuration for your own pictures, whose classes, sizes and "
+         "statistics it measures.",
+         {"hpcai500 init --data mine --output mine.yaml",
+          "hpcai500 init --data /data/flowers --output flowers.yaml --threads 8"}},
+        init);
+    command.add_text("--data", options.data, "FOLDER",
+                     "folder with train and val, each with a folder of JPEG files for each class",
+                     Presence::required);
+    command.add_text("--output", options.output, "FILE", "new file to write", Presence::required);
+    add_threads(command, options.threads);
+}
+
+}  // namespace hpcai::cli
