@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced. mpi_environment RANKS exports what Open MPI's mpirun needs on this machine and prints it:
-# permission to run as root and to run more ranks than there are cores.
+# permission to run as root and to run more ranks than there are cores, and time for checkpoints.
 
 mpi_environment() {
     local ranks=$1 cores
@@ -16,4 +16,7 @@ mpi_environment() {
         export OMPI_MCA_rmaps_base_oversubscribe=1
         echo "export OMPI_MCA_rmaps_base_oversubscribe=1  # $ranks ranks on $cores cores"
     fi
+    # After Ctrl-C, Open MPI 4 waits this long, sends SIGTERM, waits as long again and kills the ranks.
+    export OMPI_MCA_odls_base_sigkill_timeout=10
+    echo "export OMPI_MCA_odls_base_sigkill_timeout=10  # Ctrl-C: 10 s for checkpoints"
 }

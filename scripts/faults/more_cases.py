@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of results: storage, tampering, and files of a failed start."""
+"""The tests of results: storage, tampering, files of a failed start, and interrupts."""
 import json
 import os
 import pathlib
+import random
+import re
+import signal
+import time
 
 from cases import Row, cases_of, must_end
 from harness import ROOT, NotRun, Start, must
 
 CASES = {}
 STARTS = 20
+INTERRUPTS = 10
 ONE = ["bagging.M=1", "bagging.P_degree=1", "data.synthetic_samples=4"]  # one step
 
 
@@ -119,3 +124,28 @@ def soak(place, _reference):
     return Row(f"no process, no file of MPI is left; open files of the {max(at)} runs in one program: "
                f"{at[min(at)]} in the first, {at[max(at)]} in the last. An hour's run, valgrind and "
                "compute-sanitizer: not run", "nothing")
+
+
+@case(21, f"Ctrl-C to `mpirun` at {INTERRUPTS} random moments of two groups, then `resume`")
+def interrupted(place, _reference):
+    long = ["bagging.M=2", "bagging.P_degree=1", "workload.epochs=500"]
+    must_end(place.run(2, long, output="whole"), 0)
+    grace = {"OMPI_MCA_odls_base_sigkill_timeout": "3"}
+    progress = place.folder / "result/groups/0/progress.json"
+    start = place.run(2, long, environment=grace)
+    start.wait_for(lambda: progress.exists() and re.search(r'"step": [1-9]', progress.read_text()),
+                   "the first step")
+    codes = []
+    for _ in range(INTERRUPTS):
+        time.sleep(random.uniform(0.5, 3))
+        must(start.process.poll() is None, f"the run ended after {len(codes)} interrupts")
+        start.process.send_signal(signal.SIGINT)
+        start.wait()
+        codes.append(place.status())
+        start = place.mpirun(2, ["resume", str(place.folder / "result")], environment=grace)
+    must_end(start, 0)
+    must(codes == [8] * INTERRUPTS, f"status returned {codes}")
+    must(place.digests() == place.digests("whole"), "a digest differs")
+    must(place.result()["quality"] == place.result("whole")["quality"], "the quality differs")
+    return Row("each time `status` returns 8 and every group has its checkpoint; the last `resume` ends "
+               "with the digests and the quality of a run that was not interrupted", "nothing")

@@ -12,7 +12,7 @@ namespace {
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// SIGTERM does not replace SIGUSR1, because only SIGTERM may result from the loss of a rank.
+/// No signal replaces SIGUSR1, because only SIGTERM may result from the loss of a rank.
 extern "C" void remember_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
     int none = 0;
@@ -31,13 +31,15 @@ void handle(int number, int more_flags) {
 
 StopSignals::StopSignals() {
     handle(SIGUSR1, 0);
-    // A second SIGTERM ends the process at once.
+    // The same signal again ends the process at once.
     handle(SIGTERM, static_cast<int>(SA_RESETHAND));
+    handle(SIGINT, static_cast<int>(SA_RESETHAND));
 }
 
 StopSignals::~StopSignals() {
     signal(SIGUSR1, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
 }
 
 int StopSignals::received() noexcept {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <hpcai/benchmark/run.hpp>
-#include <hpcai/benchmark/score.hpp>
 #include <hpcai/results/run_status.hpp>
 
 #include "commands.hpp"
@@ -27,11 +26,12 @@ ExitCode run(const RunOptions& options, const Context& context) {
 
 struct ResumeOptions {
     std::string directory;
+    std::vector<std::string> overrides;
 };
 
 ExitCode resume(const ResumeOptions& options, const Context& context) {
-    return benchmark::run_benchmark({{}, {}, {}, context.command_line, options.directory},
-                                    context.out);
+    return benchmark::run_benchmark(
+        {{}, options.overrides, {}, context.command_line, options.directory}, context.out);
 }
 
 ExitCode score(const benchmark::ScoreRequest& request, const Context& context) {
@@ -85,6 +85,9 @@ void add_resume_command(Command parent) {
                            resume);
 
     command.add_argument("DIR", options.directory, "result directory of the run");
+    command.add_texts("--set", options.overrides, "SECTION.KEY=VALUE",
+                      "change a key that has no effect on results, such as "
+                      "run.time_limit_seconds; may be repeated");
 }
 
 void add_score_command(Command parent) {

@@ -24,10 +24,11 @@ constexpr double kSecondsBetweenPolls = 1;
 constexpr double kMaxStepsBetweenPolls = 1000;
 
 // Requests in ascending priority; the strongest request of all ranks counts.
-constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kUserSignal = 3;
+constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, kUserSignal = 4;
 
 std::string cause_of(double request, double limit_seconds) {
     if (request == kUserSignal) return "SIGUSR1";
+    if (request == kInterrupt) return "SIGINT";
     if (request == kTerminate) return "SIGTERM";
     return fmt::format("run.time_limit_seconds {}", limit_seconds);
 }
@@ -53,7 +54,7 @@ GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Com
       watch_(watch),
       content_(std::move(content)),
       place_{results::checkpoint_directory(context.output, context.place.group),
-             results::config_digest(context.config), group.rank(), group.size()},
+             results::config_digest(context), group.rank(), group.size()},
       program_(microseconds_since_1970()) {
     group_.broadcast(std::as_writable_bytes(std::span(&program_, 1)), 0);
 }
@@ -166,11 +167,21 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
     return every > 0 && steps_done % every == 0;
 }
 
+/// Returns whether run.checkpoint_seconds applies after this step.
+bool GroupCheckpoints::may_be_old(std::int64_t steps_done) const {
+    const config::RunConfig& run = context_.config.run;
+    return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&
+           steps_done % steps_per_epoch_ == 0;
+}
+
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_poll_ && !pauses_.is_due(steps_done)) return;
-    const double request = agree_on_stop(trainer, steps_done);
+    if (steps_done < next_poll_ && !pauses_.is_due(steps_done) && !may_be_old(steps_done)) return;
+    const auto [request, age_seconds] = agree(trainer, steps_done);
     if (request != kContinue) stop(trainer, steps_done, request);
+    if (may_be_old(steps_done) && age_seconds >= context_.config.run.checkpoint_seconds) {
+        checkpoint(trainer, steps_done);
+    }
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
@@ -189,6 +200,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
         training::write_checkpoint(place, *checkpoint);
     });
     watch_.resume();
+    since_checkpoint_.restart();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());
     exposed_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
@@ -196,7 +208,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, exposed_seconds_);
 }
 
-/// Waits for the current write on all ranks, then removes checkpoints older than the previous one.
+/// Waits for the current write on all ranks, then removes all checkpoints except the last two
+/// complete ones: older ones, and incomplete ones of an earlier launch, which may be newer.
 /// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
@@ -219,23 +232,24 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("checkpoint of step {} is complete; rank 0 wrote its part in {:.3f} s", step,
               write_.seconds());
-    if (before) training::remove_checkpoints_before(place_.folder, *before);
+    training::keep_checkpoints(place_.folder, before.value_or(step), step);
     return "";
 }
 
-/// Returns the strongest request of all ranks. As a poll is a small all-reduce, polls of short
-/// steps are many steps apart.
-double GroupCheckpoints::agree_on_stop(training::Trainer& trainer, std::int64_t steps_done) {
+/// As the agreement is a small all-reduce, those of short steps are many steps apart.
+GroupCheckpoints::Agreement GroupCheckpoints::agree(training::Trainer& trainer,
+                                                    std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_, 1));
     const double seconds = since_poll_.restart();
-    std::array<double, 2> most{local_stop_request(trainer, steps_done), seconds / steps};
+    std::array<double, 3> most{local_stop_request(trainer, steps_done), seconds / steps,
+                               since_checkpoint_.seconds()};
     group_.all_reduce_max(most);
     if (next_poll_ > 0 && steps_done >= next_poll_) poll_seconds_ = seconds;
     last_poll_ = steps_done;
     const double wait =
         std::clamp(kSecondsBetweenPolls / std::max(most[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
     next_poll_ = steps_done + static_cast<std::int64_t>(wait);
-    return most[0];
+    return {most[0], most[2]};
 }
 
 /// Returns the request of this rank. Assumes the same time until the next poll as between the last
@@ -244,6 +258,7 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();
     if (signal == SIGUSR1) return kUserSignal;
+    if (signal == SIGINT) return kInterrupt;
     if (signal == SIGTERM) return kTerminate;
     const double limit = context_.config.run.time_limit_seconds;
     if (limit == 0) return kContinue;

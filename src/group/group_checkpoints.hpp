@@ -58,9 +58,12 @@ public:
     /// Collective.
     std::int64_t restore(training::Trainer& trainer);
 
-    /// Registers an uninterruptible phase, such as an evaluation, after every `steps` steps. A run
-    /// stops before a phase that would exceed its time limit.
-    void pauses_every(std::int64_t steps) { pauses_.every(steps); }
+    /// Sets when epochs end, and after how many epochs an uninterruptible phase follows, such as an
+    /// evaluation; 0: never. A run stops before a phase that would exceed its time limit.
+    void set_epochs(std::int64_t steps_per_epoch, int epochs_per_pause) {
+        steps_per_epoch_ = steps_per_epoch;
+        pauses_.every(steps_per_epoch * epochs_per_pause);
+    }
     /// Notes how long the phase after `steps_done` steps took.
     void pause_ended(std::int64_t steps_done, double seconds);
 
@@ -70,8 +73,16 @@ public:
     /// all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
+    /// Seconds that checkpoints have delayed the steps of this launch.
+    double delay_seconds() const { return exposed_seconds_; }
+
 private:
     struct Attempt;
+    /// The strongest request of all ranks, and the largest time since the last checkpoint.
+    struct Agreement {
+        double request = 0;
+        double age_seconds = 0;
+    };
 
     Attempt attempt(training::Trainer& trainer, std::int64_t step);
     bool holds_everywhere(const Attempt& attempt);
@@ -80,7 +91,8 @@ private:
     void log_damage(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
-    double agree_on_stop(training::Trainer& trainer, std::int64_t steps_done);
+    bool may_be_old(std::int64_t steps_done) const;
+    Agreement agree(training::Trainer& trainer, std::int64_t steps_done);
     double local_stop_request(training::Trainer& trainer, std::int64_t steps_done) const;
     [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double request);
     std::int64_t sum(std::int64_t mine);
@@ -95,7 +107,9 @@ private:
     training::BackgroundWork write_;
     std::optional<std::int64_t> being_written_, last_whole_;
     std::int64_t next_poll_ = 0, last_poll_ = 0;
+    std::int64_t steps_per_epoch_ = 1;
     Stopwatch since_poll_;
+    Stopwatch since_checkpoint_;  // or since the start
     double exposed_seconds_ = 0;  // delay of steps by checkpoints
     double copy_seconds_ = 0;     // longest copy to host memory
     double write_seconds_ = 0;    // longest write; 0: none yet

@@ -214,8 +214,8 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);
-    so_far.watch(trainer);
-    checkpoints.pauses_every(steps_per_epoch * config.run.evaluate_epochs);
+    so_far.watch(trainer, checkpoints);
+    checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
     if (context.resumes) resume(session, so_far);
     train_epochs(session, record);

@@ -47,6 +47,7 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
 TrainingCosts ResumableRecord::costs() const {
     TrainingCosts costs;
     costs.input_wait_seconds = sources_.source.batches().wait_seconds();
+    costs.checkpoint_seconds = checkpoints_->delay_seconds();
     costs.sums = trainer_->buckets().accounting();
     costs.statistics = sources_.model.sync_batch_norm_group().accounting();
     costs.gradients = sources_.reducer.sent();

@@ -25,8 +25,11 @@ public:
     ResumableRecord(const Sources& sources, GroupRecord& record)
         : sources_(sources), record_(record) {}
 
-    /// Sets the trainer. Call it before costs() and any checkpoint.
-    void watch(const training::Trainer& trainer) { trainer_ = &trainer; }
+    /// Sets what costs() reads. Call it before costs() and any checkpoint.
+    void watch(const training::Trainer& trainer, const GroupCheckpoints& checkpoints) {
+        trainer_ = &trainer;
+        checkpoints_ = &checkpoints;
+    }
     /// Adds a resumption to the record.
     void add_continuation(const ContinuationRecord& continuation) {
         record_.continuations.push_back(continuation);
@@ -43,6 +46,7 @@ private:
     Sources sources_;
     GroupRecord& record_;
     const training::Trainer* trainer_ = nullptr;
+    const GroupCheckpoints* checkpoints_ = nullptr;
     TrainingCosts before_;  // of the steps of earlier launches
 };
 

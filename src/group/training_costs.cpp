@@ -21,10 +21,10 @@ constexpr const char* kName = "costs";
 /// Returns references to all numbers, in the order of the checkpoint.
 template <typename Costs>
 auto numbers_of(Costs& costs) {
-    auto& [input_wait_seconds, sums, statistics, gradients, messages] = costs;
-    return std::tie(input_wait_seconds, sums.steps, sums.bytes_reduced, sums.exposed_seconds,
-                    sums.interleaved_seconds, sums.overlapped_seconds, sums.timed_steps,
-                    statistics.sums, statistics.bytes, statistics.sent.all,
+    auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
+    return std::tie(input_wait_seconds, checkpoint_seconds, sums.steps, sums.bytes_reduced,
+                    sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
+                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.all,
                     statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
                     messages.bytes_sent, messages.wait_seconds, messages.parts.bytes_sent,
                     messages.parts.wait_seconds);
@@ -165,6 +165,7 @@ Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
     // The mean is over all ranks, but only those with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().shards();
+    record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));

@@ -18,6 +18,7 @@ namespace hpcai::group {
 /// The waits and messages of a rank in all steps of a training run.
 struct TrainingCosts {
     double input_wait_seconds = 0;
+    double checkpoint_seconds = 0;  // delay of steps by checkpoints
     comm::BucketAccounting sums;
     comm::StatisticsAccounting statistics;
     std::optional<comm::SentBytes> gradients;  // sent in all-reduces; none: NCCL does not report it

@@ -5,8 +5,11 @@
 #include <optional>
 #include <system_error>
 
+#include <fmt/ranges.h>
+
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/config/writer.hpp>
@@ -59,7 +62,8 @@ void share_fact(comm::Communicator& everyone, const char* name,
 
 /// A run to resume, as its directory describes it.
 struct Resumption {
-    LaunchRecord begun;  // complete on rank 0; other ranks have only started_utc and kFaultsFact
+    LaunchRecord begun;       // complete at rank 0; elsewhere only started_utc and kFaultsFact
+    std::string config_text;  // YAML of the run
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
     /// Checks on rank 0 that a launch with this configuration and layout can resume the run in
@@ -84,7 +88,7 @@ void Resumption::check(const fs::path& folder, const config::Config& config,
         "and {}; start `{}` with the same number of ranks per node",
         folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
         layout.degree, results::resume_command(topology.ranks, folder));
-    results::require_same_config(folder, config, begun);
+    results::require_same_config(folder, config_text, begun);
     const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
     require(!has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
             "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
@@ -93,21 +97,38 @@ void Resumption::check(const fs::path& folder, const config::Config& config,
     results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
 }
 
-/// Locks and reads the directory of request.resume on rank 0. Throws Error(launch) if this launch
-/// has another number of ranks, and Error(usage) if another process uses the directory. Collective.
+/// Throws Error(usage) if an override of `resume --set` could change the result.
+void require_no_effect(const std::vector<std::string>& overrides) {
+    constexpr std::array kKeys{"run.checkpoint_steps",     "run.checkpoint_seconds",
+                               "run.time_limit_seconds",   "run.first_step_timeout_seconds",
+                               "run.step_timeout_seconds", "run.group_timeout_seconds",
+                               "data.decode_threads"};
+    for (const std::string& one : overrides) {
+        require(std::ranges::count(kKeys, one.substr(0, one.find('='))) > 0, ExitCode::usage,
+                "--set {}: expected a key that changes no result of the run: {}", printable(one),
+                fmt::join(kKeys, ", "));
+    }
+}
+
+/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) where this
+/// launch has another number of ranks, Error(usage) where another process uses the directory.
+/// Collective.
 Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
     Resumption found;
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         results::require_run(request.resume);
         found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
+        require_no_effect(request.overrides);
         found.begun = results::read_launch_file(request.resume);
+        found.config_text = config::to_yaml(results::read_config(request.resume));
         const int ranks = found.begun.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {} ranks, got {}; start it as `{}`", request.resume, ranks,
                 everyone.size(), results::resume_command(ranks, request.resume));
     });
     found.begun.started_utc = comm::broadcast(everyone, found.begun.started_utc);
+    found.config_text = comm::broadcast(everyone, std::move(found.config_text));
     share_fact(everyone, kFaultsFact, found.begun.environment);
     return found;
 }
@@ -301,22 +322,24 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     check_faults(layout, everyone, samples);
 
     const plan::RankPlace place = controller.place(everyone.rank());
-    PreparedRun run{.context = {.config = config,
-                                .controller = std::move(controller),
-                                .place = place,
-                                .output = output,
-                                .hostnames = start_up.hostnames(),
-                                .ranks = std::move(rank_device.ranks),
-                                .resumes = resumption.has_value(),
-                                .program = {.started_utc = started,
-                                            .since_start = series.since_program_start,
-                                            .repetition = series.number,
-                                            .repetitions = series.config->run.repeat}},
-                    .resources = {.device = std::move(rank_device.opened.device),
-                                  .precision = rank_device.precision,
-                                  .threads = rank_device.threads,
-                                  .samples = std::move(samples)},
-                    .device_note = std::move(rank_device.opened.note)};
+    PreparedRun run{
+        .context = {.config = config,
+                    .config_text = resumption ? resumption->config_text : config::to_yaml(config),
+                    .controller = std::move(controller),
+                    .place = place,
+                    .output = output,
+                    .hostnames = start_up.hostnames(),
+                    .ranks = std::move(rank_device.ranks),
+                    .resumes = resumption.has_value(),
+                    .program = {.started_utc = started,
+                                .since_start = series.since_program_start,
+                                .repetition = series.number,
+                                .repetitions = series.config->run.repeat}},
+        .resources = {.device = std::move(rank_device.opened.device),
+                      .precision = rank_device.precision,
+                      .threads = rank_device.threads,
+                      .samples = std::move(samples)},
+        .device_note = std::move(rank_device.opened.note)};
     run.launch = results::launch_record(run.context, run.resources);
     run.launch.started_utc = resumption ? resumption->begun.started_utc : started;
     run.launch.determinism = determinism;

@@ -43,8 +43,8 @@ Markup waits_of_groups(const RunRecord& record) {
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
     Table rows;
     rows.caption = "Training time of each group (seconds; means over its ranks)";
-    rows.columns = {left("group"),   left("shares"), "input wait",
-                    "communication", "training",     "evaluation"};
+    rows.columns = {left("group"), left("shares"), "input wait", "communication",
+                    "checkpoints", "training",     "evaluation"};
     for (const GroupRecord& group : record.work.groups) {
         const double training = group.training_seconds.value.value_or(NAN);
         const double input = group.input_wait_seconds.value.value_or(NAN) / training;
@@ -56,7 +56,8 @@ Markup waits_of_groups(const RunRecord& record) {
         rows.rows.push_back(row(
             group.group, known ? share_bar({input, 0, rest, sums}, shares) : text("n/a"),
             number(group.input_wait_seconds, "{:.2f}"),
-            number(group.communication_seconds, "{:.2f}"), number(group.training_seconds, "{:.2f}"),
+            number(group.communication_seconds, "{:.2f}"),
+            number(group.checkpoint_seconds, "{:.2f}"), number(group.training_seconds, "{:.2f}"),
             number(group.evaluation_seconds, "{:.2f}")));
     }
     return element(R"(div class="bars")", {stack_legend(names), table(rows)});

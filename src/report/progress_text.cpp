@@ -138,8 +138,10 @@ std::string progress_table(const RunProgress& run) {
                             format_seconds(static_cast<double>(*silence)),
                             meaning_of_silence(run.is_at_work));
     }
-    if ((is_over(run) || has_died(run)) && !run.resume_command.empty()) {
-        text += fmt::format("resume: {}\n", run.resume_command);
+    const bool is_certain = is_over(run) || has_died(run);
+    if ((is_certain || run.is_at_work == false) && !run.resume_command.empty()) {
+        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless it runs on another node",
+                            run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());
     for (const auto& row : words_of(ProgressState{})) {

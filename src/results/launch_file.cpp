@@ -26,14 +26,14 @@ config::Config read_config(const std::filesystem::path& output) {
     return config::parse(config::read_file(path), path, {});
 }
 
-std::string config_digest(const config::Config& config) {
-    return storage::sha256_hex(storage::bytes_of(config::to_yaml(config)));
+std::string config_digest(const context::RunContext& context) {
+    return storage::sha256_hex(storage::bytes_of(context.config_text));
 }
 
 LaunchRecord launch_record(const context::RunContext& context,
                            const context::Resources& resources) {
     LaunchRecord launch;
-    launch.config_sha256 = config_digest(context.config);
+    launch.config_sha256 = config_digest(context);
     launch.samples_sha256 = data::samples_digest(resources.samples);
     launch.precision = name_of(resources.precision);
     launch.topology = describe_topology(context);
@@ -51,9 +51,10 @@ LaunchRecord read_launch_file(const std::filesystem::path& output) {
     return records::read_file<LaunchRecord>(output / kLaunchName, kLimitBytes);
 }
 
-void require_same_config(const std::filesystem::path& output, const config::Config& config,
+void require_same_config(const std::filesystem::path& output, const std::string& config_text,
                          const LaunchRecord& launch) {
-    require(config_digest(config) == launch.config_sha256, ExitCode::usage,
+    const std::string digest = storage::sha256_hex(storage::bytes_of(config_text));
+    require(digest == launch.config_sha256, ExitCode::usage,
             "{}: differs from the configuration with which the run began; training cannot continue "
             "with another one",
             (output / "config.yaml").string());

@@ -2,7 +2,6 @@
 #include <system_error>
 
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/config/writer.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
@@ -30,7 +29,7 @@ void make_output(const context::RunContext& context, const LaunchRecord& launch)
         fs::create_directories(wanted / "groups");
         fs::create_directories(wanted / "evaluation");
         write_launch_file(wanted, launch);
-        storage::write_file_durably(wanted / kConfig, config::to_yaml(context.config));
+        storage::write_file_durably(wanted / kConfig, context.config_text);
     } catch (const std::exception& failure) {
         for (const char* name : {kConfig, kLaunchName, "evaluation", "groups"}) {
             fs::remove(wanted / name, error);

@@ -108,12 +108,12 @@ std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
     return steps;
 }
 
-void remove_checkpoints_before(const fs::path& folder, std::int64_t step) noexcept {
+void keep_checkpoints(const fs::path& folder, std::int64_t one, std::int64_t other) noexcept {
     std::error_code error;
     try {
-        for (const std::int64_t old : list_checkpoints(folder)) {
-            if (old >= step) continue;
-            const fs::path whole = checkpoint_folder({folder, "", 0, 1}, old);
+        for (const std::int64_t step : list_checkpoints(folder)) {
+            if (step == one || step == other) continue;
+            const fs::path whole = checkpoint_folder({folder, "", 0, 1}, step);
             for (fs::directory_iterator entry(whole, error), end; !error && entry != end;
                  entry.increment(error)) {
                 std::error_code ignored;

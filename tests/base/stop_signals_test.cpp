@@ -21,11 +21,19 @@ TEST(StopSignalsDeathTest, RememberSigusr1WhateverCameWithIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(receive(SIGUSR1, SIGTERM), testing::ExitedWithCode(SIGUSR1), "");
     EXPECT_EXIT(receive(SIGTERM, SIGUSR1), testing::ExitedWithCode(SIGUSR1), "");
+    EXPECT_EXIT(receive(SIGINT, SIGUSR1), testing::ExitedWithCode(SIGUSR1), "");
 }
 
-TEST(StopSignalsDeathTest, EndTheProcessAtTheSecondSigterm) {
+TEST(StopSignalsDeathTest, RememberTheFirstOfSigtermAndSigint) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(receive(SIGTERM, SIGINT), testing::ExitedWithCode(SIGTERM), "");
+    EXPECT_EXIT(receive(SIGINT, SIGTERM), testing::ExitedWithCode(SIGINT), "");
+}
+
+TEST(StopSignalsDeathTest, EndTheProcessAtTheSameSignalAgain) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(receive(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+    EXPECT_EXIT(receive(SIGINT, SIGINT), testing::KilledBySignal(SIGINT), "");
 }
 
 }  // namespace

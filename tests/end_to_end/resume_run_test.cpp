@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -286,6 +287,61 @@ TEST_F(ResumedRun, StopsAtTheSameStepOnAllRanksBySignal) {
         folder_ / fmt::format("result/checkpoints/0/step-{:012}",
                               record["record"]["iterations"].get<std::int64_t>());
     EXPECT_TRUE(fs::exists(newest / "rank-0.done") && fs::exists(newest / "rank-1.done"));
+}
+
+TEST_F(ResumedRun, StopsAtACheckpointByTheFirstInterrupt) {
+    const std::string program = cli::environment("HPCAI500_BINARY");
+    const std::string script = fmt::format(
+        "{} run --config tiny.yaml --output result --set bagging.M=1 "
+        "--set workload.epochs=30000 & "
+        "until [[ -e result/groups/0/progress.json ]]; do kill -0 $! || exit 99; sleep 0.02; done; "
+        "kill -INT $!; wait $!",
+        program);
+    const Outcome outcome = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("by SIGINT"));
+    EXPECT_THAT(last_line(outcome.out), HasSubstr("resume: "));
+    EXPECT_EQ(cli::execute_in(folder_.path(), {program, "status", "result"}).exit_code, 8);
+}
+
+TEST_F(ResumedRun, HasByDefaultTheCheckpointOfAnEpochThatEndedLateEnough) {
+    const std::string program = cli::environment("HPCAI500_BINARY");
+    const Strings changes{"bagging.M=1", "workload.epochs=4"};
+    ASSERT_EQ(begin(1, changes, "whole").exit_code, 0);
+    const auto steps_per_epoch = std::ssize(steps("whole", 0)) / 4;
+    // The process dies at once after its second checkpoint has begun.
+    const std::string script = fmt::format(
+        "{} run --config tiny.yaml --output result --set bagging.M=1 --set workload.epochs=30000 "
+        "--set run.checkpoint_seconds=0.001 --set training.batch_size=12 & "
+        "until [[ $(find result/checkpoints/0 -name 'rank-0.done' 2> /dev/null | wc -l) = 2 ]]; do "
+        "kill -0 $! || exit 99; sleep 0.02; done; kill -9 $!; ls result/checkpoints/0",
+        program);
+    const Outcome killed = cli::execute_in(folder_.path(), {"bash", "-c", script});
+    ASSERT_EQ(killed.exit_code, 0) << killed.error;
+    std::istringstream names(killed.out);
+    for (std::string name; std::getline(names, name);) {
+        EXPECT_EQ(std::stoll(name.substr(5)) % steps_per_epoch, 0) << name;
+    }
+    EXPECT_GT(result("whole")["work"]["groups"][0]["training_seconds"].get<double>(), 0);
+    EXPECT_EQ(result("whole")["work"]["groups"][0]["checkpoint_seconds"], 0.0) << "none was due";
+}
+
+TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {
+    ASSERT_EQ(begin(1, {"bagging.M=1"}, "whole").exit_code, 0);
+    EXPECT_EQ(begin(1, {"bagging.M=1", kOneStep}, "result").exit_code, 8);
+    const std::string program = cli::environment("HPCAI500_BINARY");
+    const Outcome other = cli::execute_in(
+        folder_.path(), {program, "resume", "result", "--set", "training.learning_rate=1"});
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.error, HasSubstr("--set training.learning_rate=1: expected a key that "
+                                       "changes no result of the run: run.checkpoint_steps, "));
+    const Outcome end = cli::execute_in(
+        folder_.path(), {program, "resume", "result", "--set", "run.time_limit_seconds=0", "--set",
+                         "run.checkpoint_steps=1"});
+    EXPECT_EQ(end.exit_code, 0) << end.error;
+    expect_the_same("result", "whole", 1);
+    EXPECT_GT(result("result")["work"]["groups"][0]["checkpoint_seconds"].get<double>(), 0);
+    EXPECT_EQ(cli::execute_in(folder_.path(), {program, "verify", "result"}).exit_code, 0);
 }
 
 TEST_F(ResumedRun, TrainsTheGroupsThatAreMissingAndVotesWithTheFilesOfTheOthers) {

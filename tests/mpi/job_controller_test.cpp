@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <hpcai/config/writer.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
 #include "storage/temporary_folder.hpp"
@@ -39,6 +40,7 @@ protected:
         plan::ParallelismController controller(layout, world().node_of_world_rank);
         const plan::RankPlace place = controller.place(world().mpi.rank());
         Run run{.context = {.config = config,
+                            .config_text = config::to_yaml(config),
                             .controller = std::move(controller),
                             .place = place,
                             .output = output,

@@ -45,6 +45,7 @@ inline GroupRecord example_group(int group, double seconds) {
     record.flops.value = 192 * 3e9 / seconds;
     record.input_wait_seconds.value = 0.25;
     record.communication_seconds.value = 0.5;
+    record.checkpoint_seconds.value = 0.125;
     record.evaluation_seconds.value = 1.5;
     record.final_training_loss.value = 2.125;
     record.epoch_seconds = {seconds / 2, seconds / 2};

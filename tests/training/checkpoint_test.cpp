@@ -96,12 +96,15 @@ TEST_F(CheckpointFiles, AreReadAsTheyWereWritten) {
     EXPECT_EQ(read.snapshot.text("words"), "of one");
 }
 
-TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedFromTheOldest) {
-    for (const std::int64_t step : {9, 100, 20}) write_checkpoint(place(), checkpoint_of(step));
+TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedExceptForTwo) {
+    for (const std::int64_t step : {9, 100, 20, 30}) {
+        write_checkpoint(place(), checkpoint_of(step));
+    }
     fs::create_directories(place().folder / "step-12");  // not a checkpoint's name
-    EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 20, 9}));
-    remove_checkpoints_before(place().folder, 20);
-    EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 20}));
+    EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 30, 20, 9}));
+    keep_checkpoints(place().folder, 20, 30);
+    EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{30, 20}))
+        << "also without a newer one, which an earlier launch may have left incomplete";
     EXPECT_TRUE(list_checkpoints(folder_ / "nowhere").empty());
     EXPECT_TRUE(has_marker(place(), 20));
     EXPECT_FALSE(has_marker(place(1, 2), 20)) << "of another rank";
@@ -226,7 +229,7 @@ protected:
             for (std::int64_t step = 2; step <= last; ++step) {
                 write_checkpoint(place(), checkpoint_of(step));
                 if (listener >= 0 && ::write(listener, &step, sizeof step) != sizeof step) _exit(5);
-                remove_checkpoints_before(place().folder, step - 1);
+                keep_checkpoints(place().folder, step - 1, step);
             }
         } catch (const std::exception& error) {
             const std::string said = error.what();

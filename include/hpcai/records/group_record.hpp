@@ -154,6 +154,7 @@ struct GroupRecord {
     Quantity flops;                     // FLOP/s: work / training_seconds
     Quantity input_wait_seconds;        // of all steps; mean over ranks
     Quantity communication_seconds;     // of all steps, exposed; mean over ranks
+    Quantity checkpoint_seconds;        // delay of the steps by checkpoints; mean over ranks
     Quantity evaluation_seconds;        // prediction of test and out-of-bag samples
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
@@ -165,14 +166,14 @@ struct GroupRecord {
     std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
-                 input_wait_seconds, communication_seconds, evaluation_seconds, final_training_loss,
-                 epoch_seconds, audit, predictions_sha256, time_breakdown, quality_by_epoch,
-                 continuations, device_health);
+                 input_wait_seconds, communication_seconds, checkpoint_seconds, evaluation_seconds,
+                 final_training_loss, epoch_seconds, audit, predictions_sha256, time_breakdown,
+                 quality_by_epoch, continuations, device_health);
 };
 
 /// The result of one group before the vote: `groups/<m>/record.json`.
 struct GroupResult {
-    std::string schema = "hpcai500-group/2";
+    std::string schema = "hpcai500-group/3";
     GroupRecord record;
     Quantity quality;        // the workload's metric on the validation set
     Quantity quality_top_5;  // Top-5 accuracy, for classification

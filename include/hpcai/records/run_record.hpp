@@ -216,7 +216,7 @@ struct DeterminismRecord {
 };
 
 struct RunRecord {
-    std::string schema = "hpcai500-result/2";
+    std::string schema = "hpcai500-result/3";
     std::string program_version;
     std::string name;
     VerdictRecord verdict;

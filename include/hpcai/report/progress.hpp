@@ -32,8 +32,9 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 /// A table with a row for each group, the reasons of failures and stops, and a line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
 /// or UNSAVED, FAILED or UNFINISHED. Above it are a remark on a silence of kSilenceSeconds, and the
-/// command to resume a run whose groups have ended, or which had no sign of life for
-/// kUnlockedSilenceSeconds while no program runs. Control characters in texts are escaped.
+/// command to resume a run that is over or whose lock is free. The command is conditional until no
+/// group has shown a sign of life for kUnlockedSilenceSeconds. Control characters in texts are
+/// escaped.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report

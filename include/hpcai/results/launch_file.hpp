@@ -16,8 +16,8 @@ void require_run(const std::filesystem::path& output);
 /// Reads config.yaml. Throws as config::read_file and config::parse.
 config::Config read_config(const std::filesystem::path& output);
 
-/// Returns the SHA-256 of a configuration. It does not depend on the format of its file.
-std::string config_digest(const config::Config& config);
+/// Returns the SHA-256 of the run's configuration. It does not depend on the format of its file.
+std::string config_digest(const context::RunContext& context);
 
 /// Describes the launch of a run that computes with `resources`. The caller adds the start time,
 /// the ceiling, the guarantee of equal bits and the environment.
@@ -29,8 +29,9 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 /// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless the run began with `config`, the current one of its directory.
-void require_same_config(const std::filesystem::path& output, const config::Config& config,
+/// Throws Error(usage) unless the run began with `config_text`, the YAML of the current one of its
+/// directory.
+void require_same_config(const std::filesystem::path& output, const std::string& config_text,
                          const LaunchRecord& launch);
 
 /// Throws Error(data) unless `samples` have the names and classes of the run's first launch.

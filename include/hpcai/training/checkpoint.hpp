@@ -45,8 +45,9 @@ bool has_marker(const CheckpointPlace& place, std::int64_t step);
 /// exist. Throws Error(data) with the path if it cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
-/// Removes the folders of earlier steps, markers first. Ignores errors.
-void remove_checkpoints_before(const std::filesystem::path& folder, std::int64_t step) noexcept;
+/// Removes the folders of all steps except `one` and `other`, markers first. Ignores errors.
+void keep_checkpoints(const std::filesystem::path& folder, std::int64_t one,
+                      std::int64_t other) noexcept;
 
 /// Runs one function at a time in a thread. The destructor waits for it.
 class BackgroundWork {
