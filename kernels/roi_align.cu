@@ -66,7 +66,7 @@ constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
 constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// The weights of the lines of a tile in the bins of a batch of regions.
+/// For each region of a batch, the weights of the tile's pixel rows and columns in its bins.
 struct Weights {
     float of_row[kBatch][kTile][kMaxBins];
     float of_column[kBatch][kTile][kMaxBins];
@@ -102,7 +102,7 @@ struct Axis {
     int extent;
 };
 
-/// The weight of the line of a pixel in a bin along one axis.
+/// The weight of a pixel row or column, `line`, in a bin along this axis.
 __device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bin, int line) {
     const int ratio = shape.sampling_ratio;
     float weight = 0;

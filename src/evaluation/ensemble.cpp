@@ -40,8 +40,8 @@ struct Ballots {
     std::int64_t chunk_rows;
 };
 
-/// Sums `prepare(own rows, rows to send)` over the members chunk by chunk. Rank 0 then calls
-/// `finish(rows)`.
+/// For each chunk, `prepare(own rows, rows)` fills `rows`, which the members sum. Rank 0 calls
+/// `finish` on the sums.
 template <typename Prepare, typename Finish>
 std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Prepare prepare,
                         Finish finish) {

@@ -148,7 +148,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     }
 }
 
-/// Whether a kernel writes a gradient of `value`, even if no earlier kernel needs it.
+/// Whether the backward pass writes a gradient of `value`. It does for every differentiable node.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);
@@ -308,7 +308,7 @@ void Network::Builder::order_weight_casts() {
     }
 }
 
-/// The optimizer writes at most one working copy; nodes that share a parameter make their own.
+/// The optimizer writes one working copy of a parameter. Nodes that share it each make their own.
 bool Network::Builder::shares_parameters(const Node& node) const {
     const auto readers_of = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {

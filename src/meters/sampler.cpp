@@ -32,7 +32,7 @@ void CounterLog::take(Row& row, double utc_seconds) const {
 void CounterLog::take(double utc_seconds) {
     for (Row& row : rows_) take(row, utc_seconds);
     ++taken_;
-    // Leaves room for the last reading, which may not be one of those kept.
+    // Readings are thinned before the limit, because the last one is added if it was not kept.
     if ((taken_ - 1) / stride_ + 1 < kMaxReadings) return;
     stride_ *= 2;
     for (Row& row : rows_) {

@@ -109,7 +109,7 @@ void require_undamaged_groups(const std::filesystem::path& output,
         const auto directory = group_directory(output, group);
         std::error_code error;
         if (!std::filesystem::exists(directory / "record.json", error)) continue;
-        // A finished group has no checkpoints.
+        // If the record is unreadable: a finished group has removed its checkpoints.
         const std::optional<bool> failed = has_failed(directory / "record.json");
         if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
         std::string why;

@@ -113,7 +113,7 @@ void ProbabilityCheck::check_unscored() {
     }
 }
 
-/// Counts the samples without a label. Either all rows of a sample have labels or none.
+/// Counts the samples without labels. Reports a sample of which only some rows have labels.
 std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
     std::int64_t unscored = 0;

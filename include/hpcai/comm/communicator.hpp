@@ -11,7 +11,7 @@
 
 namespace hpcai::comm {
 
-/// Thrown over MPI if another rank has announced a failure or the communicator has failed before.
+/// Thrown by an MPI communicator that has failed or on which another rank has announced a failure.
 class AnnouncedError : public Error {
 public:
     using Error::Error;
@@ -85,8 +85,8 @@ public:
     /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-    /// Notifies the other ranks that this one fails: their current and later calls throw `failure`
-    /// instead of waiting. Not collective, returns at once.
+    /// Notifies the other ranks that this one fails: their current and later calls throw its code
+    /// and message instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
     /// Throws an earlier failure of this communicator, a failure that another rank announced, or an

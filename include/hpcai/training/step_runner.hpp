@@ -30,7 +30,7 @@ struct StepSetup {
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
     StepLog* log = nullptr;          // null: no log
     // Called with the elements of each bucket before its all-reduce. If set, steps are not
-    // recorded. May be null.
+    // captured as a CUDA graph. May be null.
     std::function<void(const comm::Range& elements)> before_sum = nullptr;
 };
 
@@ -51,7 +51,7 @@ struct StepResults {
     std::int64_t samples = 0;            // since results were last read, without padding
     std::uint32_t skipped_steps = 0;     // since the start: gradients were not finite
     bool has_failed = false;             // a rank failed in the last step
-    double loss_scale = 1;               // of the mean loss
+    double loss_scale = 1;               // factor of the mean loss
     bool has_diverged = false;           // steps were skipped, and the loss scale cannot decrease
     std::optional<PhaseSeconds> phases;  // of the last step, by the device's clock
 };
@@ -78,10 +78,10 @@ public:
     virtual void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) = 0;
 
     /// Waits for the steps that were run and returns their results. Throws failures of the device
-    /// or of other ranks. Losses and samples are those of this rank, with a pipeline of the group.
+    /// or of other ranks. Losses and samples are those of this rank; a pipeline sums the group's.
     virtual StepResults read();
 
-    /// Most steps until results are read: run.loss_steps, or if 0, a number that costs no speed.
+    /// Maximum steps between reads of results: run.loss_steps, or if 0, one that costs no speed.
     std::int64_t steps_between_readings() const { return steps_between_readings_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
@@ -112,7 +112,7 @@ protected:
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
-    /// Marks gradients that a step of the last backward pass completed; lets all-reduces advance.
+    /// Marks the gradients that `step` has completed as ready, and lets all-reduces advance.
     void notify_buckets(const graph::Step& step);
     /// Marks the failure status of begin_step(), which is summed with the gradients, as ready.
     void notify_status() { buckets_.ready(store_.ranges().size()); }
