@@ -16,7 +16,8 @@ mpi_environment() {
         export OMPI_MCA_rmaps_base_oversubscribe=1
         echo "export OMPI_MCA_rmaps_base_oversubscribe=1  # $ranks ranks on $cores cores"
     fi
-    # After Ctrl-C, Open MPI 4 waits this long, sends SIGTERM, waits as long again and kills the ranks.
-    export OMPI_MCA_odls_base_sigkill_timeout=10
-    echo "export OMPI_MCA_odls_base_sigkill_timeout=10  # Ctrl-C: 10 s for checkpoints"
+    # After Ctrl-C or an error, Open MPI 4 waits this long, sends SIGTERM, waits as long again and kills
+    # the ranks.
+    export OMPI_MCA_odls_base_sigkill_timeout=3
+    echo "export OMPI_MCA_odls_base_sigkill_timeout=3  # Ctrl-C: 3 s for checkpoints"
 }
