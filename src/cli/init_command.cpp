@@ -62,7 +62,7 @@ training:
   learning_rate: 0.1           # for 32 samples; scaled to batch_size
   learning_rate_batch: 32
   schedule: cosine
-  warmup_epochs: 1
+  warmup_epochs: 1             # below epochs; 0 for a trial of one epoch
   weight_decay: 5.0e-4
   label_smoothing: 0.1
 )";
