@@ -14,7 +14,7 @@ SETTINGS = {  # all keys of the configuration, by section
         "system_name organization contact hardware operating_system communication_libraries "
         "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
     "workload":
-        "kind model classes image_size image_width channels backbone_width target_quality penalty_exponent "
+        "kind problem_class model classes image_size image_width channels backbone_width target_quality penalty_exponent "
         "epochs",
     "detector":
         "normalization trained_stages pyramid_channels head_features anchor_sizes "

@@ -11,11 +11,12 @@ from tasks import task_of
 from verdict import submission_of
 
 # (key of `workload` in result.json, key of the configuration with the same value)
-ECHOED = (("kind", "workload.kind"), ("model", "workload.model"), ("level", "run.level"),
-          ("classes", "workload.classes"), ("image_size", "workload.image_size"),
-          ("channels", "workload.channels"), ("epochs", "workload.epochs"),
-          ("batch_size", "training.batch_size"), ("sampler", "bagging.sampler"),
-          ("aggregation", "bagging.aggregation"), ("seed", "run.seed"), ("data_kind", "data.kind"))
+ECHOED = (("kind", "workload.kind"), ("problem_class", "workload.problem_class"),
+          ("model", "workload.model"), ("level", "run.level"), ("classes", "workload.classes"),
+          ("image_size", "workload.image_size"), ("channels", "workload.channels"),
+          ("epochs", "workload.epochs"), ("batch_size", "training.batch_size"),
+          ("sampler", "bagging.sampler"), ("aggregation", "bagging.aggregation"),
+          ("seed", "run.seed"), ("data_kind", "data.kind"))
 
 # Rows of the summary whose values are the effective ones, which may differ from the configuration.
 EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples",

@@ -2,21 +2,33 @@
 """docs/RULES.md, rules 1 to 7 and 9."""
 import collections
 
-from configuration import image_extent
-
 Rule = collections.namedtuple("Rule", "number what required found kept broken")
 
-# (rule, key of `workload`, required value)
-IMAGE_CLASSIFICATION = (
-    (1, "classes", 1000), (2, "image_size", 224), (2, "backbone_width", 64), (3, "epochs", 90),
-    (4, "target_quality", 0.763), (4, "penalty_exponent", 5))
-EXTREME_WEATHER = (
-    (2, "channels", 16), (2, "backbone_width", 64), (3, "epochs", 50), (4, "target_quality", 0.35),
-    (4, "penalty_exponent", 10))
-DETECTOR = {
-    "trained_stages": "5", "pyramid_channels": "256", "head_features": "1024",
-    "anchor_sizes": "[32, 64, 128, 256, 512]", "anchor_ratios": "[0.5, 1, 2]", "anchor_samples": "256",
-    "region_samples": "512", "training_proposals": "2000", "inference_proposals": "1000"}
+Problem = collections.namedtuple(
+    "Problem", "data_kind data training_samples validation_samples may_have_more samples_sha256 settings")
+
+
+def settings(*rows):
+    """(rule, key, required text) from rows "rule key value"."""
+    return [(int(number), key, value) for number, key, value in (row.split(" ", 2) for row in rows)]
+
+
+PROBLEMS = {  # by kind and class
+    ("image_classification", "official"): Problem(
+        "image_folder", "the photographs of ImageNet-1k", 1281167, 50000, False, None, settings(
+            "1 workload.classes 1000", "2 workload.image_size 224", "2 workload.backbone_width 64",
+            "3 workload.epochs 90", "4 workload.target_quality 0.763", "4 workload.penalty_exponent 5")),
+    ("extreme_weather", "official"): Problem(
+        "climate_hdf5", "years of the ExtremeWeather data", 1460, 1460, True, None, settings(
+            "1 workload.classes 4", "2 workload.image_size 768", "2 workload.image_width 1152",
+            "2 workload.channels 16", "2 workload.backbone_width 64", "3 workload.epochs 50",
+            "4 workload.target_quality 0.35", "4 workload.penalty_exponent 10",
+            "2 detector.trained_stages 5", "2 detector.pyramid_channels 256",
+            "2 detector.head_features 1024", "2 detector.anchor_sizes [32, 64, 128, 256, 512]",
+            "2 detector.anchor_ratios [0.5, 1, 2]", "2 detector.anchor_samples 256",
+            "2 detector.region_samples 512", "2 detector.training_proposals 2000",
+            "2 detector.inference_proposals 1000")),
+}
 
 
 def rule(number, what, required, found, kept, broken=None):
@@ -43,36 +55,27 @@ class Rules:
     def setting(self, number, name, required, kept):
         return rule(number, name, required, self.config[name] or "empty", kept)
 
-    def data_kind(self, kind, meaning):
-        return self.setting(1, "data.kind", f"{kind} ({meaning})", self.config["data.kind"] == kind)
+    def samples(self, problem, what):
+        required, found = getattr(problem, what + "_samples"), self.workload[what + "_samples"]
+        if problem.may_have_more:
+            return rule(1, f"the number of {what} samples", f"{required} or more", found, found >= required)
+        return equal(1, f"the number of {what} samples", required, found)
 
     def no_disqualification(self):
         disqualifications = self.workload["data_disqualifications"]
         found = first_and_count(disqualifications)
         return rule(1, "disqualifications of the data", "none", found, not disqualifications, f"rule 1: {found}")
 
-    def of_workload(self, rows):
-        return [equal(number, "workload." + name, required, self.config["workload." + name])
-                for number, name, required in rows]
-
-    def image_classification(self):
-        return [self.data_kind("image_folder", "the photographs of ImageNet-1k"),
-                equal(1, "the number of training samples", 1281167, self.workload["training_samples"]),
-                equal(1, "the number of validation samples", 50000, self.workload["validation_samples"]),
-                self.no_disqualification(), *self.of_workload(IMAGE_CLASSIFICATION)]
-
-    def extreme_weather(self):
-        rows = [self.data_kind("climate_hdf5", "years of the ExtremeWeather data")]
-        for what in ("training", "validation"):
-            found = self.workload[what + "_samples"]
-            rows.append(rule(1, f"the number of {what} samples", "1460 or more", found, found >= 1460))
-        _, width = image_extent(self.config)
-        return [*rows, self.no_disqualification(),
-                equal(1, "workload.classes", 4, self.config["workload.classes"]),
-                equal(2, "workload.image_size", 768, self.config["workload.image_size"]),
-                equal(2, "workload.image_width", 1152, width), *self.of_workload(EXTREME_WEATHER),
-                *(equal(2, "detector." + name, required, self.config["detector." + name])
-                  for name, required in DETECTOR.items())]
+    def of_problem(self, problem):
+        rows = [self.setting(1, "data.kind", f"{problem.data_kind} ({problem.data})",
+                             self.config["data.kind"] == problem.data_kind),
+                self.samples(problem, "training"), self.samples(problem, "validation"),
+                self.no_disqualification()]
+        if problem.samples_sha256:
+            rows.append(equal(1, "the SHA-256 of the samples", problem.samples_sha256,
+                              self.workload["samples_sha256"]))
+        return rows + [equal(number, key, required, self.config[key])
+                       for number, key, required in problem.settings]
 
     def other_workload(self):
         return [self.setting(1, "workload.kind", "image_classification or extreme_weather", False)]
@@ -81,9 +84,8 @@ class Rules:
         level, sampler = self.config["run.level"], self.config["bagging.sampler"]
         if level == "custom":
             return []
-        kinds = {"image_classification": self.image_classification,
-                 "extreme_weather": self.extreme_weather}
-        rows = kinds.get(self.config["workload.kind"], self.other_workload)()
+        problem = PROBLEMS.get((self.config["workload.kind"], self.config["workload.problem_class"]))
+        rows = self.of_problem(problem) if problem else self.other_workload()
         rows += [self.setting(5, "bagging.sampler", "bootstrap or poisson",
                               sampler in ("bootstrap", "poisson")),
                  self.setting(6, "training.initial_weights", "empty",

@@ -55,6 +55,7 @@ void print_start(const PreparedRun& run, std::ostream& log) {
     verification::VerdictFacts facts;
     facts.training_samples = run.resources.samples.training->samples();
     facts.validation_samples = run.resources.samples.validation->samples();
+    facts.samples_sha256 = run.launch.samples_sha256;
     facts.disqualifications = run.resources.samples.disqualifications;
     for (const std::string& rule : verification::broken_rules(context.config, facts)) {
         log << "the result will be INVALID: " << rule << "\n";

@@ -144,14 +144,38 @@ void add_data_generate_climate_command(Command parent) {
     add_threads(command, options.threads);
 }
 
+struct MiniOptions {
+    std::string output;
+    int threads = 0;
+};
+
+ExitCode generate_mini(const MiniOptions& options, const Context& context) {
+    data::generate_mini(options.output, threads_or_all(options.threads));
+    context.out << fmt::format("{}: the photographs and the weather of problem class mini\n",
+                               printable(options.output));
+    return ExitCode::ok;
+}
+
+void add_data_generate_mini_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"mini",
+         "Generate the data sets of problem class mini, 0.7 GB. Existing parts are kept.",
+         {"hpcai500 data generate mini --output mini-data"}},
+        generate_mini);
+    command.add_text("--output", options.output, "DIR", "folder of the sets", Presence::required);
+    add_threads(command, options.threads);
+}
+
 }  // namespace
 
 void add_data_generate_command(Command parent) {
     const Command command =
         parent.add_command({"generate",
                             "Generate synthetic data in the formats of real data.",
-                            {"hpcai500 data generate photographs --output quickstart-data",
+                            {"hpcai500 data generate mini --output mini-data",
+                             "hpcai500 data generate photographs --output quickstart-data",
                              "hpcai500 data generate climate --output train.h5 --samples 64"}});
+    add_data_generate_mini_command(command);
     add_data_generate_photographs_command(command);
     add_data_generate_climate_command(command);
 }

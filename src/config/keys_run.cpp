@@ -136,6 +136,10 @@ std::vector<Key> workload_keys() {
     constexpr SectionKeys<&Config::workload> key;
     return {
         key("kind", &C::kind, names_of(kWorkloads), meaning_of_kinds()),
+        key("problem_class", &C::problem_class,
+            {{ProblemClass::official, "official"}, {ProblemClass::mini, "mini"}},
+            "Rules and ranking of the run: the official problem, or mini, which has generated data "
+            "(`data generate mini`) and fits a laptop."),
         key("model", &C::model, names_of(kModels),
             "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
             "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "

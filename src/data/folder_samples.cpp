@@ -73,6 +73,12 @@ public:
         });
     }
 
+    std::vector<std::byte> contents(std::uint32_t sample) const override {
+        const std::vector<std::uint8_t> file = read(sample);
+        const auto bytes = std::as_bytes(std::span(file));
+        return {bytes.begin(), bytes.end()};
+    }
+
 private:
     std::vector<std::uint8_t> read(std::uint32_t sample) const {
         return read_picture(staged_.get(), sample, index_.path_of(sample));

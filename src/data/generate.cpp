@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -193,6 +194,26 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
         }
     }
     writer.finish();
+}
+
+void generate_mini(const std::filesystem::path& directory, int threads) {
+    generate_photographs({.directory = directory / "photographs",
+                          .classes = 24,
+                          .training_per_class = 64,
+                          .validation_per_class = 64,
+                          .size = 64,
+                          .seed = 500},
+                         threads);
+    const fs::path weather = directory / "weather";
+    std::error_code error;
+    fs::create_directories(weather, error);
+    require(!error, ExitCode::usage, "{}: {}", weather.string(), error.message());
+    for (const auto& [name, split, samples] :
+         {std::tuple{"train.h5", Split::training, 512}, {"test.h5", Split::validation, 256}}) {
+        if (fs::exists(weather / name, error)) continue;
+        ClimateSettings settings{.height = 96, .width = 128, .seed = 500};
+        generate_climate({weather / name, samples, split, settings}, threads);
+    }
 }
 
 }  // namespace hpcai::data

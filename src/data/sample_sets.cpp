@@ -8,6 +8,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/annotated_pictures.hpp>
 #include <hpcai/data/data_duplicator.hpp>
+#include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/storage/file.hpp>
@@ -53,7 +54,9 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
               request_of(validation.root, validation.samples));
     const int image_size = config.workload.image_size;
     SampleSets sets;
-    sets.disqualifications = disqualifications_of_names(training, validation);
+    if (config.workload.problem_class == config::ProblemClass::official) {
+        sets.disqualifications = disqualifications_of_names(training, validation);
+    }
     sets.training = make_folder_samples(std::move(training), config.data, image_size, staged);
     sets.validation =
         make_folder_samples(std::move(validation), config.data, image_size, staged_validation);
@@ -149,7 +152,37 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group,
     return {};
 }
 
+std::string digest_of(const SampleSets& samples, config::ProblemClass problem_class) {
+    storage::Sha256 digest;
+    for (const SampleSet* set : {samples.training.get(), samples.validation.get()}) {
+        digest.update(storage::bytes_of(fmt::format("{} samples\n", set->samples())));
+        for (std::uint32_t sample = 0; sample < set->samples(); ++sample) {
+            digest.update(
+                storage::bytes_of(fmt::format("{} {}\n", set->label(sample), set->name(sample))));
+            if (problem_class == config::ProblemClass::official) continue;
+            try {
+                digest.update(set->contents(sample));
+            } catch (const DecodeError& error) {
+                throw Error(ExitCode::data,
+                            fmt::format("{}: {}", set->location(sample), error.what()));
+            }
+            for (const Box& box : set->boxes(sample)) {
+                digest.update(storage::bytes_of(
+                    fmt::format("{} {} {} {} {}\n", box.category, box.x1, box.y1, box.x2, box.y2)));
+            }
+        }
+    }
+    return digest.finish_hex();
+}
+
 }  // namespace
+
+std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
+    std::vector<std::byte> pixels(format().pixel_bytes());
+    std::vector<float> boxes(format().box_numbers());
+    evaluation_sample(sample, {pixels, boxes});  // damaged samples are filled, and counted later
+    return pixels;
+}
 
 DecodedImage SampleSet::whole_picture(std::uint32_t sample) const {
     throw Error(ExitCode::internal, fmt::format("{} is made in memory", name(sample)));
@@ -182,23 +215,12 @@ void require_data_paths(const config::DataConfig& data, comm::Communicator& grou
     });
 }
 
-std::string samples_digest(const SampleSets& samples) {
-    storage::Sha256 digest;
-    for (const SampleSet* set : {samples.training.get(), samples.validation.get()}) {
-        digest.update(storage::bytes_of(fmt::format("{} samples\n", set->samples())));
-        for (std::int64_t sample = 0; sample < set->samples(); ++sample) {
-            const auto number = static_cast<std::uint32_t>(sample);
-            digest.update(
-                storage::bytes_of(fmt::format("{} {}\n", set->label(number), set->name(number))));
-        }
-    }
-    return digest.finish_hex();
-}
-
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator) {
     require_data_paths(config.data, group);
     SampleSets sets = open_sets(config, group, duplicator);
+    sets.sha256 =
+        read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });
     if (duplicator != nullptr) {
         for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
         sets.stage = duplicator->stage();

@@ -34,7 +34,7 @@ LaunchRecord launch_record(const context::RunContext& context,
                            const context::Resources& resources) {
     LaunchRecord launch;
     launch.config_sha256 = config_digest(context);
-    launch.samples_sha256 = data::samples_digest(resources.samples);
+    launch.samples_sha256 = resources.samples.sha256;
     launch.precision = name_of(resources.precision);
     launch.topology = describe_topology(context);
     launch.staging = resources.samples.staging;
@@ -62,7 +62,7 @@ void require_same_config(const std::filesystem::path& output, const std::string&
 
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch) {
-    require(data::samples_digest(samples) == launch.samples_sha256, ExitCode::data,
+    require(samples.sha256 == launch.samples_sha256, ExitCode::data,
             "{}: the run began with other training or test samples: their names or classes differ "
             "from those in data.path and data.validation_path",
             output.string());

@@ -24,6 +24,7 @@ WorkloadRecord workload(const LaunchedRun& run) {
     record.precision = run.launch.precision;
     record.training_samples = run.samples.training->samples();
     record.validation_samples = run.samples.validation->samples();
+    record.samples_sha256 = run.launch.samples_sha256;
     record.data_disqualifications = run.samples.disqualifications;
     return record;
 }

@@ -34,6 +34,7 @@ WorkloadRecord describe_workload(const config::Config& config) {
     const auto text = [&](const char* key) { return config::value_text(config, key); };
     WorkloadRecord record;
     record.kind = text("workload.kind");
+    record.problem_class = text("workload.problem_class");
     record.model = text("workload.model");
     record.level = text("run.level");
     record.classes = config.workload.classes;
@@ -264,6 +265,7 @@ VerdictFacts facts_of(const RunRecord& record, const std::vector<GroupResult>& g
     VerdictFacts facts;
     facts.training_samples = record.workload.training_samples;
     facts.validation_samples = record.workload.validation_samples;
+    facts.samples_sha256 = record.workload.samples_sha256;
     facts.disqualifications = record.workload.data_disqualifications;
     facts.has_score = record.scores.vflops.value.has_value();
     facts.groups = static_cast<int>(groups.size());

@@ -10,6 +10,12 @@
 namespace hpcai::verification {
 namespace {
 
+constexpr int kMiniRuns = 3;  // required of a result of problem class mini
+
+bool is_mini(const RunRecord& record) {
+    return record.workload.problem_class == "mini";
+}
+
 /// Returns "NVIDIA H100 * 8": the ranks by device, with one accelerator each. A comma separates the
 /// name of a device from its software.
 std::string accelerators_of(const RunRecord& record) {
@@ -32,6 +38,10 @@ std::string source_of(const RunRecord& record) {
         return one.empty() ? record.name : one;
     }
     return fmt::format("{}, {}", by.system_name, by.organization);
+}
+
+bool has_runs(const Submission& submission) {
+    return !is_mini(submission.record) || submission.runs >= kMiniRuns;
 }
 
 RankingRow row_of(const Submission& submission) {
@@ -62,12 +72,13 @@ RankingRow row_of(const Submission& submission) {
     } else if (all > 1) {
         note(fmt::format("median of {} runs", all));
     }
+    if (!has_runs(submission)) note(fmt::format("the rules require {} runs", kMiniRuns));
     if (!submission.is_verified) note("not verified");
     return row;
 }
 
 bool is_rankable(const Submission& submission) {
-    return submission.is_verified && submission.record.verdict.rankable &&
+    return submission.is_verified && submission.record.verdict.rankable && has_runs(submission) &&
            submission.record.scores.vflops.value;
 }
 
@@ -79,8 +90,9 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
         return is_rankable(*one) &&
                *one->record.scores.vflops.value > *other->record.scores.vflops.value;
     });
-    Ranking ranking{submissions.front()->record.workload.kind,
-                    metric_name(submissions.front()->record.quality.metric),
+    const RunRecord& first = submissions.front()->record;
+    Ranking ranking{first.workload.kind + (is_mini(first) ? " (mini)" : ""),
+                    metric_name(first.quality.metric),
                     {}};
     for (const Submission* submission : submissions) {
         RankingRow row = row_of(*submission);
@@ -105,7 +117,7 @@ std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
         require(is_new || one.manifest.empty(), ExitCode::usage,
                 "rank: {} and {} are the same result: manifest {}", printable(first->second),
                 printable(one.directory), one.manifest);
-        by_workload[one.record.workload.kind].push_back(&one);
+        by_workload[one.record.workload.kind + one.record.workload.problem_class].push_back(&one);
     }
     std::vector<Ranking> rankings;
     for (const auto& [workload, some] : by_workload) rankings.push_back(rank_workload(some));

@@ -31,6 +31,7 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     if (record.workload.precision == "auto") record.workload.precision = stored.precision;
     record.workload.training_samples = stored.training_samples;
     record.workload.validation_samples = stored.validation_samples;
+    record.workload.samples_sha256 = stored.samples_sha256;
     record.workload.data_disqualifications = stored.data_disqualifications;
     const config::DataConfig& data = claim.config.data;
     if (data.kind == config::DataKind::synthetic ||

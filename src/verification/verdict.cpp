@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <type_traits>
 
 #include <fmt/core.h>
@@ -11,11 +9,10 @@
 #include <hpcai/config/keys.hpp>
 #include <hpcai/verification/verdict.hpp>
 
+#include "problems.hpp"
+
 namespace hpcai::verification {
 namespace {
-
-constexpr std::int64_t kImageNetTraining = 1281167, kImageNetValidation = 50000;  // samples
-constexpr std::int64_t kYear = 1460;                                              // samples
 
 struct Rule {
     RuleRecord record;
@@ -53,56 +50,33 @@ Rule rule_against(int number, const char* what, const std::vector<std::string>& 
             fmt::format("rule {}: {}", number, found)};
 }
 
-/// Returns the rules of specification V2.0, in which layer 9, the problem, never changes.
-std::vector<Rule> rules_of_image_classification(const config::Config& config,
-                                                const VerdictFacts& facts) {
-    const config::WorkloadConfig& workload = config.workload;
-    return {
-        rule_of_key(1, "data.kind", "image_folder (the photographs of ImageNet-1k)", config,
-                    config.data.kind == config::DataKind::image_folder),
-        equal(1, "the number of training samples", kImageNetTraining, facts.training_samples),
-        equal(1, "the number of validation samples", kImageNetValidation, facts.validation_samples),
-        rule_against(1, "disqualifications of the data", facts.disqualifications),
-        equal(1, "workload.classes", 1000, workload.classes),
-        equal(2, "workload.image_size", 224, workload.image_size),
-        equal(2, "workload.backbone_width", 64, workload.backbone_width),
-        equal(3, "workload.epochs", 90, workload.epochs),
-        equal(4, "workload.target_quality", 0.763, workload.target_quality),
-        equal(4, "workload.penalty_exponent", 5.0, workload.penalty_exponent),
+/// Returns rules 1 to 4, which fix the problem.
+std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFacts& facts) {
+    const Problem* const problem =
+        find_problem(config.workload.kind, config.workload.problem_class);
+    if (problem == nullptr) {
+        return {rule_of_key(1, "workload.kind", "image_classification or extreme_weather", config,
+                            false)};
+    }
+    const auto samples = [&](const char* what, std::int64_t required, std::int64_t found) {
+        return problem->may_have_more_samples ? at_least(1, what, required, found)
+                                              : equal(1, what, required, found);
     };
-}
-
-/// Returns the rules of specification V2.0. It does not publish which years are for training.
-std::vector<Rule> rules_of_extreme_weather(const config::Config& config,
-                                           const VerdictFacts& facts) {
-    const config::WorkloadConfig& workload = config.workload;
-    return {
-        rule_of_key(1, "data.kind", "climate_hdf5 (years of the ExtremeWeather data)", config,
-                    config.data.kind == config::DataKind::climate_hdf5),
-        at_least(1, "the number of training samples", kYear, facts.training_samples),
-        at_least(1, "the number of validation samples", kYear, facts.validation_samples),
+    std::vector<Rule> rules{
+        rule_of_key(1, "data.kind", problem->data_description, config,
+                    config.data.kind == problem->data_kind),
+        samples("the number of training samples", problem->training_samples,
+                facts.training_samples),
+        samples("the number of validation samples", problem->validation_samples,
+                facts.validation_samples),
         rule_against(1, "disqualifications of the data", facts.disqualifications),
-        equal(1, "workload.classes", 4, workload.classes),
-        equal(2, "workload.image_size", 768, workload.image_size),
-        equal(2, "workload.image_width", 1152, image_width(config)),
-        equal(2, "workload.channels", 16, workload.channels),
-        equal(2, "workload.backbone_width", 64, workload.backbone_width),
-        equal(3, "workload.epochs", 50, workload.epochs),
-        equal(4, "workload.target_quality", 0.35, workload.target_quality),
-        equal(4, "workload.penalty_exponent", 10.0, workload.penalty_exponent),
     };
-}
-
-/// Returns the rules of a detector. Normalization and thresholds are free.
-std::vector<Rule> rules_of_detector(const config::Config& config) {
-    constexpr std::array kFixed{
-        "detector.trained_stages", "detector.pyramid_channels",   "detector.head_features",
-        "detector.anchor_sizes",   "detector.anchor_ratios",      "detector.anchor_samples",
-        "detector.region_samples", "detector.training_proposals", "detector.inference_proposals"};
-    std::vector<Rule> rules;
-    for (const char* key : kFixed) {
-        rules.push_back(equal(2, key, config::value_text(config::Config{}, key),
-                              config::value_text(config, key)));
+    if (const std::string required = problem->samples_sha256; !required.empty()) {
+        rules.push_back(equal(1, "the SHA-256 of the samples", required, facts.samples_sha256));
+    }
+    for (const FixedSetting& setting : problem->settings) {
+        rules.push_back(equal(setting.rule, setting.key, std::string(setting.value),
+                              config::value_text(config, setting.key)));
     }
     return rules;
 }
@@ -110,16 +84,7 @@ std::vector<Rule> rules_of_detector(const config::Config& config) {
 /// Returns rules 1 to 7 and 9, as far as run.level has them.
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
-    std::vector<Rule> rules;
-    if (config.workload.kind == config::WorkloadKind::image_classification) {
-        rules = rules_of_image_classification(config, facts);
-    } else if (config.workload.kind == config::WorkloadKind::extreme_weather) {
-        rules = rules_of_extreme_weather(config, facts);
-        std::ranges::move(rules_of_detector(config), std::back_inserter(rules));
-    } else {
-        rules.push_back(rule_of_key(1, "workload.kind", "image_classification or extreme_weather",
-                                    config, false));
-    }
+    std::vector<Rule> rules = rules_of_problem(config, facts);
     const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
                       config.bagging.sampler == config::Sampler::poisson;
     rules.push_back(rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, bags));
@@ -207,9 +172,12 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
     VerdictFacts as_ruled;
-    const bool is_weather = config.workload.kind == config::WorkloadKind::extreme_weather;
-    as_ruled.training_samples = is_weather ? kYear : kImageNetTraining;
-    as_ruled.validation_samples = is_weather ? kYear : kImageNetValidation;
+    if (const Problem* const problem =
+            find_problem(config.workload.kind, config.workload.problem_class)) {
+        as_ruled.training_samples = problem->training_samples;
+        as_ruled.validation_samples = problem->validation_samples;
+        as_ruled.samples_sha256 = problem->samples_sha256;
+    }
     return broken_rules(config, as_ruled);
 }
 

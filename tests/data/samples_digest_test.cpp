@@ -16,7 +16,7 @@ std::string digest_of(int training_samples, int validation_samples, int classes 
     config.data.synthetic_validation_samples = validation_samples;
     config.workload.classes = classes;
     const auto alone = comm::make_self_communicator();
-    return samples_digest(make_sample_sets(config, *alone));
+    return make_sample_sets(config, *alone).sha256;
 }
 
 TEST(SamplesDigest, IsThatOfNamesAndClassesOfBothSets) {

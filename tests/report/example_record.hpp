@@ -134,6 +134,7 @@ inline RunRecord example_record() {
         record.topology.map.push_back({rank, rank / 2, rank % 2, 0, rank, 1, "node1", "cpu"});
     }
     record.workload = {"image_classification",
+                       "official",
                        "resnet50_v1.5",
                        "free",
                        10,
@@ -148,7 +149,8 @@ inline RunRecord example_record() {
                        18446744073709551615U,
                        "image_folder",
                        100,
-                       40};
+                       40,
+                       std::string(64, '5')};
     record.config = "run:\n  name: example\n";
     record.flops.forward_per_sample = 1'000'000'000;
     record.flops.training_per_sample = 3'000'000'000;

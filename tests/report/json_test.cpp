@@ -102,7 +102,7 @@ TEST(ResultJson, HasTheKeysOthersRelyOn) {
                                 "/training_digest/1"}) {
         EXPECT_TRUE(in.contains(json::json_pointer(pointer))) << pointer;
     }
-    EXPECT_EQ(in["schema"], "hpcai500-result/3");
+    EXPECT_EQ(in["schema"], "hpcai500-result/4");
 }
 
 TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
@@ -137,7 +137,7 @@ TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
 }
 
 TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
-    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/3"),
+    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/4"),
               std::string::npos);
     refusal_of("{}");
     refusal_of("[]");

@@ -33,7 +33,7 @@ TEST(RooflineJson, RefusesWhatPredictionsCannotDivideBy) {
     const auto has = [](const std::string& message, const std::string& words) {
         EXPECT_NE(message.find(words), std::string::npos) << message;
     };
-    has(refusal_of_roofline([](json& in) { in["schema"] = "hpcai500-result/3"; }), "schema");
+    has(refusal_of_roofline([](json& in) { in["schema"] = "hpcai500-result/4"; }), "schema");
     has(refusal_of_roofline([](json& in) { in["cores"] = 0; }), "cores: expected a number above 0");
     has(refusal_of_roofline([](json& in) { in["operations"][2]["bytes"] = -1; }),
         "operations[2].bytes");

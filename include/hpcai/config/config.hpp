@@ -72,6 +72,7 @@ struct SubmissionConfig {
 
 struct WorkloadConfig {
     WorkloadKind kind = WorkloadKind::image_classification;
+    ProblemClass problem_class = ProblemClass::official;
     Model model = Model::resnet50_v1_5;
     int classes = 1000;
     int image_size = 224;            // pixels, height

@@ -39,4 +39,8 @@ inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 /// complete. Throws Error(usage) for illegal options, and if the file exists or a write fails.
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
+/// Writes the data sets of problem class mini: photographs/{train,val}, weather/{train,test}.h5.
+/// What exists is kept; a run checks it. Throws like the functions above.
+void generate_mini(const std::filesystem::path& directory, int threads);
+
 }  // namespace hpcai::data

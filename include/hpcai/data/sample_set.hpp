@@ -82,6 +82,9 @@ public:
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample as it is evaluated. Returns like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
+    /// Returns the bytes that the sample is made of: the file of a picture, or the sample as it is
+    /// evaluated. Throws DecodeError for a file that cannot be read.
+    virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 };
 
 class DataDuplicator;
@@ -110,6 +113,9 @@ struct SampleSets {
     /// Reasons why photographs or ExtremeWeather files are not those of the benchmark: "test file
     /// 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
+    /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
+    /// order. With problem class mini it includes boxes and contents.
+    std::string sha256 = "";
     std::shared_ptr<LocalStage> stage = nullptr;  // staged copies that the sets read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;
@@ -125,10 +131,6 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
 /// Throws Error(data) on all ranks, naming the key, when rank 0 of `group` does not find a path of
 /// the data; opens nothing. Collective.
 void require_data_paths(const config::DataConfig& data, comm::Communicator& group);
-
-/// Returns the SHA-256, in hexadecimal digits, of the names and classes of all training and test
-/// samples in order. It identifies the samples that the numbers stand for. No sample is read.
-std::string samples_digest(const SampleSets& samples);
 
 /// Returns the samples `chosen` of a set, renumbered from 0 in that order. Throws Error(internal)
 /// for a number that is not in the set.

@@ -17,7 +17,7 @@ struct LaunchRecord {
     std::string schema = "hpcai500-launch/3";
     std::string started_utc;     // of the launch that began the run
     std::string config_sha256;   // of the configuration that the run began with
-    std::string samples_sha256;  // of names and classes of the samples: data::samples_digest
+    std::string samples_sha256;  // data::SampleSets::sha256
     std::string precision;       // in force, never "auto"
     TopologyRecord topology;     // in the latest launch
     StagingRecord staging;       // this and the members below: as in RunRecord

@@ -48,7 +48,8 @@ struct TopologyRecord {
 };
 
 struct WorkloadRecord {
-    std::string kind;   // "image_classification"
+    std::string kind;           // "image_classification"
+    std::string problem_class;  // "official", "mini"
     std::string model;  // "resnet50_v1.5"
     std::string level;  // "hardware", "system", "free", "custom"
     int classes = 0;
@@ -64,10 +65,11 @@ struct WorkloadRecord {
     std::string data_kind;
     std::int64_t training_samples = 0;  // in the data set, before the bootstrap
     std::int64_t validation_samples = 0;
+    std::string samples_sha256;                       // as in LaunchRecord
     std::vector<std::string> data_disqualifications;  // why the rules do not accept the data
-    HPCAI_RECORD(WorkloadRecord, kind, model, level, classes, image_size, image_width, channels,
+    HPCAI_RECORD(WorkloadRecord, kind, problem_class, model, level, classes, image_size, image_width, channels,
                  epochs, batch_size, precision, sampler, aggregation, seed, data_kind,
-                 training_samples, validation_samples, data_disqualifications);
+                 training_samples, validation_samples, samples_sha256, data_disqualifications);
 };
 
 /// FLOPs of one sample under one convention.
@@ -216,7 +218,7 @@ struct DeterminismRecord {
 };
 
 struct RunRecord {
-    std::string schema = "hpcai500-result/3";
+    std::string schema = "hpcai500-result/4";
     std::string program_version;
     std::string name;
     VerdictRecord verdict;

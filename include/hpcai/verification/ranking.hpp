@@ -37,15 +37,17 @@ struct RankingRow {
     std::string note;  // why it is not ranked, how many runs, whether verified
 };
 
-/// The results of one workload. Workloads are never ranked against each other.
+/// The results of one problem: a workload in one problem class. Problems have rankings of their
+/// own.
 struct Ranking {
-    std::string workload;
+    std::string workload;  // "image_classification", "image_classification (mini)"
     std::string metric;
     std::vector<RankingRow> rows;  // ranked ones by descending VFLOPS, then unranked ones by name
 };
 
-/// Returns a ranking for each workload of the `submissions`, by name. Results that were not
-/// verified have no rank. Throws Error(usage) if two submissions are the same result.
+/// Returns a ranking for each problem of the `submissions`, by name. Results that were not
+/// verified, and mini results of fewer than three runs, have no rank. Throws Error(usage) if two
+/// submissions are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

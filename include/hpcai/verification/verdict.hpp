@@ -14,6 +14,7 @@ struct VerdictFacts {
     std::int64_t training_samples = 0;
     std::int64_t validation_samples = 0;
     std::int64_t bad_samples = 0;
+    std::string samples_sha256;                  // of the data, as in LaunchRecord
     std::vector<std::string> disqualifications;  // of the data, from data::SampleSets
     bool has_score = false;                      // FLOPS, quality and VFLOPS are numbers
     std::vector<std::string> failures;  // "group 1: why", for each group that did not finish
