@@ -28,6 +28,22 @@ PROBLEMS = {  # by kind and class
             "2 detector.anchor_ratios [0.5, 1, 2]", "2 detector.anchor_samples 256",
             "2 detector.region_samples 512", "2 detector.training_proposals 2000",
             "2 detector.inference_proposals 1000")),
+    ("image_classification", "mini"): Problem(
+        "image_folder", "the photographs of data generate mini", 1536, 1536, False,
+        "79f3ca620413ebfc072d17d864529e2c2c519b3d9d8f1e004cf4620db2c6700d", settings(
+            "1 workload.classes 24", "2 workload.image_size 48", "2 workload.backbone_width 64",
+            "3 workload.epochs 20", "4 workload.target_quality 0.8", "4 workload.penalty_exponent 5")),
+    ("extreme_weather", "mini"): Problem(
+        "climate_hdf5", "the weather of data generate mini", 512, 512, False,
+        "020e05965ef9cb1519660a7bc20eb4a9765a367863b1d175d0a1b0acbb1df8ad", settings(
+            "1 workload.classes 4", "1 data.climate_precision bf16", "2 workload.image_size 96",
+            "2 workload.image_width 128", "2 workload.channels 16", "2 workload.backbone_width 64",
+            "3 workload.epochs 8", "4 workload.target_quality 0.62", "4 workload.penalty_exponent 10",
+            "2 detector.trained_stages 5", "2 detector.pyramid_channels 96",
+            "2 detector.head_features 256", "2 detector.anchor_sizes [20, 32, 56, 96, 160]",
+            "2 detector.anchor_ratios [0.5, 1, 2]", "2 detector.anchor_samples 128",
+            "2 detector.region_samples 64", "2 detector.training_proposals 256",
+            "2 detector.inference_proposals 200")),
 }
 
 

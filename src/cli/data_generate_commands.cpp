@@ -159,7 +159,7 @@ ExitCode generate_mini(const MiniOptions& options, const Context& context) {
 void add_data_generate_mini_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"mini",
-         "Generate the data sets of problem class mini, 0.7 GB. Existing parts are kept.",
+         "Generate the data sets of problem class mini, 0.8 GB. Existing parts are kept.",
          {"hpcai500 data generate mini --output mini-data"}},
         generate_mini);
     command.add_text("--output", options.output, "DIR", "folder of the sets", Presence::required);

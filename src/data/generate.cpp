@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 #include <system_error>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -208,11 +208,11 @@ void generate_mini(const std::filesystem::path& directory, int threads) {
     std::error_code error;
     fs::create_directories(weather, error);
     require(!error, ExitCode::usage, "{}: {}", weather.string(), error.message());
-    for (const auto& [name, split, samples] :
-         {std::tuple{"train.h5", Split::training, 512}, {"test.h5", Split::validation, 256}}) {
+    const ClimateSettings window{.height = 96, .width = 128, .seed = 500};
+    for (const auto& [name, split] :
+         {std::pair{"train.h5", Split::training}, {"test.h5", Split::validation}}) {
         if (fs::exists(weather / name, error)) continue;
-        ClimateSettings settings{.height = 96, .width = 128, .seed = 500};
-        generate_climate({weather / name, samples, split, settings}, threads);
+        generate_climate({weather / name, 512, split, window}, threads);
     }
 }
 

@@ -62,6 +62,24 @@ TEST(Ranking, NeverMixesWorkloads) {
     EXPECT_EQ(rankings[1].rows.front().rank, 1);
 }
 
+TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
+    Submission mini = submission("laptop", 1);
+    mini.record.workload.problem_class = "mini";
+    mini.runs = 3;
+    Submission once = mini;
+    once.manifest = "another";
+    once.record.scores.vflops.value = 5;
+    once.runs = 2;
+    const auto rankings = rank({submission("large", 2), mini, once});
+    ASSERT_EQ(rankings.size(), 2U);
+    EXPECT_EQ(rankings[0].workload, "image_classification (mini)");
+    EXPECT_EQ(rankings[0].rows[0].rank, 1);
+    EXPECT_EQ(*rankings[0].rows[0].vflops.value, 1);
+    EXPECT_EQ(rankings[0].rows[1].rank, 0);
+    EXPECT_EQ(rankings[0].rows[1].note, "median of 2 runs; the rules require 3 runs");
+    EXPECT_EQ(rankings[1].rows.size(), 1U);
+}
+
 TEST(Ranking, SaysWhatWasNotVerified) {
     Submission one = submission("doubtful", 2);
     one.is_verified = false;
