@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/faults.sh [--only N[,N...]] [--markdown] [--program FILE]
-# Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the twenty tests
+# Builds a program that injects faults (-DHPCAI500_FAULTS=ON) in build/faults, runs the numbered tests
 # of docs/RELIABILITY.md on the CPU and prints a line for each: the fault, the outcome, the seconds to
 # detect it, and the loss. Tests that are gtest cases need the test programs of build/release, else
 # they are skipped.
-#   --only N        only these tests, by their numbers, 1 to 20
+#   --only N        only these tests, by their numbers, 1 to 21
 #   --markdown      prints the outcomes as a Markdown table
 #   --program FILE  a program built with faults; nothing is built
 # Keeps and prints the folder with the files of failed tests. Exit code: 0 all tests passed, 1 one
@@ -35,7 +35,7 @@ while (($#)); do
     shift
 done
 for number in ${only//,/ }; do
-    [[ $number =~ ^([1-9]|1[0-9]|20)$ ]] || fails "--only: expected numbers from 1 to 20, got '$only'"
+    [[ $number =~ ^([1-9]|1[0-9]|2[01])$ ]] || fails "--only: expected numbers from 1 to 21, got '$only'"
 done
 
 if [[ -z $program ]]; then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twenty tests: each injects a fault into a run, checks the outcome, and reports it."""
+"""The numbered tests: each injects a fault into a run, checks the outcome, and reports it."""
 import dataclasses
 import json
 import os
