@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/config/reader.hpp>
 
 namespace hpcai::cli {
 
@@ -23,19 +22,12 @@ NumberRange between(double minimum, double maximum) {
             [=](double value) { return value >= minimum && value <= maximum; }};
 }
 
-void add_config_options(Command command, ConfigSource& source, Presence config) {
-    add_config_options(command, source.path, source.overrides, config);
-}
-
-void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
-                        Presence config) {
-    command.add_text("--config", path, "FILE", "YAML configuration; see configs/", config);
-    command.add_texts("--set", overrides, "SECTION.KEY=VALUE", "change one key; may be repeated");
-}
-
-config::Config load(const ConfigSource& source) {
-    if (source.path.empty()) return config::parse("", "defaults", source.overrides);
-    return config::parse(config::read_file(source.path), source.path, source.overrides);
+void add_config_options(Command command, config::Sources& sources, Presence config) {
+    command.add_texts(
+        "--config", sources.files, "FILE",
+        "YAML configuration; see configs/. May be repeated: later files replace values", config);
+    command.add_texts("--set", sources.overrides, "SECTION.KEY=VALUE",
+                      "change one key; may be repeated");
 }
 
 void add_json_flag(Command command, bool& json) {

@@ -16,6 +16,7 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/config/reader.hpp>
 
 namespace CLI {
 class App;
@@ -181,26 +182,15 @@ private:
     Action* chosen_;
 };
 
-/// A configuration file and overrides of its keys.
-struct ConfigSource {
-    std::string path;
-    std::vector<std::string> overrides;
-};
-
-/// Adds --config FILE and the repeatable --set SECTION.KEY=VALUE.
-void add_config_options(Command command, ConfigSource& source, Presence config);
-void add_config_options(Command command, std::string& path, std::vector<std::string>& overrides,
+/// Adds the repeatable --config FILE and --set SECTION.KEY=VALUE.
+void add_config_options(Command command, config::Sources& sources,
                         Presence config = Presence::optional);
 
 /// Options of a command that prints a configuration or a property of one.
 struct ConfigOptions {
-    ConfigSource config;
+    config::Sources config;
     bool json = false;
 };
-
-/// Returns the configuration with the overrides; without a file, that of the defaults. Throws as
-/// config::read_file and config::parse do.
-config::Config load(const ConfigSource& source);
 
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);

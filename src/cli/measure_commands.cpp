@@ -15,7 +15,7 @@ namespace hpcai::cli {
 namespace {
 
 struct BenchOptions {
-    ConfigSource config;
+    config::Sources config;
     std::int64_t steps = 10;
     std::string roofline;
     std::string svg;
@@ -51,9 +51,10 @@ struct RooflineOptions {
 
 ExitCode roofline(const RooflineOptions& options, const Context& context) {
     speed::RooflineRequest request = options.request;
-    if (!options.device.empty()) request.overrides.push_back("device.kind=" + options.device);
+    if (!options.device.empty())
+        request.config.overrides.push_back("device.kind=" + options.device);
     if (!options.precision.empty()) {
-        request.overrides.push_back("training.precision=" + options.precision);
+        request.config.overrides.push_back("training.precision=" + options.precision);
         request.one_precision = true;
     }
     request.command_line = context.command_line;
@@ -99,7 +100,7 @@ void add_roofline_command(Command parent) {
           "mpirun -np 2 hpcai500 roofline --config configs/quickstart.yaml "
           "--seconds 30 --output roofline.json"}},
         roofline);
-    add_config_options(command, options.request.config_path, options.request.overrides);
+    add_config_options(command, options.request.config);
     command.add_text("--device", options.device, "KIND", "device.kind: auto, cpu or cuda");
     command.add_text("--precision", options.precision, "P",
                      "training.precision to measure; default: all that the device supports");
@@ -117,7 +118,7 @@ void add_doctor_command(Command parent) {
           "mpirun -np 16 hpcai500 doctor --config configs/imagenet_nvidia.yaml --output "
           "/scratch/first_run --golden"}},
         doctor);
-    add_config_options(command, options.config_path, options.overrides);
+    add_config_options(command, options.config);
     command.add_text(
         "--output", options.output, "DIR",
         "result directory of the planned run; default: run.output, else a new one in results");

@@ -28,7 +28,7 @@ constexpr std::int64_t kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
 
 struct PlanOptions {
-    ConfigSource config;
+    config::Sources config;
     prediction::EstimateRequest request;
     std::string roofline;
     std::string interconnect;

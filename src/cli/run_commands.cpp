@@ -14,14 +14,13 @@ namespace hpcai::cli {
 namespace {
 
 struct RunOptions {
-    ConfigSource config;
+    config::Sources config;
     std::string output;
 };
 
 ExitCode run(const RunOptions& options, const Context& context) {
-    return benchmark::run_benchmark(
-        {options.config.path, options.config.overrides, options.output, context.command_line},
-        context.out);
+    return benchmark::run_benchmark({options.config, options.output, context.command_line},
+                                    context.out);
 }
 
 struct ResumeOptions {
@@ -31,7 +30,7 @@ struct ResumeOptions {
 
 ExitCode resume(const ResumeOptions& options, const Context& context) {
     return benchmark::run_benchmark(
-        {{}, options.overrides, {}, context.command_line, options.directory}, context.out);
+        {{{}, options.overrides}, {}, context.command_line, options.directory}, context.out);
 }
 
 ExitCode score(const benchmark::ScoreRequest& request, const Context& context) {

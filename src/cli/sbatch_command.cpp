@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t kMaxTasks = 1000;  // of an array, by Slurm's default
 
 struct SbatchOptions {
-    ConfigSource config;
+    config::Sources config;
     slurm::BatchJob job;
     std::string output;
     int ranks_per_node = 0;  // 0: a rank for each GPU, else one
@@ -131,7 +131,7 @@ void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
     DifferentTasks different;
     for (slurm::ArrayTask& task : job.array) {
-        ConfigSource source = options.config;
+        config::Sources source = options.config;
         source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
         const config::Config config = load(source);
         different.add(config, task);
@@ -151,7 +151,7 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
     require_resumable(config, job);
     job.command_line = command_line;
     job.name = config.run.name;
-    job.config = options.config.path;
+    job.configs = options.config.files;
     job.settings = options.config.overrides;
     job.ranks_per_node = options.ranks_per_node > 0 ? options.ranks_per_node
                          : job.gpus_per_node > 0    ? job.gpus_per_node

@@ -27,10 +27,10 @@ void check_size(std::size_t bytes, const std::string& file_name) {
 /// Builds a Config and stores the place of each value.
 class ConfigReader {
 public:
-    explicit ConfigReader(std::string file_name) : file_name_(std::move(file_name)) {}
-
-    void read_file_text(const std::string& yaml) {
-        const Origin origin = Origin::file(file_name_);
+    void read_file_text(const std::string& yaml, const std::string& file_name) {
+        check_size(yaml.size(), file_name);
+        file_name_ = file_name;
+        const Origin origin = Origin::file(file_name);
         const Node document = parse_document(yaml, origin, "");
         require(document.kind == NodeKind::mapping || document.kind == NodeKind::null,
                 ExitCode::usage, "{}: expected sections of keys, got a {}",
@@ -88,7 +88,7 @@ private:
         key.set(config_, read_value(key, value, origin));
     }
 
-    std::string file_name_;
+    std::string file_name_ = "defaults";  // of the last file
     Config config_;
     std::map<std::string, std::string> places_;
     std::map<std::string, std::string> overridden_;
@@ -98,10 +98,16 @@ private:
 
 Config parse(const std::string& yaml, const std::string& file_name,
              const std::vector<std::string>& overrides) {
-    check_size(yaml.size(), file_name);
-    ConfigReader reader(file_name);
-    reader.read_file_text(yaml);
+    ConfigReader reader;
+    reader.read_file_text(yaml, file_name);
     for (const std::string& given : overrides) reader.apply_override(given);
+    return reader.finish();
+}
+
+Config load(const Sources& sources) {
+    ConfigReader reader;
+    for (const std::string& file : sources.files) reader.read_file_text(read_file(file), file);
+    for (const std::string& given : sources.overrides) reader.apply_override(given);
     return reader.finish();
 }
 

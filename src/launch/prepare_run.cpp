@@ -119,7 +119,7 @@ Resumption agree_on_resumption(const context::RunRequest& request, comm::Communi
         if (everyone.rank() != 0) return;
         results::require_run(request.resume);
         found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
-        require_no_effect(request.overrides);
+        require_no_effect(request.config.overrides);
         found.begun = results::read_launch_file(request.resume);
         found.config_text = config::to_yaml(results::read_config(request.resume));
         const int ranks = found.begun.topology.ranks;
@@ -270,17 +270,12 @@ void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
 
 }  // namespace
 
-config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone) {
+config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone) {
     std::string effective;
     comm::collective_try(everyone, [&] {
-        if (everyone.rank() != 0) return;
-        const std::string path =
-            request.resume.empty() ? request.config_path : request.resume + "/config.yaml";
-        const std::string yaml = path.empty() ? "" : config::read_file(path);
-        effective = config::to_yaml(
-            config::parse(yaml, path.empty() ? "defaults" : path, request.overrides));
+        if (everyone.rank() == 0) effective = config::to_yaml(config::load(sources));
     });
-    return config::parse(comm::broadcast(everyone, effective), request.config_path, {});
+    return config::parse(comm::broadcast(everyone, effective), "configuration of rank 0", {});
 }
 
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
@@ -302,7 +297,9 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     std::optional<Resumption> resumption;
     if (!request.resume.empty()) resumption = agree_on_resumption(request, everyone);
     if (!series.config) {
-        series.config = agree_on_config(request, everyone);
+        config::Sources sources = request.config;
+        if (resumption) sources.files = {request.resume + "/config.yaml"};
+        series.config = agree_on_config(sources, everyone);
         series.folder = comm::broadcast(everyone, output_of(request, series.config->run));
     }
     const config::Config config = config_of(series);

@@ -17,7 +17,7 @@ void require_one_line(std::string_view what, const std::string& text) {
 }
 
 void check(const BatchJob& job) {
-    require_one_line("--config", job.config);
+    for (const std::string& file : job.configs) require_one_line("--config", file);
     require_one_line("--results", job.results);
     require_one_line("run.name", job.name);
     for (const std::string& setting : job.settings) require_one_line("--set", setting);
@@ -76,9 +76,11 @@ fi
 
 )";
 
-std::string settings_words(const std::vector<std::string>& settings) {
+/// Returns " --set a --set b" for the option "--set" with the values a and b.
+std::string repeated(const char* option, const std::vector<std::string>& values) {
     std::string words;
-    for (const std::string& setting : settings) words += " --set " + shell_word(setting);
+    for (const std::string& value : values)
+        words += fmt::format(" {} {}", option, shell_word(value));
     return words;
 }
 
@@ -87,7 +89,7 @@ std::string array_cases(const BatchJob& job) {
     std::string text = "case $SLURM_ARRAY_TASK_ID in\n";
     for (std::size_t task = 0; task < job.array.size(); ++task) {
         text += fmt::format("    {}) ranks={} task=({}) ;;\n", task, job.array[task].ranks,
-                            settings_words(job.array[task].settings).substr(1));
+                            repeated("--set", job.array[task].settings).substr(1));
     }
     return text +
            R"(    *) echo "no task $SLURM_ARRAY_TASK_ID in this script" >&2 && exit 2 ;;
@@ -103,8 +105,8 @@ std::string choice(const BatchJob& job) {
         "results={}-$SLURM_JOB_ID\n",
         shell_word(job.results + "/" + job_name(job)));
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
-    text += fmt::format("    command=(run --config {}{}{} --output \"$results\")\nfi\n\n",
-                        shell_word(job.config), settings_words(job.settings),
+    text += fmt::format("    command=(run{}{}{} --output \"$results\")\nfi\n\n",
+                        repeated("--config", job.configs), repeated("--set", job.settings),
                         is_array ? " \"${task[@]}\"" : "");
     return text;
 }

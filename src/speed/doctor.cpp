@@ -141,15 +141,10 @@ private:
     }
 
     void read_configuration() {
-        context::RunRequest request;
-        request.config_path = request_.config_path;
-        request.overrides = request_.overrides;
-        config_ = launch::agree_on_config(request, everyone());
+        config_ = launch::agree_on_config(request_.config, everyone());
         std::string mine;
         try {
-            const std::string yaml =
-                request.config_path.empty() ? "" : config::read_file(request.config_path);
-            mine = config::to_yaml(config::parse(yaml, request.config_path, request.overrides));
+            mine = config::to_yaml(config::load(request_.config));
             mine = storage::sha256_hex(storage::bytes_of(mine));
         } catch (const Error&) {
             mine.clear();  // the file is unreadable here; a run sends it from rank 0
@@ -263,9 +258,11 @@ private:
 
     std::string run_command() const {
         std::string command = "hpcai500 run";
-        if (!request_.config_path.empty())
-            command += " --config " + shell_word(request_.config_path);
-        for (const std::string& one : request_.overrides) command += " --set " + shell_word(one);
+        for (const std::string& one : request_.config.files) {
+            command += " --config " + shell_word(one);
+        }
+        for (const std::string& one : request_.config.overrides)
+            command += " --set " + shell_word(one);
         return command;
     }
 

@@ -174,14 +174,14 @@ class RooflineSession {
 public:
     RooflineSession(const RooflineRequest& request, const MeasuredRanks& ranks)
         : request_(request), ranks_(ranks) {
-        std::vector<std::string> overrides = request.overrides;
+        config::Sources sources = request.config;
         const bool has_samples = std::ranges::any_of(
-            overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
+            sources.overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
         // The default batch size is for many ranks.
-        if (request.config_path.empty() && !has_samples) {
-            overrides.push_back(std::string(kSamplesKey) + "8");
+        if (sources.files.empty() && !has_samples) {
+            sources.overrides.push_back(std::string(kSamplesKey) + "8");
         }
-        config_ = launch::agree_on_config({request.config_path, overrides, "", ""}, ranks.everyone);
+        config_ = launch::agree_on_config(sources, ranks.everyone);
         open();
         meter_ = std::make_unique<RateMeter>(*device_, ranks.everyone, request.seconds);
     }

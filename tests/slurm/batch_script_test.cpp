@@ -11,7 +11,7 @@ BatchJob example() {
     BatchJob job;
     job.command_line = "hpcai500 sbatch --config a.yaml --nodes 4";
     job.name = "photographs";
-    job.config = "a.yaml";
+    job.configs = {"a.yaml"};
     job.nodes = 4;
     job.ranks_per_node = 8;
     return job;
@@ -124,7 +124,7 @@ TEST(BatchScript, EndsALauncherBehindTheEndOfThisRunOnly) {
 
 TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {
     BatchJob job = example();
-    job.config = "my $HOME.yaml";
+    job.configs = {"my $HOME.yaml"};
     job.settings = {"run.name=a;b"};
     job.name = "a;b c";
     job.results = "/my results";
@@ -145,7 +145,7 @@ TEST(BatchScript, RefusesWhatWouldMakeALineOfItsOwn) {
     };
     const std::string evil = "a\n#SBATCH --uid=0";
     BatchJob job = example();
-    job.config = evil;
+    job.configs = {evil};
     EXPECT_TRUE(refused(job));
     job = example();
     job.settings = {evil};

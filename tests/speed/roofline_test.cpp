@@ -105,8 +105,9 @@ TEST(MeasuredRates, SayWhatThereWasNoTimeFor) {
 
 TEST(Roofline, MeasuresOneRankWithoutMpi) {
     RooflineRequest request;
-    request.overrides = {"workload.image_size=32", "workload.classes=4", "training.batch_size=2",
-                         "device.threads=1",       "device.kind=cpu",    "training.precision=fp32"};
+    request.config.overrides = {"workload.image_size=32", "workload.classes=4",
+                                "training.batch_size=2",  "device.threads=1",
+                                "device.kind=cpu",        "training.precision=fp32"};
     request.one_precision = true;
     request.seconds = 1;
     RooflineRecord record;

@@ -8,6 +8,16 @@
 
 namespace hpcai::config {
 
+/// The sources of a configuration. Without files it has the defaults.
+struct Sources {
+    std::vector<std::string> files;      // YAML; a later file replaces values of earlier ones
+    std::vector<std::string> overrides;  // "section.key=value"; they replace values of files
+};
+
+/// Reads and checks a configuration. Throws Error(usage) for the first error, as the functions
+/// below.
+Config load(const Sources& sources);
+
 /// Parses one YAML document strictly and then applies `overrides` ("training.batch_size=64").
 /// `file_name` is for messages ("quickstart.yaml:3:5: ..."). Throws Error(usage) for the first
 /// error: unknown, duplicate or ill-typed keys, aliases, merge keys, second documents, illegal

@@ -9,6 +9,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/config/config.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/context/devices.hpp>
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/device/device.hpp>
@@ -19,12 +20,10 @@ namespace hpcai::context {
 
 /// What the command line asks for.
 struct RunRequest {
-    std::string config_path;
-    std::vector<std::string> overrides;  // "section.key=value"
-    std::string output;                  // directory; empty: run.output, else results/<name>-<UTC>
-    std::string command_line;            // for the environment's record
-    std::string resume =
-        {};  // result directory of a run to resume; config_path and output are empty
+    config::Sources config;
+    std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
+    std::string command_line;  // for the environment's record
+    std::string resume = {};   // directory of a run to resume; config.files and output are empty
 };
 
 /// The state that all runs of one invocation share. The first run sets `config` and `folder`.

@@ -14,10 +14,8 @@
 
 namespace hpcai::launch {
 
-/// Returns the configuration of the request: its file, that of the run to resume, or the defaults
-/// if the request names neither, with the overrides. Rank 0 reads and checks it; the other ranks
-/// get its effective form. Collective.
-config::Config agree_on_config(const context::RunRequest& request, comm::Communicator& everyone);
+/// Returns config::load(sources) of rank 0 on all ranks. Collective; all ranks throw its error.
+config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone);
 
 /// Returns the number of ranks of this node, including this rank, whose allowed cores are exactly
 /// those of this rank. Collective.

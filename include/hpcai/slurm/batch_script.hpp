@@ -20,7 +20,7 @@ struct ArrayTask {
 struct BatchJob {
     std::string command_line;  // the command that generates the script
     std::string name;
-    std::string config;                 // file
+    std::vector<std::string> configs;   // arguments of --config: files
     std::vector<std::string> settings;  // arguments of --set: "section.key=value"
     int nodes = 1;
     int ranks_per_node = 1;

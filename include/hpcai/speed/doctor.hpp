@@ -6,14 +6,14 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/config/reader.hpp>
 
 namespace hpcai::speed {
 
 /// The request of `hpcai500 doctor`.
 struct DoctorRequest {
-    std::string config_path;             // empty: the defaults
-    std::vector<std::string> overrides;  // "section.key=value"
-    std::string output;                  // result directory; empty: run.output, else in results
+    config::Sources config;
+    std::string output;   // result directory; empty: run.output, else in results
     bool golden = false;  // every rank trains 20 steps alone; compares the parameters' bits
     std::string command_line;
 };

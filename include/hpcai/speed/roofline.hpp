@@ -6,16 +6,16 @@
 #include <vector>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/records/roofline_record.hpp>
 
 namespace hpcai::speed {
 
 /// The request of `hpcai500 roofline`.
 struct RooflineRequest {
-    std::string config_path;             // empty: the defaults, in batches of 8 samples
-    std::vector<std::string> overrides;  // "section.key=value"
-    double seconds = 20;                 // approximate time of all measurements
-    bool one_precision = false;          // only that of the configuration
+    config::Sources config;      // without files: the defaults, in batches of 8 samples
+    double seconds = 20;         // approximate time of all measurements
+    bool one_precision = false;  // only that of the configuration
     std::string command_line;
 };
 
