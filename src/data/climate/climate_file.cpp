@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <hpcai/base/error.hpp>
@@ -12,7 +23,6 @@
 
 #include "box_columns.hpp"
 #include "hdf5_handle.hpp"
-#include "trial.hpp"
 
 namespace hpcai::data {
 namespace {
@@ -27,6 +37,73 @@ constexpr hsize_t kMaxSide = 16'384;  // pixels
 constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m; 1000 hPa is far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
+
+enum class TrialResult : std::uint8_t { survived, crashed, too_slow };
+
+/// Prepares for a crash: disables MPI's handlers, core files and output.
+void become_expendable() {
+    constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
+    for (const int number : kSignals) std::signal(number, SIG_DFL);
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) {
+        ::dup2(nowhere, STDOUT_FILENO);
+        ::dup2(nowhere, STDERR_FILENO);
+    }
+    ::alarm(kTrialSeconds);
+}
+
+[[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
+    try {
+        action();
+    } catch (const std::exception&) {  // the caller gets the same error
+    }
+    const char word = 1;
+    const bool is_written = ::write(out, &word, 1) == 1;
+    ::_exit(is_written ? 0 : 1);
+}
+
+/// Returns whether a byte arrives before the other end is closed.
+bool receives_byte(int in) {
+    char word = 0;
+    return TEMP_FAILURE_RETRY(::read(in, &word, 1)) == 1;
+}
+
+/// Returns whether the child's alarm ended it; false if its exit status is not available.
+bool was_alarmed(pid_t child) {
+    int status = 0;
+    return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGALRM;
+}
+
+/// Throws Error(internal), because the system failed, not the file.
+[[noreturn]] void fail_to_start(int error) {
+    throw Error(ExitCode::internal,
+                fmt::format("cannot start a process that tries a file: {}", std::strerror(error)));
+}
+
+/// Runs `action` in a separate process without output, and waits for it. Returns survived when
+/// `action` returned or threw, too_slow after kTrialSeconds, and crashed otherwise. If SIGCHLD is
+/// ignored, too_slow is reported as crashed. Throws Error(internal) when no process can be started.
+TrialResult try_apart(const std::function<void()>& action) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_to_start(errno);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ends[0]);
+        become_expendable();
+        run_and_exit(action, ends[1]);
+    }
+    const int error = errno;
+    ::close(ends[1]);
+    const bool is_well = child > 0 && receives_byte(ends[0]);
+    ::close(ends[0]);
+    if (child < 0) fail_to_start(error);
+    const bool is_slow = was_alarmed(child);
+    if (is_well) return TrialResult::survived;
+    return is_slow ? TrialResult::too_slow : TrialResult::crashed;
+}
 
 void require_file(const fs::path& path) {
     std::error_code error;
@@ -193,11 +270,11 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     const auto trial = [&] { walk_chunks(open(path, settings, facts_)->images); };
     require_file(path);
     if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
-        const climate::TrialResult result = climate::try_apart(trial, kTrialSeconds);
-        require(result != climate::TrialResult::too_slow, ExitCode::data,
+        const TrialResult result = try_apart(trial);
+        require(result != TrialResult::too_slow, ExitCode::data,
                 "'{}' is damaged or its disk too slow: opening it took more than {} s",
                 path.string(), kTrialSeconds);
-        require(result == climate::TrialResult::survived, ExitCode::data,
+        require(result == TrialResult::survived, ExitCode::data,
                 "'{}' is damaged: the HDF5 library crashes when it opens the file", path.string());
     }
     state_ = open(path, settings, facts_);
