@@ -7,10 +7,83 @@
 #include <hpcai/base/error.hpp>
 
 #include "layout.hpp"
-#include "sync_batch_norm_sums.hpp"
+#include "owned.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
+
+/// Two numbers for each channel of a BatchNorm, which are summed over the ranks that share its
+/// statistics. The host forms the sums and waits for the stream and the other ranks, so this work
+/// cannot be recorded. With one rank it has no memory, and nothing may be summed.
+class SyncBatchNormSums {
+public:
+    /// `sum` reduces over `ranks` ranks if there are several, and outlives the object.
+    SyncBatchNormSums(SyncBatchNormReducer* sum, std::int64_t ranks, std::int64_t channels,
+                      const Context& context)
+        : sum_(sum),
+          ranks_(static_cast<int>(ranks)),
+          channels_(static_cast<std::size_t>(channels)),
+          context_(context) {
+        const int summed = sum == nullptr ? 1 : sum->ranks();
+        ensure(ranks == 1 || ranks == summed,
+               "the statistics span {} ranks, but the reducer sums over {}", ranks, summed);
+    }
+
+    int ranks() const { return ranks_; }
+    /// Bytes of device memory, 16-byte aligned, that bind() takes.
+    std::size_t bytes() const {
+        return ranks_ == 1 ? 0 : value_bytes() + 3 * channels_ * sizeof(float);
+    }
+    void bind(void* memory) {
+        if (ranks_ == 1) return;
+        values_ = static_cast<double*>(memory);
+        coefficients_ = reinterpret_cast<float*>(values_ + 2 * channels_);
+        host_ = PinnedBytes(value_bytes() + 2 * channels_ * sizeof(float));
+    }
+
+    double* values() const { return values_; }             // (2, C)
+    float* coefficients() const { return coefficients_; }  // (3, C), scratch for the caller
+
+    /// Sums values() over the ranks. Throws as SyncBatchNormReducer does, and Error(internal) when
+    /// earlier work has failed.
+    void sum_values() const {
+        download(host_.data(), values_, value_bytes());
+        sum_and_upload();
+    }
+    /// Writes the sums over ranks of `first` and `second`, (C) each, to values(). Throws likewise.
+    void sum(const float* first, const float* second) const {
+        auto* const parts = reinterpret_cast<float*>(host_.data() + value_bytes());
+        download(parts, first, channels_ * sizeof(float));
+        download(parts + channels_, second, channels_ * sizeof(float));
+        std::copy_n(parts, 2 * channels_, on_host().begin());
+        sum_and_upload();
+    }
+
+private:
+    std::size_t value_bytes() const { return 2 * channels_ * sizeof(double); }
+    std::span<double> on_host() const {
+        return {reinterpret_cast<double*>(host_.data()), 2 * channels_};
+    }
+    void download(void* to, const void* from, std::size_t bytes) const {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, context_.stream),
+              "reading statistics");
+        check(cudaStreamSynchronize(context_.stream), "reading statistics");
+    }
+    void sum_and_upload() const {
+        sum_->sum(on_host());
+        check(cudaMemcpyAsync(values_, host_.data(), value_bytes(), cudaMemcpyHostToDevice,
+                              context_.stream),
+              "writing statistics");
+    }
+
+    SyncBatchNormReducer* sum_;
+    int ranks_;
+    std::size_t channels_;
+    const Context& context_;
+    double* values_ = nullptr;
+    float* coefficients_ = nullptr;
+    PinnedBytes host_;
+};
 
 /// The per-channel vectors as the kernels take them, (stored C) f32 each. Where an image is stored
 /// with more channels than it has, they are copies padded with zeros, which keep the added channels
