@@ -114,4 +114,8 @@ KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const C
 /// Throws Error(internal): the engine does not compute this operation.
 [[noreturn]] void refuse(const ops::Operation& operation);
 
+/// See Device::build.
+std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
+                                     const Context& context);
+
 }  // namespace hpcai::device::cpu

@@ -16,7 +16,6 @@
 #include "context.hpp"
 #include "hash.hpp"
 #include "isa.hpp"
-#include "optimizer.hpp"
 
 namespace hpcai::device {
 namespace {

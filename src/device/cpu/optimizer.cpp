@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimizer.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include <hpcai/base/error.hpp>
+
+#include "context.hpp"
 
 namespace hpcai::device::cpu {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "acceptance.hpp"
 #include "layout.hpp"
-#include "optimizer.hpp"
 #include "owned.hpp"
 #include "plan_cache.hpp"
 #include "recording.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimizer.hpp"
+#include "kernels/optimizer.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "kernels/optimizer.hpp"
+#include "context.hpp"
 
 namespace hpcai::device::cuda {
 namespace {
