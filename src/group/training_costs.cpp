@@ -2,7 +2,6 @@
 #include "training_costs.hpp"
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <tuple>
 #include <type_traits>

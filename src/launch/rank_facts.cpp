@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation_bench.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include <hpcai/base/error.hpp>

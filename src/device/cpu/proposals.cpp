@@ -3,8 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include <hpcai/base/error.hpp>
-
 #include "anchor_grid.hpp"
 #include "suppression.hpp"
 
