@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -12,15 +14,8 @@ namespace hpcai {
 namespace {
 
 spdlog::level::level_enum level_of(Severity severity) {
-    switch (severity) {
-        case Severity::info:
-            return spdlog::level::info;
-        case Severity::warning:
-            return spdlog::level::warn;
-        case Severity::error:
-            return spdlog::level::err;
-    }
-    return spdlog::level::err;
+    constexpr std::array kLevels{spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+    return kLevels.at(static_cast<std::size_t>(severity));
 }
 
 spdlog::sink_ptr make_sink(const std::string& file_path) {

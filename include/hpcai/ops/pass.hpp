@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace hpcai::ops {
@@ -14,17 +15,8 @@ enum class Pass {
 };
 
 constexpr std::string_view name_of(Pass pass) {
-    switch (pass) {
-        case Pass::prepare:
-            return "prepare";
-        case Pass::forward:
-            return "forward";
-        case Pass::weight_gradient:
-            return "weight_gradient";
-        case Pass::input_gradient:
-            return "input_gradient";
-    }
-    return "";
+    constexpr std::array kNames{"prepare", "forward", "weight_gradient", "input_gradient"};
+    return kNames.at(static_cast<std::size_t>(pass));
 }
 
 }  // namespace hpcai::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,33 +12,13 @@ enum class DType : std::uint8_t { f32, bf16, f16, u8, s32 };
 
 /// Bytes of one element.
 constexpr std::size_t size_of(DType dtype) {
-    switch (dtype) {
-        case DType::f32:
-        case DType::s32:
-            return 4;
-        case DType::bf16:
-        case DType::f16:
-            return 2;
-        case DType::u8:
-            return 1;
-    }
-    return 0;
+    constexpr std::array<std::size_t, 5> kBytes{4, 2, 2, 1, 4};
+    return kBytes.at(static_cast<std::size_t>(dtype));
 }
 
 constexpr std::string_view name_of(DType dtype) {
-    switch (dtype) {
-        case DType::f32:
-            return "fp32";
-        case DType::bf16:
-            return "bf16";
-        case DType::f16:
-            return "fp16";
-        case DType::u8:
-            return "uint8";
-        case DType::s32:
-            return "int32";
-    }
-    return "";
+    constexpr std::array kNames{"fp32", "bf16", "fp16", "uint8", "int32"};
+    return kNames.at(static_cast<std::size_t>(dtype));
 }
 
 }  // namespace hpcai::tensor

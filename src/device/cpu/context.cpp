@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <array>
+
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
@@ -11,19 +13,9 @@ using tag = dnnl::memory::format_tag;
 using dnnl::memory;
 
 memory::data_type dnnl_type(DType dtype) {
-    switch (dtype) {
-        case DType::f32:
-            return memory::data_type::f32;
-        case DType::bf16:
-            return memory::data_type::bf16;
-        case DType::f16:
-            return memory::data_type::f16;
-        case DType::u8:
-            return memory::data_type::u8;
-        case DType::s32:
-            return memory::data_type::s32;
-    }
-    return memory::data_type::undef;
+    using type = memory::data_type;
+    constexpr std::array kTypes{type::f32, type::bf16, type::f16, type::u8, type::s32};
+    return kTypes.at(static_cast<std::size_t>(dtype));
 }
 
 namespace {
