@@ -110,195 +110,203 @@ struct DataDuplicator::State {
     std::int64_t unlisted_files = 0;
     StagingRecord record = {};
 
-    std::vector<FileFacts> survey(const StagingRequest& request);
-    void read_manifest(Source& source);
-    std::unique_ptr<LocalStage::State> open_folder() const;
-    void add(Split split, const StagingRequest& request, bool is_packed);
-    void prepare();
-    void hold(std::unique_ptr<LocalStage::State> folder);
-    void require_room() const;
-    void copy();
-    void copy_or_check(StagedSet& set, std::size_t pack, std::atomic<bool>& stop);
-    void share();
-    void sum_up();
-};
-
-/// Each rank reads the metadata of a share of the files, because the file system is slow.
-std::vector<FileFacts> DataDuplicator::State::survey(const StagingRequest& request) {
-    const auto ranks = static_cast<std::uint32_t>(everyone.size());
-    const std::uint32_t block = ceil_div(request.files, ranks);
-    const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
-    std::vector<FileFacts> mine(block);
-    parallel_for(block, threads, [&](std::int64_t i) {
-        const std::int64_t file = first + i;
-        if (file >= request.files) return;
-        const std::string path = request.path_of(static_cast<std::uint32_t>(file));
-        mine[i] = staging::facts_of(request.root / path);
-    });
-    std::vector<FileFacts> all(std::size_t{block} * ranks);
-    everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-    all.resize(request.files);
-    return all;
-}
-
-/// One rank per node reads the manifest.
-void DataDuplicator::State::read_manifest(Source& source) {
-    constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
-    const std::filesystem::path path = source.root / storage::kManifestName;
-    std::vector<std::byte> bytes;
-    comm::collective_try(everyone, [&] {
-        if (node->rank() != 0) return;
-        std::error_code error;
-        const bool exists = std::filesystem::exists(path, error);
-        require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
-        source.has_manifest = exists;
-        if (exists) bytes = storage::read_file_bytes(path, kMaxManifest);
-    });
-    node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
-    bytes = comm::broadcast(*node, std::move(bytes));
-    comm::collective_try(
-        everyone, [&] { source.digests = storage::parse_manifest(storage::text_of(bytes), path); });
-}
-
-std::unique_ptr<LocalStage::State> DataDuplicator::State::open_folder() const {
-    return std::make_unique<LocalStage::State>(
-        LocalStage::State{staging::StageFolder(config.data.staging_directory),
-                          config.data.staging_cleanup, place.node_rank, lost});
-}
-
-void DataDuplicator::State::hold(std::unique_ptr<LocalStage::State> folder) {
-    opened = &folder->folder;
-    stage = std::make_shared<LocalStage>(std::move(folder));
-}
-
-void DataDuplicator::State::require_room() const {
-    constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
-    constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
-    std::uint64_t needed = 0, all = 0;
-    for (const std::optional<StagedSet>& set : sets) {
-        if (!set) continue;
-        all = capped_sum(all, bytes_of(set->packs));
-        for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
-            if (set->there[pack] != std::byte{0}) continue;
-            const std::uint64_t index_bytes = kEntry * set->packs[pack].files.size() + 2 * kBlock;
-            needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
-        }
+    /// Each rank reads the metadata of a share of the files, because the file system is slow.
+    std::vector<FileFacts> survey(const StagingRequest& request) {
+        const auto ranks = static_cast<std::uint32_t>(everyone.size());
+        const std::uint32_t block = ceil_div(request.files, ranks);
+        const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
+        std::vector<FileFacts> mine(block);
+        parallel_for(block, threads, [&](std::int64_t i) {
+            const std::int64_t file = first + i;
+            if (file >= request.files) return;
+            const std::string path = request.path_of(static_cast<std::uint32_t>(file));
+            mine[i] = staging::facts_of(request.root / path);
+        });
+        std::vector<FileFacts> all(std::size_t{block} * ranks);
+        everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+        all.resize(request.files);
+        return all;
     }
-    const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib) << 20;
-    const std::uint64_t free = opened->free_bytes();
-    require(needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
+    /// One rank per node reads the manifest.
+    void read_manifest(Source& source) {
+        constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
+        const std::filesystem::path path = source.root / storage::kManifestName;
+        std::vector<std::byte> bytes;
+        comm::collective_try(everyone, [&] {
+            if (node->rank() != 0) return;
+            std::error_code error;
+            const bool exists = std::filesystem::exists(path, error);
+            require(!error, ExitCode::data, "cannot read '{}': {}", path.string(), error.message());
+            source.has_manifest = exists;
+            if (exists) bytes = storage::read_file_bytes(path, kMaxManifest);
+        });
+        node->broadcast(std::as_writable_bytes(std::span(&source.has_manifest, 1)), 0);
+        bytes = comm::broadcast(*node, std::move(bytes));
+        comm::collective_try(everyone, [&] {
+            source.digests = storage::parse_manifest(storage::text_of(bytes), path);
+        });
+    }
+    std::unique_ptr<LocalStage::State> open_folder() const {
+        return std::make_unique<LocalStage::State>(
+            LocalStage::State{staging::StageFolder(config.data.staging_directory),
+                              config.data.staging_cleanup, place.node_rank, lost});
+    }
+    void add(Split split, const StagingRequest& request, bool is_packed) {
+        if (config.data.staging != config::Staging::all && split == Split::validation) return;
+        const Stopwatch watch;
+        StagedSet set{staging::kSetNames[index_of(split)],
+                      {request.root, request.files, request.path_of, survey(request), {}},
+                      is_packed};
+        read_manifest(set.source);
+        comm::collective_try(everyone, [&] {
+            if (!is_packed) {
+                set.packs = staging::plan_whole_files(set.source);
+                return;
+            }
+            const std::vector<std::uint8_t> needed =
+                staging::needed_samples(config, split, request.files, place, layout);
+            const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
+            set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
+            set.left_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
+        });
+        sets[index_of(split)] = std::move(set);
+        seconds += watch.seconds();
+    }
+    /// The first rank of the node locks the staging folder, removes old packs and checks free
+    /// space.
+    void prepare() {
+        comm::collective_try(everyone, [&] {
+            if (node->rank() != 0) return;
+            for (const std::optional<StagedSet>& set : sets) {
+                if (!set) continue;
+                require_apart(set->source.root, staging::stage_path(config.data.staging_directory));
+            }
+            std::unique_ptr<LocalStage::State> folder = open_folder();
+            require(
+                folder->folder.lock_alone(), ExitCode::usage,
+                "data.staging_directory: '{}' on node {} is in use by another run, or by another "
+                "node if nodes share the directory",
+                folder->folder.path().string(), place.node);
+            hold(std::move(folder));
+            opened->note_running(static_cast<int>(place.ranks.size()));
+            for (std::size_t split = 0; split < sets.size(); ++split) {
+                std::vector<std::byte> there =
+                    opened->prepare(staging::kSetNames[split],
+                                    sets[split] ? sets[split]->packs : std::vector<Pack>());
+                if (sets[split]) sets[split]->there = std::move(there);
+            }
+            require_room();
+        });
+    }
+    void hold(std::unique_ptr<LocalStage::State> folder) {
+        opened = &folder->folder;
+        stage = std::make_shared<LocalStage>(std::move(folder));
+    }
+    void require_room() const {
+        constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
+        constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
+        std::uint64_t needed = 0, all = 0;
+        for (const std::optional<StagedSet>& set : sets) {
+            if (!set) continue;
+            all = capped_sum(all, bytes_of(set->packs));
+            for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
+                if (set->there[pack] != std::byte{0}) continue;
+                const std::uint64_t index_bytes =
+                    kEntry * set->packs[pack].files.size() + 2 * kBlock;
+                needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
+            }
+        }
+        const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib)
+                                      << 20;
+        const std::uint64_t free = opened->free_bytes();
+        require(
+            needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
             "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
             format_bytes(all), format_bytes(all - std::min(all, needed)), format_bytes(reserve));
-}
-
-/// The first rank of the node locks the staging folder, removes old packs and checks free space.
-void DataDuplicator::State::prepare() {
-    comm::collective_try(everyone, [&] {
-        if (node->rank() != 0) return;
+    }
+    /// Threads copy while their rank regularly checks that no other rank has failed.
+    void copy() {
+        struct Piece {
+            StagedSet* set;
+            std::size_t pack;
+        };
+        std::vector<Piece> mine;
+        std::int64_t piece = 0;
+        for (std::optional<StagedSet>& set : sets) {
+            for (std::size_t pack = 0; set && pack < set->packs.size(); ++pack, ++piece) {
+                if (piece % node->size() == node->rank()) mine.push_back({&*set, pack});
+            }
+        }
+        std::atomic<bool> stop{false};
+        const std::function<void(std::int64_t)> work = [&](std::int64_t i) {
+            copy_or_check(*mine[i].set, mine[i].pack, stop);
+        };
+        std::optional<WorkerPool> worker_pool;
+        comm::collective_try(everyone, [&] {
+            worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
+        });
+        std::array<double, 2> any{};  // 1 if any rank has failed; 1 if any still copies
+        do {
+            const bool done = worker_pool->wait(kTick);
+            any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
+            everyone.all_reduce_max(any);
+        } while (any[0] == 0 && any[1] != 0);
+        stop = true;
+        comm::collective_try(everyone, [&] { worker_pool->finish(); });
+    }
+    void copy_or_check(StagedSet& set, std::size_t pack, std::atomic<bool>& stop) {
+        const staging::Copying copying{
+            set.source, set.is_packed,
+            staging::stage_path(config.data.staging_directory) / set.name, stop, traffic};
+        try {
+            if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack]))
+                return;
+            staging::copy_pack(copying, set.packs[pack]);
+        } catch (const staging::Stopped&) {
+            return;  // `stop` also ends the pool's work
+        }
+    }
+    /// Locks the staging folder for reading. Each rank that reads it holds its own lock.
+    void share() {
+        const auto lock = [](staging::StageFolder& folder) {
+            require(folder.lock_shared(), ExitCode::usage,
+                    "data.staging_directory: '{}' was locked by another program after this run had "
+                    "copied its samples",
+                    folder.path().string());
+        };
+        comm::collective_try(everyone, [&] {
+            if (node->rank() == 0) lock(*opened);
+        });
+        comm::collective_try(everyone, [&] {
+            if (node->rank() == 0) return;
+            std::unique_ptr<LocalStage::State> folder = open_folder();
+            lock(folder->folder);
+            hold(std::move(folder));
+        });
+    }
+    void sum_up() {
+        const std::int64_t left = traffic.left;
+        std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(traffic.written),
+                                         static_cast<std::int64_t>(traffic.verified), -left, left,
+                                         0};
+        std::array<double, 2> most{0, seconds};
         for (const std::optional<StagedSet>& set : sets) {
-            if (!set) continue;
-            require_apart(set->source.root, staging::stage_path(config.data.staging_directory));
+            if (!set || node->rank() != 0) continue;
+            most[0] += static_cast<double>(bytes_of(set->packs));
+            sums[3] += set->left_files;
+            sums[4] += data::unlisted_files(*set);
+            sums[2] += files_of(set->packs);
         }
-        std::unique_ptr<LocalStage::State> folder = open_folder();
-        require(folder->folder.lock_alone(), ExitCode::usage,
-                "data.staging_directory: '{}' on node {} is in use by another run, or by another "
-                "node if nodes share the directory",
-                folder->folder.path().string(), place.node);
-        hold(std::move(folder));
-        opened->note_running(static_cast<int>(place.ranks.size()));
-        for (std::size_t split = 0; split < sets.size(); ++split) {
-            std::vector<std::byte> there = opened->prepare(
-                staging::kSetNames[split], sets[split] ? sets[split]->packs : std::vector<Pack>());
-            if (sets[split]) sets[split]->there = std::move(there);
-        }
-        require_room();
-    });
-}
-
-void DataDuplicator::State::copy_or_check(StagedSet& set, std::size_t pack,
-                                          std::atomic<bool>& stop) {
-    const staging::Copying copying{set.source, set.is_packed,
-                                   staging::stage_path(config.data.staging_directory) / set.name,
-                                   stop, traffic};
-    try {
-        if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack])) return;
-        staging::copy_pack(copying, set.packs[pack]);
-    } catch (const staging::Stopped&) {
-        return;  // `stop` also ends the pool's work
+        everyone.all_reduce_sum(sums);
+        everyone.all_reduce_max(most);
+        record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
+                  static_cast<std::int64_t>(most[0]),         sums[3]};
+        unlisted_files = sums[4];
+        seconds = most[1];
     }
-}
-
-/// Threads copy while their rank regularly checks that no other rank has failed.
-void DataDuplicator::State::copy() {
-    struct Piece {
-        StagedSet* set;
-        std::size_t pack;
-    };
-    std::vector<Piece> mine;
-    std::int64_t piece = 0;
-    for (std::optional<StagedSet>& set : sets) {
-        for (std::size_t pack = 0; set && pack < set->packs.size(); ++pack, ++piece) {
-            if (piece % node->size() == node->rank()) mine.push_back({&*set, pack});
-        }
-    }
-    std::atomic<bool> stop{false};
-    const std::function<void(std::int64_t)> work = [&](std::int64_t i) {
-        copy_or_check(*mine[i].set, mine[i].pack, stop);
-    };
-    std::optional<WorkerPool> worker_pool;
-    comm::collective_try(everyone, [&] {
-        worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
-    });
-    std::array<double, 2> any{};  // 1 if any rank has failed; 1 if any still copies
-    do {
-        const bool done = worker_pool->wait(kTick);
-        any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
-        everyone.all_reduce_max(any);
-    } while (any[0] == 0 && any[1] != 0);
-    stop = true;
-    comm::collective_try(everyone, [&] { worker_pool->finish(); });
-}
-
-/// Locks the staging folder for reading. Each rank that reads it holds its own lock.
-void DataDuplicator::State::share() {
-    const auto lock = [](staging::StageFolder& folder) {
-        require(folder.lock_shared(), ExitCode::usage,
-                "data.staging_directory: '{}' was locked by another program after this run had "
-                "copied its samples",
-                folder.path().string());
-    };
-    comm::collective_try(everyone, [&] {
-        if (node->rank() == 0) lock(*opened);
-    });
-    comm::collective_try(everyone, [&] {
-        if (node->rank() == 0) return;
-        std::unique_ptr<LocalStage::State> folder = open_folder();
-        lock(folder->folder);
-        hold(std::move(folder));
-    });
-}
-
-void DataDuplicator::State::sum_up() {
-    const std::int64_t left = traffic.left;
-    std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(traffic.written),
-                                     static_cast<std::int64_t>(traffic.verified), -left, left, 0};
-    std::array<double, 2> most{0, seconds};
-    for (const std::optional<StagedSet>& set : sets) {
-        if (!set || node->rank() != 0) continue;
-        most[0] += static_cast<double>(bytes_of(set->packs));
-        sums[3] += set->left_files;
-        sums[4] += data::unlisted_files(*set);
-        sums[2] += files_of(set->packs);
-    }
-    everyone.all_reduce_sum(sums);
-    everyone.all_reduce_max(most);
-    record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
-              static_cast<std::int64_t>(most[0]),         sums[3]};
-    unlisted_files = sums[4];
-    seconds = most[1];
-}
+};
 
 DataDuplicator::DataDuplicator(const config::Config& config,
                                const plan::ParallelismController& controller,
@@ -312,28 +320,6 @@ DataDuplicator::DataDuplicator(const config::Config& config,
 }
 
 DataDuplicator::~DataDuplicator() = default;
-
-void DataDuplicator::State::add(Split split, const StagingRequest& request, bool is_packed) {
-    if (config.data.staging != config::Staging::all && split == Split::validation) return;
-    const Stopwatch watch;
-    StagedSet set{staging::kSetNames[index_of(split)],
-                  {request.root, request.files, request.path_of, survey(request), {}},
-                  is_packed};
-    read_manifest(set.source);
-    comm::collective_try(everyone, [&] {
-        if (!is_packed) {
-            set.packs = staging::plan_whole_files(set.source);
-            return;
-        }
-        const std::vector<std::uint8_t> needed =
-            staging::needed_samples(config, split, request.files, place, layout);
-        const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
-        set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
-        set.left_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
-    });
-    sets[index_of(split)] = std::move(set);
-    seconds += watch.seconds();
-}
 
 void DataDuplicator::add_pictures(Split split, const StagingRequest& request) {
     state_->add(split, request, true);

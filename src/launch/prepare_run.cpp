@@ -70,32 +70,35 @@ struct Resumption {
     /// `folder`. Throws Error(launch) or Error(usage), naming the right command, or Error(data) if
     /// files of finished groups are damaged.
     void check(const std::filesystem::path& folder, const config::Config& config,
-               const plan::Layout& layout) const;
+               const plan::Layout& layout) const {
+        std::error_code error;
+        const TopologyRecord& topology = begun.topology;
+        require(layout.groups == topology.groups && layout.degree == topology.degree,
+                ExitCode::launch,
+                "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks "
+                "have {} and {}; start `{}` with the same number of ranks per node",
+                folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
+                layout.degree, results::resume_command(topology.ranks, folder));
+        results::require_same_config(folder, config_text, begun);
+        const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
+        require(
+            !has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
+            "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
+            "checks it",
+            folder.string(), layout.groups);
+        results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
+    }
 
     /// Throws Error(data), on all ranks, unless the run began with these samples. Marks the data as
     /// disqualified if the first launch's program was built with fault injection. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
-                       comm::Communicator& everyone) const;
+                       comm::Communicator& everyone) const {
+        comm::collective_try(everyone, [&] {
+            if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
+        });
+        add_faults_disqualification(begun.environment, samples);
+    }
 };
-
-void Resumption::check(const fs::path& folder, const config::Config& config,
-                       const plan::Layout& layout) const {
-    std::error_code error;
-    const TopologyRecord& topology = begun.topology;
-    require(
-        layout.groups == topology.groups && layout.degree == topology.degree, ExitCode::launch,
-        "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks have {} "
-        "and {}; start `{}` with the same number of ranks per node",
-        folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
-        layout.degree, results::resume_command(topology.ranks, folder));
-    results::require_same_config(folder, config_text, begun);
-    const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
-    require(!has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
-            "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
-            "checks it",
-            folder.string(), layout.groups);
-    results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
-}
 
 /// Throws Error(usage) if an override of `resume --set` could change the result.
 void require_no_effect(const std::vector<std::string>& overrides) {
@@ -131,14 +134,6 @@ Resumption agree_on_resumption(const context::RunRequest& request, comm::Communi
     found.config_text = comm::broadcast(everyone, std::move(found.config_text));
     share_fact(everyone, kFaultsFact, found.begun.environment);
     return found;
-}
-
-void Resumption::check_samples(const fs::path& output, data::SampleSets& samples,
-                               comm::Communicator& everyone) const {
-    comm::collective_try(everyone, [&] {
-        if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
-    });
-    add_faults_disqualification(begun.environment, samples);
 }
 
 std::string output_of(const context::RunRequest& request, const config::RunConfig& run) {
