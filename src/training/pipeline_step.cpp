@@ -54,12 +54,73 @@ private:
 
 class PipelineStep final : public StepRunner {
 public:
-    PipelineStep(const StepSetup& setup, const PipelineShare& share, GradientAccumulator& sum);
+    PipelineStep(const StepSetup& setup, const PipelineShare& share, GradientAccumulator& sum)
+        : StepRunner(setup),
+          share_(share),
+          stage_(layout().stage_of(share_.group.rank())),
+          tasks_(plan::pipeline_tasks(setup.config.parallel.schedule, layout().stages, stage_,
+                                      layout().micro_batches)),
+          sum_(sum),
+          boundary_(share_.group, device_, network_, neighbours_of(layout(), share_.group.rank())),
+          labels_out_(label_route(setup, share, true)),
+          label_outbox_(share_.group),
+          labels_in_(share_.group, label_route(setup, share, false)),
+          labels_(labels_out_.bytes) {
+        ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
+               "{} networks for {} micro-batches in flight", share_.networks.size(),
+               plan::micro_batches_in_flight(tasks_));
+        sum_.prepare(buckets_.ranges());
+        steps_between_readings_ = std::max<std::int64_t>(1, steps_between_readings_);
+    }
 
-    void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override;
-    StepResults read() override;
+    void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override {
+        enter(log_, Phase::forward);
+        begin_step(learning_rate, has_failed);
+        graph::Observer no_observer;
+        network_.prepare_rest(no_observer);
+        boundary_.begin(layout().micro_batches);
+        if (is_last() && !is_first()) labels_in_.begin(1);
+        if (is_first()) take_samples(batch);
+        for (const plan::PipelineTask& task : tasks_) {
+            if (task.pass == plan::PipelinePass::forward) {
+                forward(task.micro_batch);
+            } else {
+                backward(task.micro_batch);
+            }
+        }
+        enter(log_, Phase::communication);
+        buckets_.finish();
+        wait_until([&] { return boundary_.test() && label_outbox_.test(); });
+        enter(log_, Phase::optimizer);
+        agree();
+        update_->run();
+        device_.finish_step(loss_scale_, network_.step_scalars());
+        enter(log_, Phase::other);
+        reducer_.end_step();
+        accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
+        if (layout().parts > 1) {
+            accounting_.parts = share_.exchange->accounting();
+            if (layout().stages == 1) accounting_.parts.wait_seconds += accounting_.wait_seconds;
+        }
+        ++accounting_.steps;
+    }
+    StepResults read() override {
+        StepResults results = StepRunner::read();
+        std::array<double, 2> sums{results.loss_sum, static_cast<double>(results.samples)};
+        enter(log_, Phase::communication);
+        share_.group.all_reduce_sum(sums);
+        enter(log_, Phase::other);
+        results.loss_sum = sums[0];
+        results.samples = static_cast<std::int64_t>(sums[1]);
+        results.has_failed = has_failed_;
+        return results;
+    }
     MessageAccounting messages() const override { return accounting_; }
-    double communication_seconds() const override;
+    double communication_seconds() const override {
+        const double of_parts =
+            share_.exchange == nullptr ? 0 : share_.exchange->accounting().wait_seconds;
+        return StepRunner::communication_seconds() + accounting_.wait_seconds + of_parts;
+    }
 
 private:
     const plan::Layout& layout() const { return share_.layout; }
@@ -74,13 +135,123 @@ private:
         return StepObserver(log_, [this](const graph::Step&) { boundary_.test(); });
     }
 
-    void take_samples(const data::Batch* batch);
-    void feed(graph::Network& network, int micro_batch);
-    void forward(int micro_batch);
-    void backward(int micro_batch);
-    void agree();
+    /// Takes the samples of the batch if this rank reads batches, else padding.
+    void take_samples(const data::Batch* batch) {
+        const std::size_t image_bytes =
+            network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);
+        std::span<const std::byte> images, labels;
+        if (batch != nullptr && part() == 0) {
+            images = batch->images.raw();
+            labels = batch->labels.raw();
+            ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
+                   "{} bytes of images and {} bytes of labels for {} and {}", images.size(),
+                   labels.size(), image_bytes, labels_out_.bytes);
+            unread_samples_ += batch->samples;
+        }
+        if (images.empty() || layout().parts > 1) {
+            handed_.resize(image_bytes + labels_out_.bytes);
+            const auto pixels = std::span(handed_).first(image_bytes);
+            const auto classes = std::span(handed_).subspan(image_bytes);
+            std::ranges::fill(pixels, kNoPixel);
+            std::ranges::fill(classes, kNoLabel);
+            std::ranges::copy(images, pixels.begin());
+            std::ranges::copy(labels, classes.begin());
+            images = pixels;
+            labels = classes;
+        }
+        if (layout().parts > 1) {
+            SampleMessages messages(part(), handed_);
+            share_.exchange->exchange(messages);
+        }
+        images_ = images;
+        if (is_last()) {
+            std::ranges::copy(labels, labels_.begin());
+        } else {
+            label_outbox_.send(labels_out_, [&](std::span<std::byte> to) {
+                std::ranges::copy(labels, to.begin());
+            });
+        }
+    }
+    void feed(graph::Network& network, int micro_batch) {
+        const auto of_micro_batch = [&](std::span<const std::byte> all, std::size_t bytes) {
+            return all.subspan(bytes * static_cast<std::size_t>(micro_batch), bytes);
+        };
+        if (is_first()) {
+            network.set_input("images", of_micro_batch(images_, network.input("images").size()));
+        }
+        if (!is_last()) return;
+        if (micro_batch == 0 && !is_first()) {
+            wait_until([&] { return labels_in_.test(); });
+            labels_in_.take([&](auto bytes) { std::ranges::copy(bytes, labels_.begin()); });
+        }
+        network.set_input("labels", of_micro_batch(labels_, network.input("labels").size()));
+    }
+    void forward(int micro_batch) {
+        graph::Network& network = network_of(micro_batch);
+        auto kernels = observer();
+        enter(log_, Phase::forward);
+        feed(network, micro_batch);
+        enter(log_, Phase::communication);
+        wait_until([&] { return boundary_.has_values(); });
+        boundary_.take_values(network);
+        enter(log_, Phase::forward);
+        network.forward(kernels);
+        if (part() == 0) {  // all shards compute the same losses
+            for (const std::span<const float> losses : network.losses()) {
+                device_.add_losses(losses, network.step_scalars());
+            }
+        }
+        enter(log_, Phase::communication);
+        boundary_.send_values(network);
+    }
+    void backward(int micro_batch) {
+        graph::Network& network = network_of(micro_batch);
+        enter(log_, Phase::communication);
+        wait_until([&] { return boundary_.has_gradients(); });
+        boundary_.take_gradients(network);
+        enter(log_, Phase::backward);
+        set_number(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
+        if (micro_batch + 1 == layout().micro_batches) {
+            StepObserver last_kernels(log_, [this](const graph::Step& step) {
+                boundary_.test();
+                notify_buckets(step);
+            });
+            notify_status();
+            network.backward(last_kernels);
+        } else {
+            auto kernels = observer();
+            network.backward(kernels);
+            sum_.add(micro_batch);
+        }
+        enter(log_, Phase::communication);
+        boundary_.send_gradients(network);
+    }
+    /// Agrees with all stages whether the update is done or skipped.
+    void agree() {
+        constexpr double good = 0, not_finite = 1, failed = 2;
+        device_.check_finite(checked_, network_.step_scalars());
+        reducer_.check();
+        double worst = good;
+        if (network_.read_step_scalars().finite == 0) worst = not_finite;
+        if (std::isinf(store_.status())) worst = failed;
+        const Stopwatch watch;
+        share_.group.all_reduce_max(std::span(&worst, 1));
+        accounting_.wait_seconds += watch.seconds();
+        has_failed_ = worst == failed;
+        if (worst == good) return;
+        reducer_.leave_out_step();
+        set_number(&device::StepScalars::finite, std::uint32_t{0});
+    }
     template <typename Done>
-    void wait_until(Done is_done);
+    void wait_until(Done is_done) {
+        if (is_done()) return;
+        const Stopwatch watch;
+        share_.group.wait_until([&] {
+            boundary_.test();
+            return is_done();
+        });
+        accounting_.wait_seconds += watch.seconds();
+    }
 
     const PipelineShare& share_;
     int stage_;
@@ -96,198 +267,6 @@ private:
     bool has_failed_ = false;            // any rank, in the last step
     MessageAccounting accounting_;
 };
-
-PipelineStep::PipelineStep(const StepSetup& setup, const PipelineShare& share,
-                           GradientAccumulator& sum)
-    : StepRunner(setup),
-      share_(share),
-      stage_(layout().stage_of(share_.group.rank())),
-      tasks_(plan::pipeline_tasks(setup.config.parallel.schedule, layout().stages, stage_,
-                                  layout().micro_batches)),
-      sum_(sum),
-      boundary_(share_.group, device_, network_, neighbours_of(layout(), share_.group.rank())),
-      labels_out_(label_route(setup, share, true)),
-      label_outbox_(share_.group),
-      labels_in_(share_.group, label_route(setup, share, false)),
-      labels_(labels_out_.bytes) {
-    ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
-           "{} networks for {} micro-batches in flight", share_.networks.size(),
-           plan::micro_batches_in_flight(tasks_));
-    sum_.prepare(buckets_.ranges());
-    steps_between_readings_ = std::max<std::int64_t>(1, steps_between_readings_);
-}
-
-void PipelineStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {
-    enter(log_, Phase::forward);
-    begin_step(learning_rate, has_failed);
-    graph::Observer no_observer;
-    network_.prepare_rest(no_observer);
-    boundary_.begin(layout().micro_batches);
-    if (is_last() && !is_first()) labels_in_.begin(1);
-    if (is_first()) take_samples(batch);
-    for (const plan::PipelineTask& task : tasks_) {
-        if (task.pass == plan::PipelinePass::forward) {
-            forward(task.micro_batch);
-        } else {
-            backward(task.micro_batch);
-        }
-    }
-    enter(log_, Phase::communication);
-    buckets_.finish();
-    wait_until([&] { return boundary_.test() && label_outbox_.test(); });
-    enter(log_, Phase::optimizer);
-    agree();
-    update_->run();
-    device_.finish_step(loss_scale_, network_.step_scalars());
-    enter(log_, Phase::other);
-    reducer_.end_step();
-    accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
-    if (layout().parts > 1) {
-        accounting_.parts = share_.exchange->accounting();
-        if (layout().stages == 1) accounting_.parts.wait_seconds += accounting_.wait_seconds;
-    }
-    ++accounting_.steps;
-}
-
-/// Takes the samples of the batch if this rank reads batches, else padding.
-void PipelineStep::take_samples(const data::Batch* batch) {
-    const std::size_t image_bytes =
-        network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);
-    std::span<const std::byte> images, labels;
-    if (batch != nullptr && part() == 0) {
-        images = batch->images.raw();
-        labels = batch->labels.raw();
-        ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
-               "{} bytes of images and {} bytes of labels for {} and {}", images.size(),
-               labels.size(), image_bytes, labels_out_.bytes);
-        unread_samples_ += batch->samples;
-    }
-    if (images.empty() || layout().parts > 1) {
-        handed_.resize(image_bytes + labels_out_.bytes);
-        const auto pixels = std::span(handed_).first(image_bytes);
-        const auto classes = std::span(handed_).subspan(image_bytes);
-        std::ranges::fill(pixels, kNoPixel);
-        std::ranges::fill(classes, kNoLabel);
-        std::ranges::copy(images, pixels.begin());
-        std::ranges::copy(labels, classes.begin());
-        images = pixels;
-        labels = classes;
-    }
-    if (layout().parts > 1) {
-        SampleMessages messages(part(), handed_);
-        share_.exchange->exchange(messages);
-    }
-    images_ = images;
-    if (is_last()) {
-        std::ranges::copy(labels, labels_.begin());
-    } else {
-        label_outbox_.send(labels_out_,
-                           [&](std::span<std::byte> to) { std::ranges::copy(labels, to.begin()); });
-    }
-}
-
-void PipelineStep::feed(graph::Network& network, int micro_batch) {
-    const auto of_micro_batch = [&](std::span<const std::byte> all, std::size_t bytes) {
-        return all.subspan(bytes * static_cast<std::size_t>(micro_batch), bytes);
-    };
-    if (is_first()) {
-        network.set_input("images", of_micro_batch(images_, network.input("images").size()));
-    }
-    if (!is_last()) return;
-    if (micro_batch == 0 && !is_first()) {
-        wait_until([&] { return labels_in_.test(); });
-        labels_in_.take([&](auto bytes) { std::ranges::copy(bytes, labels_.begin()); });
-    }
-    network.set_input("labels", of_micro_batch(labels_, network.input("labels").size()));
-}
-
-void PipelineStep::forward(int micro_batch) {
-    graph::Network& network = network_of(micro_batch);
-    auto kernels = observer();
-    enter(log_, Phase::forward);
-    feed(network, micro_batch);
-    enter(log_, Phase::communication);
-    wait_until([&] { return boundary_.has_values(); });
-    boundary_.take_values(network);
-    enter(log_, Phase::forward);
-    network.forward(kernels);
-    if (part() == 0) {  // all shards compute the same losses
-        for (const std::span<const float> losses : network.losses()) {
-            device_.add_losses(losses, network.step_scalars());
-        }
-    }
-    enter(log_, Phase::communication);
-    boundary_.send_values(network);
-}
-
-void PipelineStep::backward(int micro_batch) {
-    graph::Network& network = network_of(micro_batch);
-    enter(log_, Phase::communication);
-    wait_until([&] { return boundary_.has_gradients(); });
-    boundary_.take_gradients(network);
-    enter(log_, Phase::backward);
-    set_number(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
-    if (micro_batch + 1 == layout().micro_batches) {
-        StepObserver last_kernels(log_, [this](const graph::Step& step) {
-            boundary_.test();
-            notify_buckets(step);
-        });
-        notify_status();
-        network.backward(last_kernels);
-    } else {
-        auto kernels = observer();
-        network.backward(kernels);
-        sum_.add(micro_batch);
-    }
-    enter(log_, Phase::communication);
-    boundary_.send_gradients(network);
-}
-
-/// Agrees with all stages whether the update is done or skipped.
-void PipelineStep::agree() {
-    constexpr double good = 0, not_finite = 1, failed = 2;
-    device_.check_finite(checked_, network_.step_scalars());
-    reducer_.check();
-    double worst = good;
-    if (network_.read_step_scalars().finite == 0) worst = not_finite;
-    if (std::isinf(store_.status())) worst = failed;
-    const Stopwatch watch;
-    share_.group.all_reduce_max(std::span(&worst, 1));
-    accounting_.wait_seconds += watch.seconds();
-    has_failed_ = worst == failed;
-    if (worst == good) return;
-    reducer_.leave_out_step();
-    set_number(&device::StepScalars::finite, std::uint32_t{0});
-}
-
-template <typename Done>
-void PipelineStep::wait_until(Done is_done) {
-    if (is_done()) return;
-    const Stopwatch watch;
-    share_.group.wait_until([&] {
-        boundary_.test();
-        return is_done();
-    });
-    accounting_.wait_seconds += watch.seconds();
-}
-
-double PipelineStep::communication_seconds() const {
-    const double of_parts =
-        share_.exchange == nullptr ? 0 : share_.exchange->accounting().wait_seconds;
-    return StepRunner::communication_seconds() + accounting_.wait_seconds + of_parts;
-}
-
-StepResults PipelineStep::read() {
-    StepResults results = StepRunner::read();
-    std::array<double, 2> sums{results.loss_sum, static_cast<double>(results.samples)};
-    enter(log_, Phase::communication);
-    share_.group.all_reduce_sum(sums);
-    enter(log_, Phase::other);
-    results.loss_sum = sums[0];
-    results.samples = static_cast<std::int64_t>(sums[1]);
-    results.has_failed = has_failed_;
-    return results;
-}
 
 }  // namespace
 
