@@ -15,7 +15,6 @@
 #include <hpcai/storage/manifest.hpp>
 
 #include "picture_file.hpp"
-#include "staging/needs.hpp"
 #include "staging/pack_copy.hpp"
 #include "staging/stage_folder.hpp"
 #include "worker_pool.hpp"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack_plan.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/data/sources.hpp>
+#include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 namespace hpcai::data::staging {
@@ -27,7 +30,74 @@ std::string fingerprint_of(const Source& source, const std::vector<std::uint32_t
     return hash.finish_hex();
 }
 
+void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree,
+               std::vector<std::uint8_t>& needed) {
+    const EvaluationShare share =
+        evaluation_share(static_cast<std::int64_t>(evaluated.size()), rank, degree);
+    for (std::int64_t i = share.first; i < share.first + share.count; ++i) {
+        needed[evaluated[i]] = 1;
+    }
+}
+
+void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std::uint8_t>& needed) {
+    const std::vector<std::uint16_t> counts = sampler.counts(static_cast<std::uint32_t>(group));
+    for (std::size_t sample = 0; sample < counts.size(); ++sample) {
+        if (counts[sample] > 0) needed[sample] = 1;
+    }
+}
+
+/// Returns whether this node has a rank of the group with the first shard, which reads samples.
+bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
+    return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
+        return rank.group == group && layout.shard_of(rank.group_rank) == 0;
+    });
+}
+
 }  // namespace
+
+NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank) {
+    NodePlace place;
+    const plan::RankPlace& mine = controller.place(world_rank);
+    place.node = mine.node;
+    place.node_rank = mine.node_rank;
+    for (int rank = 0; rank < controller.layout().ranks; ++rank) {
+        if (controller.place(rank).node == mine.node) place.ranks.push_back(controller.place(rank));
+    }
+    return place;
+}
+
+std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
+                                         std::uint32_t samples, const NodePlace& place,
+                                         const plan::Layout& layout) {
+    std::vector<std::uint8_t> needed(samples, 0);
+    if (config.data.staging == config::Staging::none) return needed;
+    const bool with_evaluation = config.data.staging == config::Staging::all;
+    std::vector<std::uint32_t> evaluated;
+    if (split == Split::validation) {
+        if (!with_evaluation) return needed;
+        for (std::uint32_t sample = 0; sample < samples; ++sample) evaluated.push_back(sample);
+        for (const plan::RankPlace& rank : place.ranks) {
+            add_share(evaluated, rank.group_rank, layout.degree, needed);
+        }
+        return needed;
+    }
+    const plan::DataSampler sampler(config.bagging, config.run.seed, samples);
+    std::set<int> groups;
+    for (const plan::RankPlace& rank : place.ranks) groups.insert(rank.group);
+    for (const int group : groups) {
+        if (reads_training_samples(place, group, layout)) add_bootstrap(sampler, group, needed);
+        if (!with_evaluation || !config.bagging.out_of_bag) continue;
+        const std::vector<std::uint8_t> out = sampler.out_of_bag(static_cast<std::uint32_t>(group));
+        evaluated.clear();
+        for (std::uint32_t sample = 0; sample < samples; ++sample) {
+            if (out[sample] != 0) evaluated.push_back(sample);
+        }
+        for (const plan::RankPlace& rank : place.ranks) {
+            if (rank.group == group) add_share(evaluated, rank.group_rank, layout.degree, needed);
+        }
+    }
+    return needed;
+}
 
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
                              std::uint64_t pack_bytes, std::uint64_t largest_bytes) {
