@@ -245,10 +245,6 @@ double TrainingSource::wait_seconds() const {
     return pipeline_->wait_seconds();
 }
 
-BadSampleReport TrainingSource::bad_samples() const {
-    return bad_samples_.report();
-}
-
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree) {
     const std::int64_t block = ceil_div(samples, degree);
     const std::int64_t first = std::min(samples, rank * block);
@@ -316,10 +312,6 @@ const Batch& EvaluationSource::next() {
 
 double EvaluationSource::wait_seconds() const {
     return pipeline_->wait_seconds();
-}
-
-BadSampleReport EvaluationSource::bad_samples() const {
-    return bad_samples_.report();
 }
 
 }  // namespace hpcai::data

@@ -65,20 +65,12 @@ void EpochSource::begin(std::uint32_t epoch, std::int64_t first_batch) {
     samples_->begin_epoch(epoch, sampler_.epoch_order(model_, epoch), first_batch);
 }
 
-data::BatchSource& EpochSource::batches() {
-    return samples_ == nullptr ? *no_samples_ : *samples_;
-}
-
 data::BadSampleReport EpochSource::bad_samples() const {
     return samples_ == nullptr ? data::BadSampleReport{} : samples_->bad_samples();
 }
 
 std::vector<std::uint32_t> EpochSource::bad_sample_numbers() const {
     return samples_ == nullptr ? std::vector<std::uint32_t>{} : samples_->bad_sample_numbers();
-}
-
-void EpochSource::remember_bad_samples(std::span<const std::uint32_t> samples) {
-    if (samples_ != nullptr) samples_->remember_bad_samples(samples);
 }
 
 }  // namespace hpcai::group

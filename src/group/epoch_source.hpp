@@ -25,11 +25,13 @@ public:
                 data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
     /// Begins the epoch at batch `first_batch`.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
-    data::BatchSource& batches();
+    data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }
     /// None where no samples are read.
     data::BadSampleReport bad_samples() const;
     std::vector<std::uint32_t> bad_sample_numbers() const;
-    void remember_bad_samples(std::span<const std::uint32_t> samples);
+    void remember_bad_samples(std::span<const std::uint32_t> samples) {
+        if (samples_ != nullptr) samples_->remember_bad_samples(samples);
+    }
 
 private:
     class NoSamples;

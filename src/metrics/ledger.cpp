@@ -66,12 +66,4 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
     }
 }
 
-std::int64_t FlopsLedger::forward_per_sample(ops::Ledger ledger) const {
-    return total_.of(ledger).forward;
-}
-
-std::int64_t FlopsLedger::training_per_sample(ops::Ledger ledger) const {
-    return total_.of(ledger).training();
-}
-
 }  // namespace hpcai::metrics

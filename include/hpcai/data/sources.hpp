@@ -56,7 +56,7 @@ public:
     const Batch& next() override;
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
-    BadSampleReport bad_samples() const;
+    BadSampleReport bad_samples() const { return bad_samples_.report(); }
     /// Returns all bad samples, in ascending order, for remember_bad_samples() after a resume.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
     void remember_bad_samples(std::span<const std::uint32_t> samples) {
@@ -101,7 +101,7 @@ public:
     std::int64_t batches() const override;
     const Batch& next() override;
     double wait_seconds() const override;
-    BadSampleReport bad_samples() const;
+    BadSampleReport bad_samples() const { return bad_samples_.report(); }
 
 private:
     void fill(std::int64_t batch, std::int64_t row, const BatchRow& out);

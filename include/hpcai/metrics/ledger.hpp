@@ -39,9 +39,11 @@ public:
     const LedgerRow& total() const { return total_; }
 
     /// FLOPs of one sample.
-    std::int64_t forward_per_sample(ops::Ledger ledger) const;
+    std::int64_t forward_per_sample(ops::Ledger ledger) const { return total_.of(ledger).forward; }
     /// Forward, weight gradient and input gradient. In table3 it is 3 x forward.
-    std::int64_t training_per_sample(ops::Ledger ledger) const;
+    std::int64_t training_per_sample(ops::Ledger ledger) const {
+        return total_.of(ledger).training();
+    }
 
 private:
     std::vector<LedgerRow> rows_;

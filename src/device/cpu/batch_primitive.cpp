@@ -127,18 +127,10 @@ void BatchPrimitive::bind(int argument, void* address) {
     }
 }
 
-void BatchPrimitive::bind_parameter(int argument, void* address) {
-    for (StagedPrimitive& part : parts_) part.bind(argument, address);
-}
-
 void BatchPrimitive::bind_gradient(int argument, const ParameterGradient& gradient) {
     for (std::size_t part = 0; part < parts_.size(); ++part) {
         parts_[part].bind(argument, gradient.part(part));
     }
-}
-
-void BatchPrimitive::run() const {
-    is_deterministic_ ? run_parts() : parts_.front().run();
 }
 
 void BatchPrimitive::run_parts() const {

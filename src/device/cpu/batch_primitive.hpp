@@ -75,11 +75,13 @@ public:
     /// Sets a value whose first axis is the batch; each part gets the address of its first sample.
     void bind(int argument, void* address);
     /// Sets an argument that every part reads as a whole.
-    void bind_parameter(int argument, void* address);
+    void bind_parameter(int argument, void* address) {
+        for (StagedPrimitive& part : parts_) part.bind(argument, address);
+    }
     /// Sets a gradient that every part writes as a whole.
     void bind_gradient(int argument, const ParameterGradient& gradient);
     /// Throws dnnl::error.
-    void run() const;
+    void run() const { is_deterministic_ ? run_parts() : parts_.front().run(); }
 
 private:
     void run_parts() const;

@@ -124,17 +124,9 @@ void Primitive::add(int argument, const memory::desc& desc, const Context& conte
     arguments_[argument] = memory(desc, context.engine, DNNL_MEMORY_NONE);
 }
 
-void Primitive::set(int argument, void* address) {
-    arguments_.at(argument).set_data_handle(address);
-}
-
 std::size_t Primitive::scratchpad_bytes() const {
     const auto found = arguments_.find(DNNL_ARG_SCRATCHPAD);
     return found == arguments_.end() ? 0 : found->second.get_desc().get_size();
-}
-
-void Primitive::run(const Context& context) const {
-    primitive_.execute(context.stream, arguments_);
 }
 
 Reorder::Reorder(const memory::desc& from, const memory::desc& to, const Context& context)

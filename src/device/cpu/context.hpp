@@ -81,10 +81,10 @@ public:
               const Context& context);
     /// Adds an argument (DNNL_ARG_...); set() sets its address.
     void add(int argument, const dnnl::memory::desc& desc, const Context& context);
-    void set(int argument, void* address);
+    void set(int argument, void* address) { arguments_.at(argument).set_data_handle(address); }
     void set_scratchpad(void* address) { set(DNNL_ARG_SCRATCHPAD, address); }
     std::size_t scratchpad_bytes() const;
-    void run(const Context& context) const;
+    void run(const Context& context) const { primitive_.execute(context.stream, arguments_); }
 
 private:
     dnnl::primitive primitive_;

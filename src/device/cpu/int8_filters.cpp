@@ -62,10 +62,6 @@ Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
     turned_.plan(Desc(dims, type::s8, tag::ihwo), *turned, context);
 }
 
-std::size_t Int8Filters::prepared_bytes() const {
-    return plain_.bytes() + turned_.bytes();
-}
-
 std::size_t Int8Filters::workspace_bytes() const {
     return rounded_bytes_ + inverse_bytes_ + floats(filters_ / kBlock * channels_);
 }

@@ -29,7 +29,7 @@ public:
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
                 const std::optional<dnnl::memory::desc>& turned, const Context& context);
 
-    std::size_t prepared_bytes() const;
+    std::size_t prepared_bytes() const { return plain_.bytes() + turned_.bytes(); }
     std::size_t workspace_bytes() const;
     /// `master` is (K, R, S, C) f32.
     void bind(const float* master, void* prepared, void* workspace);

@@ -254,16 +254,4 @@ void ChosenPlan::keep_only(const std::string& plan, std::unique_ptr<ConvolutionP
     if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
 }
 
-std::size_t ChosenPlan::workspace_bytes() const {
-    return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_);
-}
-
-std::string ChosenPlan::name() const {
-    return plan_ < 0 ? "" : plans_->name(plan_);
-}
-
-void ChosenPlan::run(const Operands& operands, void* workspace) const {
-    plans_->execute(plan_, operands, workspace);
-}
-
 }  // namespace hpcai::device::cuda

@@ -24,10 +24,12 @@ public:
     /// unusable after a plan, which is then barred in Context::plans.
     ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
-    std::size_t workspace_bytes() const;
-    std::string name() const;
+    std::size_t workspace_bytes() const { return plan_ < 0 ? 0 : plans_->workspace_bytes(plan_); }
+    std::string name() const { return plan_ < 0 ? "" : plans_->name(plan_); }
     /// Enqueues the plan; `workspace` has workspace_bytes() at a multiple of 256.
-    void run(const Operands& operands, void* workspace) const;
+    void run(const Operands& operands, void* workspace) const {
+        plans_->execute(plan_, operands, workspace);
+    }
 
 private:
     /// The fastest plan with the result of most plans, or -1 when none could be compared.
