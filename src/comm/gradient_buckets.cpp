@@ -149,10 +149,6 @@ std::vector<Range> GradientBuckets::ranges() const {
     return ranges;
 }
 
-void GradientBuckets::complete(const Bucket& bucket) {
-    if (complete_) complete_(bucket.elements);
-}
-
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
         complete(buckets_[started_]);

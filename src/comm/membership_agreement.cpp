@@ -3,7 +3,6 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
-#include <utility>
 
 #include <hpcai/comm/membership_agreement.hpp>
 
@@ -43,10 +42,6 @@ std::vector<int> Membership::voters() const {
         if (votes(group)) found.push_back(group);
     }
     return found;
-}
-
-bool Membership::votes(int group) const {
-    return agreed && status(group).state == GroupState::completed;
 }
 
 bool Membership::anyone_absent() const {
@@ -168,10 +163,6 @@ void MembershipAgreement::advance(double now) {
         case Phase::decided:
             return;
     }
-}
-
-std::vector<AddressedMessage> MembershipAgreement::take_outgoing() {
-    return std::exchange(outgoing_, {});
 }
 
 void MembershipAgreement::follow(int collector, double now) {

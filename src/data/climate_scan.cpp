@@ -2,17 +2,12 @@
 #include "climate_scan.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <hpcai/base/error.hpp>
 
 #include "worker_pool.hpp"
 
 namespace hpcai::data::climate {
-
-double Moments::deviation() const {
-    return count > 0 ? std::sqrt(squares / count) : 0;
-}
 
 void Moments::join(const Moments& other) {
     if (count == 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -20,7 +21,7 @@ struct Moments {
     float minimum = 0;
     float maximum = 0;
 
-    double deviation() const;
+    double deviation() const { return count > 0 ? std::sqrt(squares / count) : 0; }
     void join(const Moments& other);
 };
 

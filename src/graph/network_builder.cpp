@@ -345,11 +345,6 @@ void Network::Builder::publish() {
            "a network in training has no loss");
 }
 
-/// Nodes before the first trained parameters need no gradient.
-bool Network::Builder::is_trained(const Node& node) const {
-    return is_training() && graph_.is_trained(node);
-}
-
 Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {
     lifetimes_.push_back({bytes, -1, -1});
     return lifetimes_.size() - 1;

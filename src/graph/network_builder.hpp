@@ -70,7 +70,8 @@ private:
     void touch(TensorId tensor);  // alive at the current step
     void add_step(std::vector<Step>& to, Step step);
     std::size_t value_bytes(ValueId value, bool gradient) const;
-    bool is_trained(const Node& node) const;
+    /// Nodes before the first trained parameters need no gradient.
+    bool is_trained(const Node& node) const { return is_training() && graph_.is_trained(node); }
     bool takes_gradient(ValueId value) const;
     bool is_training() const { return options_.mode == device::Mode::training; }
     std::span<std::byte> place_of(TensorId tensor) const;

@@ -6,10 +6,6 @@ namespace hpcai::metrics {
 
 TimingObserver::TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 
-void TimingObserver::before(const graph::Step&) {
-    started_ = now_();
-}
-
 void TimingObserver::after(const graph::Step& step) {
     const double seconds = now_() - started_;
     const auto [found, is_new] = calls_.try_emplace({step.kernel, step.pass});

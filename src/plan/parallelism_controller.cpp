@@ -115,10 +115,6 @@ ParallelismController::ParallelismController(Layout layout,
     }
 }
 
-const RankPlace& ParallelismController::place(int world_rank) const {
-    return places_.at(world_rank);
-}
-
 int ParallelismController::world_rank_of(int group, int group_rank) const {
     if (group < 0 || group >= layout_.groups || group_rank < 0 || group_rank >= layout_.degree) {
         throw std::out_of_range(fmt::format("no rank {} of group {}", group_rank, group));

@@ -139,10 +139,6 @@ double RateMeter::mean(double value) {
     return value / everyone_.size();
 }
 
-double RateMeter::elapsed_seconds() {
-    return agree(watch_.seconds());
-}
-
 double RateMeter::seconds_of(const std::function<void()>& work, double seconds, bool has_upload) {
     // The number of runs is the same on all ranks, because they may wait for each other.
     const int in_a_row = has_upload ? 1 : static_cast<int>(agree(runs_in_a_row(device_, work)));

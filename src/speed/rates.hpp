@@ -26,7 +26,7 @@ public:
     comm::Communicator& everyone() { return everyone_; }
     double limit_seconds() const { return limit_seconds_; }
     /// Returns the elapsed time of the slowest rank.
-    double elapsed_seconds();
+    double elapsed_seconds() { return agree(watch_.seconds()); }
     bool is_over() { return elapsed_seconds() >= limit_seconds_; }
     /// Returns the largest value of all ranks.
     double agree(double value);

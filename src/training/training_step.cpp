@@ -78,10 +78,6 @@ void TrainingStep::enqueue() {
     mark();
 }
 
-void TrainingStep::mark() {
-    if (timeline_ != nullptr) timeline_->mark();
-}
-
 std::optional<PhaseSeconds> TrainingStep::timed_phases() {
     if (timeline_ == nullptr || !std::exchange(has_repeated_, false)) return std::nullopt;
     const std::vector<double> seconds = timeline_->seconds();

@@ -100,7 +100,9 @@ private:
     void begin_sum(std::size_t bucket);
     void mark_complete(std::size_t bucket);
     void end_overlap();
-    void complete(const Bucket& bucket);
+    void complete(const Bucket& bucket) {
+        if (complete_) complete_(bucket.elements);
+    }
     void start_ready_buckets();
     void count_step();
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <hpcai/base/error.hpp>
@@ -71,7 +72,7 @@ struct Membership {
     GroupStatus status(int group) const;
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
-    bool votes(int group) const;
+    bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
     bool anyone_absent() const;  // also true if not agreed
     /// Whether a group has lost a rank, as reported by one of its ranks.
     bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
@@ -137,7 +138,7 @@ public:
     /// Handles deadlines. Call it after all messages that have arrived are received.
     void advance(double now);
     /// Returns and removes the messages to send, in order.
-    std::vector<AddressedMessage> take_outgoing();
+    std::vector<AddressedMessage> take_outgoing() { return std::exchange(outgoing_, {}); }
 
     bool decided() const { return phase_ == Phase::decided; }
     const Membership& decision() const { return decision_; }

@@ -27,7 +27,7 @@ public:
     /// `now` returns seconds of a monotonic clock.
     explicit TimingObserver(std::function<double()> now);
 
-    void before(const graph::Step& step) override;
+    void before(const graph::Step&) override { started_ = now_(); }
     void after(const graph::Step& step) override;
 
     /// Discards all times, for example those of warm-up steps.

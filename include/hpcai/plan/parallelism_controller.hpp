@@ -113,7 +113,7 @@ public:
     const Layout& layout() const { return layout_; }
 
     /// These throw std::out_of_range for a rank or group that does not exist.
-    const RankPlace& place(int world_rank) const;
+    const RankPlace& place(int world_rank) const { return places_.at(world_rank); }
     int world_rank_of(int group, int group_rank) const;
     int leader(int group) const { return world_rank_of(group, 0); }
 

@@ -26,7 +26,9 @@ public:
 
 private:
     void enqueue();
-    void mark();
+    void mark() {
+        if (timeline_ != nullptr) timeline_->mark();
+    }
     std::optional<PhaseSeconds> timed_phases();
 
     bool can_be_recorded_;

@@ -59,10 +59,6 @@ bool Channel::test(std::span<MPI_Request> requests) {
                fmt::format("a rank cannot be reached: MPI_Testall: {}", text_of_mpi_error(code))));
 }
 
-void Channel::wait(std::span<MPI_Request> requests) {
-    wait_until([&] { return test(requests); });
-}
-
 void Channel::wait_until(const std::function<bool()>& is_done) {
     for (int tests = 0; tests < kTestsBeforeYield; ++tests) {
         if (is_done()) return;

@@ -52,7 +52,9 @@ public:
 
     /// True once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
-    void wait(std::span<MPI_Request> requests);
+    void wait(std::span<MPI_Request> requests) {
+        wait_until([&] { return test(requests); });
+    }
     /// Waits until `is_done` returns true, with the deadline of wait().
     void wait_until(const std::function<bool()>& is_done);
 

@@ -90,10 +90,6 @@ void Transfers::enqueue_fresh_upload(void* to, std::span<const std::byte> from) 
     }
 }
 
-void Transfers::reserve_uploads(std::size_t bytes) {
-    for (Slot& slot : slots_) grow(slot, bytes);
-}
-
 void Transfers::grow(Slot& slot, std::size_t bytes) {
     if (slot.host.bytes() >= bytes) return;
     slot.consumed.wait();

@@ -20,7 +20,9 @@ public:
     void download(std::span<std::byte> to, const void* from);
     void enqueue_upload(void* to, std::span<const std::byte> from);
     void enqueue_fresh_upload(void* to, std::span<const std::byte> from);
-    void reserve_uploads(std::size_t bytes);
+    void reserve_uploads(std::size_t bytes) {
+        for (Slot& slot : slots_) grow(slot, bytes);
+    }
 
 private:
     static constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
