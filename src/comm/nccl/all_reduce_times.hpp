@@ -4,24 +4,33 @@
 #include <deque>
 #include <optional>
 
-#include <cuda_runtime_api.h>
-
 #include <hpcai/comm/gradient_reducer.hpp>
 
+#include "cuda_status.hpp"
+
 namespace hpcai::comm {
+
+inline constexpr const char* kTiming = "timing all-reduces";
 
 /// A point in a recording, with its time in the recording's latest run.
 class RecordedMark {
 public:
-    RecordedMark();
-    ~RecordedMark();
+    RecordedMark() { check_cuda(cudaEventCreate(&event_), kTiming); }
+    ~RecordedMark() { cudaEventDestroy(event_); }
     RecordedMark(const RecordedMark&) = delete;
     RecordedMark& operator=(const RecordedMark&) = delete;
 
     /// Call it on a stream that is being recorded.
-    void put(cudaStream_t stream);
+    void put(cudaStream_t stream) {
+        // Without this flag the event would only order the recording's streams and have no time.
+        check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), kTiming);
+    }
     /// Call it after the recording has run.
-    double seconds_since(const RecordedMark& start) const;
+    double seconds_since(const RecordedMark& start) const {
+        float milliseconds = 0;
+        check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTiming);
+        return milliseconds * 1e-3;
+    }
 
 private:
     cudaEvent_t event_ = nullptr;
@@ -39,7 +48,10 @@ public:
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
     /// Returns the times of the last run, which must be over; nothing without recorded all-reduces.
-    std::optional<SumSeconds> last_run() const;
+    std::optional<SumSeconds> last_run() const {
+        if (under_way_.empty()) return std::nullopt;
+        return SumSeconds{total(exposed_), total(under_way_)};
+    }
 
 private:
     struct Interval {
@@ -47,9 +59,17 @@ private:
     };
     using Intervals = std::deque<Interval>;
 
-    static void begin(Intervals& intervals, cudaStream_t stream);
-    static void end(Intervals& intervals, cudaStream_t stream);
-    static double total(const Intervals& intervals);
+    static void begin(Intervals& intervals, cudaStream_t stream) {
+        if (is_being_recorded(stream, kTiming)) intervals.emplace_back().begin.put(stream);
+    }
+    static void end(Intervals& intervals, cudaStream_t stream) {
+        if (is_being_recorded(stream, kTiming)) intervals.back().end.put(stream);
+    }
+    static double total(const Intervals& intervals) {
+        double seconds = 0;
+        for (const Interval& one : intervals) seconds += one.end.seconds_since(one.begin);
+        return seconds;
+    }
 
     Intervals under_way_, exposed_;
 };
