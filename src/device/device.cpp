@@ -34,10 +34,6 @@ std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtyp
     return device::storage_bytes(shape, dtype);
 }
 
-bool Device::accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
-    return false;
-}
-
 void Device::resize_crops(const ViewBatch& /*batch*/) {
     throw Error(ExitCode::internal, "this device does not resize pictures");
 }

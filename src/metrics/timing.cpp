@@ -4,8 +4,6 @@
 
 namespace hpcai::metrics {
 
-TimingObserver::TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
-
 void TimingObserver::after(const graph::Step& step) {
     const double seconds = now_() - started_;
     const auto [found, is_new] = calls_.try_emplace({step.kernel, step.pass});

@@ -159,7 +159,9 @@ public:
 
     /// Whether a network runs faster with a fused operation: a Convolution with `sums`, a BatchNorm
     /// with `from_sums`, a NormConvolution or a DualNorm. May plan and time it.
-    virtual bool accepts(const ops::Operation& operation, const KernelOptions& options);
+    virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
+        return false;
+    }
     /// Plans an operation. Throws Error(internal) when this device cannot compute it.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 

@@ -25,7 +25,7 @@ struct OperationTime {
 class TimingObserver final : public graph::Observer {
 public:
     /// `now` returns seconds of a monotonic clock.
-    explicit TimingObserver(std::function<double()> now);
+    explicit TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 
     void before(const graph::Step&) override { started_ = now_(); }
     void after(const graph::Step& step) override;
