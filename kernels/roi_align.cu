@@ -283,7 +283,8 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
     with_vectors(shape, [&]<typename T, int V>() {
         const std::int64_t parts = divide_up(shape.stored_channels, kWarp * V);
         const std::int64_t blocks_y = shape.images * parts;
-        if (blocks_y > 65535) fail("roi_align_gradient does not support so many images and channels");
+        if (blocks_y > 65535)
+            fail("roi_align_gradient does not support so many images and channels");
         launch(roi_align_gradient_kernel<T, V>,
                {.blocks_x = static_cast<unsigned>(tiles),
                 .blocks_y = static_cast<unsigned>(blocks_y),

@@ -36,7 +36,7 @@ class ProbabilityTask(Task):
         lines = run.files.text("evaluation/samples.txt").count("\n")
         if lines != self.samples:
             self.findings.find("evaluation/samples.txt",
-                               f"has {lines} lines; must have {self.samples}, one a sample")
+                               f"has {lines} lines; must have {self.samples}, one per sample")
         self.by_majority = self.config["bagging.aggregation"] == "majority"
         self.sums = array.array("f", bytes(4 * self.rows * classes))
         self.votes = array.array("f", bytes(4 * self.rows * classes))

@@ -38,8 +38,9 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
     const auto lines = result_.inspector.text_of("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
-        result_.inspector.find("evaluation/samples.txt", "has {} lines; must have {}, one per sample",
-                               count, result_.samples);
+        result_.inspector.find("evaluation/samples.txt",
+                               "has {} lines; must have {}, one per sample", count,
+                               result_.samples);
     }
 }
 
