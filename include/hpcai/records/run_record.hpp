@@ -50,8 +50,8 @@ struct TopologyRecord {
 struct WorkloadRecord {
     std::string kind;           // "image_classification"
     std::string problem_class;  // "official", "mini"
-    std::string model;  // "resnet50_v1.5"
-    std::string level;  // "hardware", "system", "free", "custom"
+    std::string model;          // "resnet50_v1.5"
+    std::string level;          // "hardware", "system", "free", "custom"
     int classes = 0;
     int image_size = 0;   // pixels, the height
     int image_width = 0;  // pixels
@@ -67,9 +67,10 @@ struct WorkloadRecord {
     std::int64_t validation_samples = 0;
     std::string samples_sha256;                       // as in LaunchRecord
     std::vector<std::string> data_disqualifications;  // why the rules do not accept the data
-    HPCAI_RECORD(WorkloadRecord, kind, problem_class, model, level, classes, image_size, image_width, channels,
-                 epochs, batch_size, precision, sampler, aggregation, seed, data_kind,
-                 training_samples, validation_samples, samples_sha256, data_disqualifications);
+    HPCAI_RECORD(WorkloadRecord, kind, problem_class, model, level, classes, image_size,
+                 image_width, channels, epochs, batch_size, precision, sampler, aggregation, seed,
+                 data_kind, training_samples, validation_samples, samples_sha256,
+                 data_disqualifications);
 };
 
 /// FLOPs of one sample under one convention.
