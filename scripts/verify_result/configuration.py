@@ -14,8 +14,8 @@ SETTINGS = {  # all keys of the configuration, by section
         "system_name organization contact hardware operating_system communication_libraries "
         "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
     "workload":
-        "kind problem_class model classes image_size image_width channels backbone_width target_quality penalty_exponent "
-        "epochs",
+        "kind problem_class model classes image_size image_width channels backbone_width target_quality "
+        "penalty_exponent epochs",
     "detector":
         "normalization trained_stages pyramid_channels head_features anchor_sizes "
         "anchor_ratios anchor_samples region_samples training_proposals inference_proposals "

@@ -90,6 +90,7 @@ class Rules:
         if problem.samples_sha256:
             rows.append(equal(1, "the SHA-256 of the samples", problem.samples_sha256,
                               self.workload["samples_sha256"]))
+            rows.append(self.setting(3, "run.seed", "1, 2 or 3", self.config["run.seed"] in ("1", "2", "3")))
         return rows + [equal(number, key, required, self.config[key])
                        for number, key, required in problem.settings]
 

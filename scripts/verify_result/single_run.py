@@ -14,7 +14,9 @@ def text_of(value, form):
 def result_line(record, manifest):
     """The RESULT line, the last of the summary."""
     scores, quality, topology = record["scores"], record["quality"], record["topology"]
-    return (f"RESULT {record['verdict']['status']}  workload={record['workload']['kind']} "
+    problem_class = record["workload"]["problem_class"]
+    problem = record["workload"]["kind"] + ("" if problem_class == "official" else f"-{problem_class}")
+    return (f"RESULT {record['verdict']['status']}  workload={problem} "
             f"M={topology['groups']} P={topology['degree']} FLOPS={text_of(scores['flops'], '.3e')} "
             f"VFLOPS={text_of(scores['vflops'], '.3e')} quality={text_of(quality['ensemble'], '.4f')} "
             f"target={quality['target']:.4f} manifest={manifest}")

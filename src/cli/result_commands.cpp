@@ -122,9 +122,11 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     const bool is_whole = is_verified(directory, series.findings, unverified, can_be_read);
     const verification::Verification& median = series.runs[index];
     const int all = static_cast<int>(series.runs.size());
-    const int counted = static_cast<int>(std::ranges::count_if(
-        series.record->repetitions,
-        [](const RepetitionRecord& one) { return one.counted && one.vflops.value; }));
+    const int counted = static_cast<int>(
+        std::ranges::count_if(series.record->repetitions, [&](const RepetitionRecord& one) {
+            const bool is_mini = median.record->workload.problem_class == "mini";
+            return one.counted && one.vflops.value && (!is_mini || one.status == Status::valid);
+        }));
     return {directory, *median.record, is_whole, median.manifest, counted, all - counted};
 }
 

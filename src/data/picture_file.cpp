@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "picture_file.hpp"
 
+#include <cerrno>
+#include <cstring>
+
 #include <sys/stat.h>
 
 #include <hpcai/storage/descriptor.hpp>

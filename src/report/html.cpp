@@ -64,7 +64,7 @@ Markup header(const RunRecord& record) {
                     element("h1", {text(record.name)}),
                     element(R"(p class="byline")",
                             {text(fmt::format("{}, {}. Started {}. hpcai500 {}.",
-                                              record.workload.kind, record.workload.model,
+                                              problem_name(record.workload), record.workload.model,
                                               record.time.started_utc, record.program_version))})});
 }
 

@@ -309,12 +309,18 @@ void print_models(Page& page, const RunRecord& record) {
 
 }  // namespace
 
+std::string problem_name(const WorkloadRecord& workload) {
+    const bool is_official = workload.problem_class == "official";
+    return workload.kind + (is_official ? "" : "-" + workload.problem_class);
+}
+
 std::string result_line(const RunRecord& record) {
-    return fmt::format(
-        "RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
-        word_of(record.verdict.status), one_line(record.workload.kind), record.topology.groups,
-        record.topology.degree, flops_text(record.scores.flops), flops_text(record.scores.vflops),
-        quality_text(record.quality.ensemble), quality_text({record.quality.target, ""}));
+    return fmt::format("RESULT {}  workload={} M={} P={} FLOPS={} VFLOPS={} quality={} target={}",
+                       word_of(record.verdict.status), one_line(problem_name(record.workload)),
+                       record.topology.groups, record.topology.degree,
+                       flops_text(record.scores.flops), flops_text(record.scores.vflops),
+                       quality_text(record.quality.ensemble),
+                       quality_text({record.quality.target, ""}));
 }
 
 std::string result_line(const RunRecord& record, std::string_view manifest) {

@@ -63,8 +63,9 @@ void require_same_config(const std::filesystem::path& output, const std::string&
 void require_same_samples(const std::filesystem::path& output, const data::SampleSets& samples,
                           const LaunchRecord& launch) {
     require(samples.sha256 == launch.samples_sha256, ExitCode::data,
-            "{}: the run began with other training or test samples: their names or classes differ "
-            "from those in data.path and data.validation_path",
+            "{}: the run began with other training or test samples: their names, classes or, "
+            "in problem class mini, contents differ from those in data.path and "
+            "data.validation_path",
             output.string());
 }
 

@@ -5,16 +5,13 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/verification/ranking.hpp>
 
 namespace hpcai::verification {
 namespace {
 
 constexpr int kMiniRuns = 3;  // required of a result of problem class mini
-
-bool is_mini(const RunRecord& record) {
-    return record.workload.problem_class == "mini";
-}
 
 /// Returns "NVIDIA H100 * 8": the ranks by device, with one accelerator each. A comma separates the
 /// name of a device from its software.
@@ -40,8 +37,10 @@ std::string source_of(const RunRecord& record) {
     return fmt::format("{}, {}", by.system_name, by.organization);
 }
 
+/// A run that is not VALID could move the median.
 bool has_runs(const Submission& submission) {
-    return !is_mini(submission.record) || submission.runs >= kMiniRuns;
+    return submission.record.workload.problem_class != "mini" ||
+           (submission.runs >= kMiniRuns && submission.others == 0);
 }
 
 RankingRow row_of(const Submission& submission) {
@@ -72,7 +71,8 @@ RankingRow row_of(const Submission& submission) {
     } else if (all > 1) {
         note(fmt::format("median of {} runs", all));
     }
-    if (!has_runs(submission)) note(fmt::format("the rules require {} runs", kMiniRuns));
+    if (!has_runs(submission))
+        note(fmt::format("the rules require {} runs, all of them VALID", kMiniRuns));
     if (!submission.is_verified) note("not verified");
     return row;
 }
@@ -82,7 +82,7 @@ bool is_rankable(const Submission& submission) {
            submission.record.scores.vflops.value;
 }
 
-Ranking rank_workload(std::vector<const Submission*> submissions) {
+Ranking rank_problem(std::vector<const Submission*> submissions) {
     const auto by_name = [](const Submission* one) { return one->record.name; };
     std::ranges::stable_sort(submissions, {}, by_name);
     std::ranges::stable_sort(submissions, [](const Submission* one, const Submission* other) {
@@ -91,9 +91,7 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
                *one->record.scores.vflops.value > *other->record.scores.vflops.value;
     });
     const RunRecord& first = submissions.front()->record;
-    Ranking ranking{first.workload.kind + (is_mini(first) ? " (mini)" : ""),
-                    metric_name(first.quality.metric),
-                    {}};
+    Ranking ranking{report::problem_name(first.workload), metric_name(first.quality.metric), {}};
     for (const Submission* submission : submissions) {
         RankingRow row = row_of(*submission);
         if (is_rankable(*submission)) {
@@ -110,17 +108,17 @@ Ranking rank_workload(std::vector<const Submission*> submissions) {
 }  // namespace
 
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
-    std::map<std::string, std::vector<const Submission*>> by_workload;
+    std::map<std::string, std::vector<const Submission*>> by_problem;
     std::map<std::string, std::string> seen;
     for (const Submission& one : submissions) {
         const auto [first, is_new] = seen.emplace(one.manifest, one.directory);
         require(is_new || one.manifest.empty(), ExitCode::usage,
                 "rank: {} and {} are the same result: manifest {}", printable(first->second),
                 printable(one.directory), one.manifest);
-        by_workload[one.record.workload.kind + one.record.workload.problem_class].push_back(&one);
+        by_problem[report::problem_name(one.record.workload)].push_back(&one);
     }
     std::vector<Ranking> rankings;
-    for (const auto& [workload, some] : by_workload) rankings.push_back(rank_workload(some));
+    for (const auto& [problem, some] : by_problem) rankings.push_back(rank_problem(some));
     return rankings;
 }
 

@@ -73,6 +73,8 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
     };
     if (const std::string required = problem->samples_sha256; !required.empty()) {
         rules.push_back(equal(1, "the SHA-256 of the samples", required, facts.samples_sha256));
+        const bool is_of_series = config.run.seed >= 1 && config.run.seed <= 3;
+        rules.push_back(rule_of_key(3, "run.seed", "1, 2 or 3", config, is_of_series));
     }
     for (const FixedSetting& setting : problem->settings) {
         rules.push_back(equal(setting.rule, setting.key, std::string(setting.value),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/verify_result accepts numbers and records as the program writes them, and no others."""
 import pathlib
+import re
 import sys
 import unittest
 
@@ -9,6 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
 from findings import Broken  # noqa: E402  (needs the path)
 from json_reader import canonical_float  # noqa: E402
+from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
 from tasks import check_numbers  # noqa: E402
 
@@ -26,6 +28,24 @@ class Numbers(unittest.TestCase):
         for text in ("0.50", "5e-1", "1.0e-05", "00.5", "0.79662194100", "0.100000000000001e1", "1E-05"):
             with self.assertRaisesRegex(Broken, "as the program writes it", msg=text):
                 canonical_float(text)
+
+
+class Problems(unittest.TestCase):
+    def test_are_those_of_the_program(self):
+        source = (ROOT / "src/verification/problems.cpp").read_text()
+        tables = {name: [(int(rule), key, value) for rule, key, value
+                         in re.findall(r'\{(\d+), "([^"]+)", "([^"]+)"\}', rows)]
+                  for name, rows in re.findall(r"FixedSetting (k\w+)\[\] = \{(.*?)\};", source, re.S)}
+        joined = re.sub(r"\s+", " ", source)
+        rows = re.findall(r"Problem\{config::WorkloadKind::(\w+), config::ProblemClass::(\w+), "
+                          r'config::DataKind::(\w+), "(\w+) \(([^)]*)\)", (\d+), (\d+), (\w+), "(\w*)", (k\w+)\}',
+                          joined)
+        self.assertEqual(len(rows), len(PROBLEMS))
+        for kind, problem_class, data_kind, named, data, training, test, more, sha256, table in rows:
+            self.assertEqual(data_kind, named)
+            self.assertEqual(PROBLEMS[kind, problem_class],
+                             (data_kind, data, int(training), int(test), more == "true", sha256 or None,
+                              tables[table]))
 
 
 class NumbersOfATask(unittest.TestCase):

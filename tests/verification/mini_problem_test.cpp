@@ -87,11 +87,13 @@ TEST(MiniRules, RejectLessWorkAndASmallerModel) {
         config.workload.epochs -= 1;
         config.workload.backbone_width = 32;
         config.workload.target_quality = 0.1;
+        config.run.seed = 4;
         const auto broken = rules_broken_by_settings(config);
-        ASSERT_EQ(broken.size(), 3U) << name;
-        EXPECT_THAT(broken[0], StartsWith("rule 2: workload.backbone_width must be 64, is 32"));
-        EXPECT_THAT(broken[1], StartsWith("rule 3: workload.epochs"));
-        EXPECT_THAT(broken[2], StartsWith("rule 4: workload.target_quality"));
+        ASSERT_EQ(broken.size(), 4U) << name;
+        EXPECT_THAT(broken[0], StartsWith("rule 3: run.seed must be 1, 2 or 3, is 4"));
+        EXPECT_THAT(broken[1], StartsWith("rule 2: workload.backbone_width must be 64, is 32"));
+        EXPECT_THAT(broken[2], StartsWith("rule 3: workload.epochs"));
+        EXPECT_THAT(broken[3], StartsWith("rule 4: workload.target_quality"));
     }
 }
 

@@ -70,14 +70,19 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     once.manifest = "another";
     once.record.scores.vflops.value = 5;
     once.runs = 2;
-    const auto rankings = rank({submission("large", 2), mini, once});
+    Submission mixed = mini;
+    mixed.manifest = "a third";
+    mixed.others = 1;
+    const auto rankings = rank({submission("large", 2), mini, once, mixed});
     ASSERT_EQ(rankings.size(), 2U);
-    EXPECT_EQ(rankings[0].workload, "image_classification (mini)");
-    EXPECT_EQ(rankings[0].rows[0].rank, 1);
-    EXPECT_EQ(*rankings[0].rows[0].vflops.value, 1);
-    EXPECT_EQ(rankings[0].rows[1].rank, 0);
-    EXPECT_EQ(rankings[0].rows[1].note, "median of 2 runs; the rules require 3 runs");
-    EXPECT_EQ(rankings[1].rows.size(), 1U);
+    EXPECT_EQ(rankings[1].workload, "image_classification-mini");
+    EXPECT_EQ(rankings[1].rows[0].rank, 1);
+    EXPECT_EQ(*rankings[1].rows[0].vflops.value, 1);
+    EXPECT_EQ(rankings[1].rows[1].rank, 0);
+    EXPECT_EQ(rankings[1].rows[2].rank, 0) << "one of its runs is not VALID";
+    EXPECT_EQ(rankings[1].rows[1].note,
+              "median of 2 runs; the rules require 3 runs, all of them VALID");
+    EXPECT_EQ(rankings[0].rows.size(), 1U);
 }
 
 TEST(Ranking, SaysWhatWasNotVerified) {

@@ -16,6 +16,9 @@ namespace hpcai::report {
 /// in forward of step 12, 63.0 s after its last step; 3 others are ahead". Empty for no records.
 std::string describe_laggards(std::span<const FlightRecord> records);
 
+/// "image_classification", or "image_classification-mini" in problem class mini.
+std::string problem_name(const WorkloadRecord& workload);
+
 /// The machine, a line for each operation and pass, bandwidths, all-reduces and training steps.
 std::string roofline_text(const RooflineRecord& record);
 

@@ -40,14 +40,14 @@ struct RankingRow {
 /// The results of one problem: a workload in one problem class. Problems have rankings of their
 /// own.
 struct Ranking {
-    std::string workload;  // "image_classification", "image_classification (mini)"
+    std::string workload;  // "image_classification", "image_classification-mini"
     std::string metric;
     std::vector<RankingRow> rows;  // ranked ones by descending VFLOPS, then unranked ones by name
 };
 
 /// Returns a ranking for each problem of the `submissions`, by name. Results that were not
-/// verified, and mini results of fewer than three runs, have no rank. Throws Error(usage) if two
-/// submissions are the same result.
+/// verified, and mini results without three runs or with a run that is not VALID, have no rank.
+/// Throws Error(usage) if two submissions are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);

@@ -10,12 +10,12 @@
 
 namespace hpcai::comm {
 
-inline constexpr const char* kTiming = "timing all-reduces";
+inline constexpr const char* kTimingAllReduces = "timing all-reduces";
 
 /// A point in a recording, with its time in the recording's latest run.
 class RecordedMark {
 public:
-    RecordedMark() { check_cuda(cudaEventCreate(&event_), kTiming); }
+    RecordedMark() { check_cuda(cudaEventCreate(&event_), kTimingAllReduces); }
     ~RecordedMark() { cudaEventDestroy(event_); }
     RecordedMark(const RecordedMark&) = delete;
     RecordedMark& operator=(const RecordedMark&) = delete;
@@ -23,12 +23,13 @@ public:
     /// Call it on a stream that is being recorded.
     void put(cudaStream_t stream) {
         // Without this flag the event would only order the recording's streams and have no time.
-        check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal), kTiming);
+        check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal),
+                   kTimingAllReduces);
     }
     /// Call it after the recording has run.
     double seconds_since(const RecordedMark& start) const {
         float milliseconds = 0;
-        check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTiming);
+        check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTimingAllReduces);
         return milliseconds * 1e-3;
     }
 
@@ -60,10 +61,11 @@ private:
     using Intervals = std::deque<Interval>;
 
     static void begin(Intervals& intervals, cudaStream_t stream) {
-        if (is_being_recorded(stream, kTiming)) intervals.emplace_back().begin.put(stream);
+        if (is_being_recorded(stream, kTimingAllReduces))
+            intervals.emplace_back().begin.put(stream);
     }
     static void end(Intervals& intervals, cudaStream_t stream) {
-        if (is_being_recorded(stream, kTiming)) intervals.back().end.put(stream);
+        if (is_being_recorded(stream, kTimingAllReduces)) intervals.back().end.put(stream);
     }
     static double total(const Intervals& intervals) {
         double seconds = 0;
