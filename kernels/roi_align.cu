@@ -66,12 +66,13 @@ constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
 constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// For each region of a batch, the weights of the tile's pixel rows and columns in its bins.
+/// For each region of a batch, the weights of the tile's pixel rows and columns in the region's
+/// bins.
 struct Weights {
     float of_row[kBatch][kTile][kMaxBins];
     float of_column[kBatch][kTile][kMaxBins];
-    unsigned row_bins[kBatch][kTile];      // a bit for each bin with a weight
-    unsigned strip_bins[kBatch][kStrips];  // with a weight in one of the strip's columns
+    unsigned row_bins[kBatch][kTile];      // bit b: bin b has a weight in this row
+    unsigned strip_bins[kBatch][kStrips];  // bit b: bin b has a weight in a column of the strip
 };
 
 struct TilePlace {
@@ -90,7 +91,8 @@ __device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
     return {0, tile / across * kTile, tile % across * kTile};
 }
 
-/// Whether samples may affect lines [first, first + kTile): they affect lines up to 1 away.
+/// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects
+/// those less than 1 away.
 __device__ inline bool reaches(float begin, float bin, int pooled, int first) {
     const float end = begin + static_cast<float>(pooled) * bin;
     return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));
@@ -182,8 +184,8 @@ __device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, 
     return all;
 }
 
-/// One block for each tile of a level of an image and kWarp x V of its channels: blockIdx.x counts
-/// the tiles of all levels, blockIdx.y the images and parts of channels. A warp sums kStrip pixels.
+/// Each block has one tile of one level of one image, and kWarp x V channels: blockIdx.x counts the
+/// tiles of all levels, blockIdx.y the images and parts of channels. A warp sums kStrip pixels.
 template <typename T, int V>
 __global__ void __launch_bounds__(kGradientThreads, 1)
     roi_align_gradient_kernel(const __grid_constant__ RoiAlignShape shape,
@@ -242,7 +244,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     }
 }
 
-/// Calls `body` with the type and the number of channels of a thread.
+/// Calls `body` with the element type and the number of channels per thread.
 template <typename Body>
 void with_vectors(const RoiAlignShape& shape, const Body& body) {
     if (shape.images < 1 || shape.images > 1023 || shape.regions < 1 ||

@@ -29,7 +29,7 @@ int place_in(std::span<const int> ranks, int rank) {
     return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// Assigns wire memory to the pieces of a step; steps reuse it.
+/// Assigns ranges of the send and receive buffer to the pieces of a step; steps reuse it.
 class WireMemory {
 public:
     explicit WireMemory(WireFormat format) : format_(format) {}
@@ -75,8 +75,8 @@ private:
     /// no rank receives all messages at once.
     static int turn(int index, int k, int size) { return (index + k) % size; }
 
-    /// Adds a reduce-scatter: the first `parts` of `members` own one part of `range` each. All
-    /// members send each part to its owner, which adds it. This rank is member `index`.
+    /// Adds a reduce-scatter. Of `members`, the first `parts` ranks each own one part of `range`.
+    /// All members send each part to its owner, which adds it. This rank is member `index`.
     void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;

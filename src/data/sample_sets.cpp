@@ -25,7 +25,7 @@ void require_three_channels(const config::Config& config) {
             "workload.channels: pictures have 3 channels, got {}", config.workload.channels);
 }
 
-/// The copies on this node, by Split; null if the sources are read.
+/// The copies on this node, by Split; null if samples are read from their source.
 using Staged = std::array<std::shared_ptr<const StagedPictures>, 2>;
 
 Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
@@ -180,7 +180,7 @@ std::string digest_of(const SampleSets& samples, config::ProblemClass problem_cl
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
     std::vector<float> boxes(format().box_numbers());
-    evaluation_sample(sample, {pixels, boxes});  // damaged samples are filled, and counted later
+    evaluation_sample(sample, {pixels, boxes});  // a placeholder if damaged
     return pixels;
 }
 
@@ -197,7 +197,7 @@ void require_data_paths(const config::DataConfig& data, comm::Communicator& grou
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
     comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
-        // The message names the key, because the path may be missing where a run is resumed.
+        // The message names the key that a user who resumes a run elsewhere must change.
         for (const auto& [key, path] : {std::pair{"path", data.path},
                                         {"validation_path", data.validation_path},
                                         {"image_path", data.image_path},

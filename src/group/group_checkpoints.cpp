@@ -85,8 +85,8 @@ bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
     return ends[0] == -ends[1];
 }
 
-/// Returns whether the checkpoint was complete once. A rank without the folder has lost it; a rank
-/// with the folder but without its marker had not finished writing.
+/// Returns whether the checkpoint was complete once. A missing folder counts as complete, because
+/// it was deleted later. A rank whose folder has no marker had not finished writing.
 bool GroupCheckpoints::was_whole(std::int64_t step) {
     std::error_code error;
     const bool is_seen = std::filesystem::exists(training::checkpoint_folder(place_, step), error);
@@ -209,7 +209,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
 }
 
 /// Waits for the current write on all ranks, then removes all checkpoints except the last two
-/// complete ones: older ones, and incomplete ones of an earlier launch, which may be newer.
+/// complete ones: older ones, and incomplete ones of an earlier launch, also of later steps.
 /// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!being_written_) return "";
@@ -236,7 +236,7 @@ std::string GroupCheckpoints::finish_write() {
     return "";
 }
 
-/// As the agreement is a small all-reduce, those of short steps are many steps apart.
+/// An agreement costs a small all-reduce, so it does not follow each short step.
 GroupCheckpoints::Agreement GroupCheckpoints::agree(training::Trainer& trainer,
                                                     std::int64_t steps_done) {
     const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_, 1));

@@ -112,7 +112,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
         take_step(source);
-        // Only reading the results reports failures of other ranks, so read before any other wait.
+        // Failures of other ranks are reported when results are read: before any other wait.
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
@@ -132,8 +132,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return report;
 }
 
-/// A resumed clock starts at the end of the last restored step, so the next step includes the time
-/// in which this launch loaded the checkpoint.
+/// After a resume, the clock continues from the end of the checkpoint's last step, so the next step
+/// includes the time in which this launch loaded the checkpoint.
 void Trainer::begin_epoch(int number) {
     if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
@@ -167,8 +167,8 @@ void Trainer::end_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// A rank without a batch runs on padding until the results are read. Otherwise the other ranks
-/// would wait for it forever.
+/// If its batch cannot be loaded, a rank trains on padding until the results are read. Otherwise
+/// the other ranks would wait for it forever.
 void Trainer::take_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
@@ -189,7 +189,7 @@ void Trainer::take_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name to its failures. Other ranks name the failures that they announce.
+/// Adds this rank's name to its failures. Failures that other ranks announce have their names.
 void Trainer::name_own_failures(const std::function<void()>& part) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
@@ -250,7 +250,7 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
                             config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
 }
 
-/// Checks the parameters, because no loss shows an overflow of the last backward pass.
+/// Checks the parameters, because no loss is computed after the last update to show an overflow.
 void Trainer::check_parameters(const std::string& when) {
     const NonFiniteParameters non_finite = non_finite_parameters();
     if (!non_finite.on_any_rank) return;
@@ -288,7 +288,7 @@ std::vector<std::span<float>> Trainer::shared_values() {
 /// it, and no later audit could find the error.
 void Trainer::examine() {
     check_parameters(fmt::format("step {}", steps_done_));
-    // otherwise train_steps has just audited
+    // if an audit is due, train_steps has just made it
     if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);
 }
 

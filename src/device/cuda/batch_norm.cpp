@@ -14,7 +14,7 @@ namespace {
 
 /// Two numbers for each channel of a BatchNorm, which are summed over the ranks that share its
 /// statistics. The host forms the sums and waits for the stream and the other ranks, so this work
-/// cannot be recorded. With one rank it has no memory, and nothing may be summed.
+/// cannot be recorded as a CUDA graph. With one rank, the object has no memory and sums nothing.
 class SyncBatchNormSums {
 public:
     /// `sum` reduces over `ranks` ranks if there are several, and outlives the object.
@@ -85,9 +85,8 @@ private:
     PinnedBytes host_;
 };
 
-/// The per-channel vectors as the kernels take them, (stored C) f32 each. Where an image is stored
-/// with more channels than it has, they are copies padded with zeros, which keep the added channels
-/// 0.
+/// The per-channel vectors as the kernels take them, (stored C) f32 each. If a tensor is
+/// stored with padding channels, they are copies padded with zeros, so that these channels stay 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };
@@ -144,8 +143,8 @@ private:
     std::array<float*, kVectors> own_{}, used_{};
 };
 
-/// Saved for the backward pass: the statistics of every span and, with an addition, a mask of one
-/// bit for each element with y > 0.
+/// Saved for the backward pass: the statistics of each span (the samples that are normalized
+/// together) and, with an addition, a mask of one bit for each element with y > 0.
 class BatchNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     BatchNormKernel(const ops::BatchNorm& op, const KernelOptions& options, const Context& context)
