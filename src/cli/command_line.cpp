@@ -176,8 +176,13 @@ void Command::add_text(const std::string& name, std::string& target, const std::
 void Command::add_texts(const std::string& name, std::vector<std::string>& target,
                         const std::string& type, const std::string& meaning,
                         Presence presence) const {
+    const auto check = [app = app_, name](const std::string& text) {
+        require(!text.empty(), ExitCode::usage, "{}: {}: expected a non-empty string",
+                full_name(*app), name);
+    };
     app_->add_option(name, target, meaning)
         ->type_name(type)
+        ->each(check)
         ->allow_extra_args(!name.starts_with('-'))
         ->required(presence == Presence::required);
 }

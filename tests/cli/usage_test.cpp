@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"--config=no/such.yaml"}, "no/such.yaml: expected a readable file"},
         Misuse{{"plan", "--config=", "--ranks", "2"},
                "plan: --config: expected a non-empty string"},
-        Misuse{{"plan", "--config", "f", "--config", "g", "--ranks", "2"}, "plan: --config: "},
+        Misuse{{"plan", "--config", "f", "--ranks", "2", "--ranks", "3"}, "plan: --ranks: "},
         Misuse{{"plan", "--config", "f", "--ranks", "0"},
                "plan: --ranks: expected an integer from 1 to 10000000, got '0'"},
         Misuse{{"plan", "--config", "f", "--ranks", "0x10"}, "got '0x10'"},
@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"config", "print", "--set"}, "config print: --set: "},
         Misuse{{"config", "explain", "run.seed", "--markdown"}, "excludes"},
         Misuse{{"data", "generate", "pictures", "--output", "x"},
-               "data generate: unknown command 'pictures'; expected one of photographs, climate"}));
+               "data generate: unknown command 'pictures'; expected one of mini, "
+               "photographs, climate"}));
 
 TEST(Misuse, IsSaidOnceForAllRanks) {
     expect_refused(run({"rnu"}, {"OMPI_COMM_WORLD_RANK=0"}), 2, "'rnu'");
