@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include <hpcai/ops/box_math.hpp>
 #include <hpcai/tensor/dtype.hpp>
 

@@ -2,6 +2,7 @@
 #include "climate_set.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <hpcai/base/error.hpp>
 

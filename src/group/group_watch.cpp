@@ -2,6 +2,7 @@
 #include "group_watch.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <thread>
 

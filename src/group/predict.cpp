@@ -7,6 +7,7 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/graph/fuse_for_device.hpp>
+#include <hpcai/graph/network.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/workloads/workload.hpp>
 

@@ -2,6 +2,7 @@
 #include "training_costs.hpp"
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <tuple>
 #include <type_traits>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "markup.hpp"
 
+#include <algorithm>
 #include <span>
 
 #include <fmt/core.h>

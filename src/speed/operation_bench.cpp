@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation_bench.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include <hpcai/base/error.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack_index.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include <hpcai/base/error.hpp>
+
 #include "anchor_grid.hpp"
 #include "suppression.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set, without fused multiply-adds, so that the overlap of boxes has
 // the same bits on every processor (hpcai/ops/box_math.hpp).
+#include <utility>
 
 #include "loops.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set, without fused multiply-adds.
+#include <utility>
 
 #include "loops.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set; HPCAI_ISA is its namespace and its name.
+#include <utility>
 
 #include "loops.hpp"
 
