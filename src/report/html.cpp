@@ -5,6 +5,7 @@
 
 #include <hpcai/base/units.hpp>
 #include <hpcai/report/html.hpp>
+#include <hpcai/report/record_text.hpp>
 #include <hpcai/report/summary.hpp>
 
 #include "sections.hpp"
