@@ -180,7 +180,7 @@ std::string digest_of(const SampleSets& samples, config::ProblemClass problem_cl
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
     std::vector<float> boxes(format().box_numbers());
-    evaluation_sample(sample, {pixels, boxes});  // a placeholder if damaged
+    evaluation_sample(sample, {pixels, boxes});  // of a damaged sample: grey pixels, or zeros
     return pixels;
 }
 
