@@ -23,8 +23,8 @@ struct Problem {
     const char* data_description;
     std::int64_t training_samples;
     std::int64_t validation_samples;
-    bool may_have_more_samples;
-    const char* samples_sha256;  // data::SampleSets::sha256; empty: the rules do not fix it
+    bool may_have_more_samples = false;
+    const char* samples_sha256 = "";  // data::SampleSets::sha256; empty: the rules do not fix it
     std::span<const FixedSetting> settings;
 };
 

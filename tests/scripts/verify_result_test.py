@@ -36,16 +36,17 @@ class Problems(unittest.TestCase):
         tables = {name: [(int(rule), key, value) for rule, key, value
                          in re.findall(r'\{(\d+), "([^"]+)", "([^"]+)"\}', rows)]
                   for name, rows in re.findall(r"FixedSetting (k\w+)\[\] = \{(.*?)\};", source, re.S)}
-        joined = re.sub(r"\s+", " ", source)
-        rows = re.findall(r"Problem\{config::WorkloadKind::(\w+), config::ProblemClass::(\w+), "
-                          r'config::DataKind::(\w+), "(\w+) \(([^)]*)\)", (\d+), (\d+), (\w+), "(\w*)", (k\w+)\}',
-                          joined)
-        self.assertEqual(len(rows), len(PROBLEMS))
-        for kind, problem_class, data_kind, named, data, training, test, more, sha256, table in rows:
-            self.assertEqual(data_kind, named)
-            self.assertEqual(PROBLEMS[kind, problem_class],
-                             (data_kind, data, int(training), int(test), more == "true", sha256 or None,
-                              tables[table]))
+        problems = source.split("    Problem{")[1:]
+        self.assertEqual(len(problems), len(PROBLEMS))
+        for text in problems:
+            values = dict(re.findall(r"\.(\w+) =\s+(?:config::\w+::)?(\"[^\"]*\"|\w+)", text))
+            data_kind, data = re.fullmatch(r'"(\w+) \((.*)\)"', values["data_description"]).groups()
+            self.assertEqual(data_kind, values["data_kind"])
+            self.assertEqual(
+                PROBLEMS[values["kind"], values["problem_class"]],
+                (data_kind, data, int(values["training_samples"]), int(values["validation_samples"]),
+                 "may_have_more_samples" in values, values.get("samples_sha256", "").strip('"') or None,
+                 tables[values["settings"]]))
 
 
 class NumbersOfATask(unittest.TestCase):
