@@ -30,7 +30,7 @@ ctest runs the cases mpirun and srun if it can.
   stopped_*       a run that is stopped twice ends with the digests of an uninterrupted run
   preempted_*     a job of a partition with priority takes the hosts of a run, which stops, is requeued
                   and ends with the digests of an uninterrupted run
-  unannounced_*   the same at a site without preempt_send_user_signal: under mpirun the run dies
+  unannounced_*   the same at a site without preempt_send_user_signal
   evicted_*       the same without a grace time: the run is killed and resumes from its latest
                   checkpoint
   dead_*          the only rank of a group is killed (-9): the other group's result is PARTIAL; with
