@@ -46,7 +46,7 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 }  // namespace
 
-const ops::Flops& LedgerRow::of(ops::Ledger ledger) const {
+const ops::Flops& LedgerRow::flops_in(ops::Ledger ledger) const {
     return flops.at(index_of(ledger));
 }
 
