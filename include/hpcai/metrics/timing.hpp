@@ -34,7 +34,7 @@ public:
     void clear() { calls_.clear(); }
 
     /// Times by node and pass, in the order of their first runs. Empty before the first step.
-    std::vector<OperationTime> by_node() const;
+    std::vector<OperationTime> times_by_node() const;
 
 private:
     struct Call {
