@@ -151,7 +151,8 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
     return record;
 }
 
-TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none) {
+TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
+                                        const std::string& none) {
     TimeBreakdownRecord record;
     const Quantity nothing{std::nullopt, none};
     record.step_seconds = nothing;

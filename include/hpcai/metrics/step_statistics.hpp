@@ -33,7 +33,8 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
 
 /// Returns the largest value of each number over all groups. An unknown number has the last group's
 /// reason, or `none` if there is no reason. Stragglers are those of all groups.
-TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none);
+TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
+                                        const std::string& none);
 
 /// A phase in two records.
 struct NamedSpread {
