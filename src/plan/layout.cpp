@@ -169,7 +169,7 @@ void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
 /// A span must divide a rank's micro-batch or consist of the micro-batches of several ranks.
 void check_statistics_span(const config::TrainingConfig& training, const Layout& layout,
                            bool has_fixed_share) {
-    const int rows = layout.rows(training.batch_size);
+    const int rows = layout.micro_batch_size(training.batch_size);
     const int span = training.batch_norm_samples.value_or(rows);
     const bool is_part = span >= 1 && rows % span == 0;
     const bool is_several =
@@ -201,7 +201,7 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
 }
 
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
-    const int rows = layout.rows(training.batch_size);
+    const int rows = layout.micro_batch_size(training.batch_size);
     return std::max(1, training.batch_norm_samples.value_or(rows) / rows);
 }
 

@@ -182,7 +182,7 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
 TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
     const Layout layout =
         layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});
-    EXPECT_EQ(layout.rows(48), 4);
+    EXPECT_EQ(layout.micro_batch_size(48), 4);
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
                       ExitCode::usage),
               "training.batch_size=40 cannot be divided evenly among 2 ranks x "

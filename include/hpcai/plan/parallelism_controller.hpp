@@ -33,7 +33,9 @@ struct Layout {
     }
     int shards() const { return stages * parts; }
     /// Returns the samples in one micro-batch of a rank.
-    int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
+    int micro_batch_size(int batch_size) const {
+        return batch_size / (data_degree() * micro_batches);
+    }
 };
 
 /// Returns the layout that `bagging` requests on `ranks` ranks. Missing values follow from eq. 5;
