@@ -227,7 +227,7 @@ void add_place_options(Command command, SbatchOptions& options) {
 void add_time(Command command, std::string& time) {
     const auto read = [&time](const std::string& text) {
         const auto seconds = slurm::time_limit_seconds(text);
-        require(seconds && *seconds > slurm::kNoticeSeconds, ExitCode::usage,
+        require(seconds && *seconds > slurm::kSignalLeadSeconds, ExitCode::usage,
                 "sbatch: --time: expected more than 2 minutes as Slurm writes them, such "
                 "as 90, 12:00:00 or 2-12, got {}",
                 in_quotes(text));

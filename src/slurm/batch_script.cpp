@@ -59,7 +59,7 @@ std::string directives(const BatchJob& job) {
     text += fmt::format(
         "# Slurm signals only this script, {0} seconds before the time limit.\n"
         "#SBATCH --signal=B:USR1@{0}\n",
-        kNoticeSeconds);
+        kSignalLeadSeconds);
     text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
     return text +
            "# A restarted job appends to its log.\n"

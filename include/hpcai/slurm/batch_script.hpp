@@ -39,7 +39,7 @@ struct BatchJob {
 std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 
 /// A job of batch_script() gets a signal from Slurm this many seconds before its time limit.
-inline constexpr int kNoticeSeconds = 120;
+inline constexpr int kSignalLeadSeconds = 120;
 
 /// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
 /// resumes the run in it. The exit code is that of `hpcai500 status`, or when this launch fails
