@@ -223,7 +223,7 @@ std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view n
     return from_csv<RankRecord>(text, name);
 }
 
-std::string table_name(const std::string& name) {
+std::string csv_name(const std::string& name) {
     return csv_cell(name);
 }
 

@@ -25,6 +25,6 @@ std::string ranks_to_csv(std::span<const RankRecord> ranks);
 std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view name = "ranks.csv");
 
 /// Returns a host's name as it is in the table, without characters that would end a cell.
-std::string table_name(const std::string& name);
+std::string csv_name(const std::string& name);
 
 }  // namespace hpcai::report
