@@ -125,7 +125,7 @@ std::string draw_group_map(const ParallelismController& controller,
                            const GroupMapSettings& settings) {
     const Layout& layout = controller.layout();
     std::vector<std::string> lines;
-    if (static_cast<std::size_t>(layout.groups) <= settings.most_lines) {
+    if (static_cast<std::size_t>(layout.groups) <= settings.max_lines) {
         for (int group = 0; group < layout.groups; ++group) {
             lines.push_back(fmt::format("group {}: {}", group,
                                         describe_group(controller, group, settings.node_names)));
@@ -138,7 +138,7 @@ std::string draw_group_map(const ParallelismController& controller,
     const LayoutSummary summary = controller.summary();
     return fmt::format("{} x {} on {}\n", counted(layout.groups, "group"),
                        counted(layout.degree, "rank"), counted(summary.nodes, "node")) +
-           join_shortened(lines, std::max<std::size_t>(settings.most_lines, 2));
+           join_shortened(lines, std::max<std::size_t>(settings.max_lines, 2));
 }
 
 }  // namespace hpcai::plan

@@ -11,7 +11,7 @@ namespace hpcai::plan {
 
 struct GroupMapSettings {
     std::vector<std::string> node_names = {};  // [node]; a node without a name is "node<number>"
-    std::size_t most_lines = 16;               // if there are more groups, neighbours are merged
+    std::size_t max_lines = 16;                // if there are more groups, neighbours are merged
 };
 
 /// Returns the map of groups to nodes as lines of text. Brackets contain the ranks within a node:
@@ -22,7 +22,7 @@ struct GroupMapSettings {
 ///
 /// Three or more neighbouring nodes with the same ranks become one entry, `node001..node016[0-7]`.
 /// A line shows at most eight entries and counts the others. If there are more groups than
-/// `most_lines`, neighbouring groups on the same number of nodes share a line, such as
+/// `max_lines`, neighbouring groups on the same number of nodes share a line, such as
 /// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If there are still more lines,
 /// those in the middle are omitted and counted. Time grows linearly with ranks.
 std::string draw_group_map(const ParallelismController& controller,
