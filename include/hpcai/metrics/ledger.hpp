@@ -10,7 +10,7 @@
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// Numbers of the benchmark: work, time, score. Definitions and sources: docs/METRICS.md.
+/// The benchmark's metrics: work, time, score. Definitions and sources: docs/METRICS.md.
 namespace hpcai::metrics {
 
 /// The ledger that the scores use.
