@@ -112,7 +112,7 @@ public:
 
 private:
     std::string_view take(const char* column) {
-        require(has_more_, ExitCode::data, "{}:{}: there is no {}", file_, number_, column);
+        require(has_more_, ExitCode::data, "{}:{}: {} is missing", file_, number_, column);
         const std::size_t comma = rest_.find(',');
         const std::string_view cell = rest_.substr(0, comma);
         has_more_ = comma != std::string_view::npos;
@@ -191,7 +191,7 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
     for (std::size_t number = 1; !text.empty(); ++number) {
         const std::size_t end = text.find('\n');
         require(end != std::string_view::npos, ExitCode::data,
-                "{}:{}: the line does not end; the file was cut off", file, number);
+                "{}:{}: the line has no newline; the file is truncated", file, number);
         const std::string_view line = text.substr(0, end);
         text.remove_prefix(end + 1);
         if (number == 1) {

@@ -46,7 +46,7 @@ std::string errors_text(const DeviceHealthRecord& health) {
 std::string slowdown_text(const DeviceHealthRecord& health) {
     if (health.slowed_by.empty()) return "";
     const auto& share = health.slowed_share.value;
-    return fmt::format("{} in {} of the samples", fmt::join(health.slowed_by, " and "),
+    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
                        share ? fmt::format("{:.0f} %", 100 * *share) : "some");
 }
 

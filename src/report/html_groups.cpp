@@ -228,7 +228,7 @@ Markup table_of_groups(const RunRecord& record) {
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
            note(
-               fmt::format("samples: trained in all epochs; FLOPS: training operations per second, "
+               fmt::format("samples: total over all epochs; FLOPS: training operations per second, "
                            "counted by {}; loss: mean over the last epoch; quality: {} on the "
                            "test data with the weights of the last epoch.",
                            record.flops.convention, metric_name(record.quality.metric)));
@@ -278,7 +278,7 @@ Markup health_of_gpus(const RunRecord& record) {
     gpus.columns = {"rank",
                     left("host"),
                     left("slowed by"),
-                    "of the samples",
+                    "share of readings",
                     "corrected memory errors",
                     left("uncorrected errors and Xids")};
     gpus.unfolded = 4;

@@ -22,7 +22,7 @@ Markup phases_of_run(const TimeRecord& time) {
     const Quantity mean{has_epochs
                             ? std::optional(epochs / static_cast<double>(time.epoch_seconds.size()))
                             : std::nullopt,
-                        "no epoch was finished"};
+                        "no epoch finished"};
     const std::string count =
         fmt::format("{} epochs, maximum of all groups each", time.epoch_seconds.size());
     return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},

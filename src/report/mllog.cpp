@@ -24,7 +24,7 @@ std::int64_t milliseconds_of(const std::string& utc) {
     // strptime also accepts blanks and fewer digits. No std::chrono time point: it ends in 2262.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
-            "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",
+            "result.json: time.started_utc is \"{}\"; it must be UTC as 2022-11-05T14:03:09Z",
             printable(utc));
     return 1000 * std::int64_t{seconds};
 }

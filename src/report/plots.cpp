@@ -260,7 +260,7 @@ std::string sweep_svg(const SweepRecord& sweep) {
         add(one_model, point.ranks, point.data_parallel_flops);
     }
     require(!across.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
-    LogChart chart(fmt::format("Predicted, not run: {}, {} samples a rank", sweep.model,
+    LogChart chart(fmt::format("Predicted, not measured: {}, {} samples per rank", sweep.model,
                                sweep.samples_per_rank),
                    across.axis("ranks", ""), upward.axis("speed", "FLOPS"));
     chart.line(bagging, {.color = 0});

@@ -124,7 +124,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
 
 std::string progress_table(const RunProgress& run) {
     std::string text = progress_line(
-        {"group", "state", "epoch", "step", "loss", "images/s", "left", "sign of life", "host"});
+        {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
     std::string reasons;
     for (const GroupProgress& group : run.groups) {
         text += progress_line(row_of(group, run.now_unix_seconds));
@@ -134,13 +134,14 @@ std::string progress_table(const RunProgress& run) {
     }
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text += fmt::format("no sign of life for {}: {}\n",
-                            format_seconds(static_cast<double>(*silence)),
-                            meaning_of_silence(run.is_at_work));
+        text +=
+            fmt::format("no heartbeat for {}: {}\n", format_seconds(static_cast<double>(*silence)),
+                        meaning_of_silence(run.is_at_work));
     }
     const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_at_work == false) && !run.resume_command.empty()) {
-        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless it runs on another node",
+        text += fmt::format("resume{}: {}\n",
+                            is_certain ? "" : ", unless the run continues on another node",
                             run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());

@@ -23,7 +23,7 @@ void print_operations(Page& page, const RooflineRecord& record) {
         page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
                   one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
                   seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
-                  rate.nodes > 1 ? fmt::format(" ({} of them)", rate.nodes) : "");
+                  rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
     }
 }
 

@@ -109,7 +109,7 @@ void print_table(Page& page, const RunRecord& record) {
 
 void print_scores(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
-    page.line("samples: trained in all epochs; FLOPS: training operations/s, counted by {}",
+    page.line("samples: total over all epochs; FLOPS: training operations/s, counted by {}",
               one_line(record.flops.convention));
     page.line("quality: {} on the test data with the weights of the last epoch",
               metric_name(result.metric));
@@ -127,7 +127,7 @@ void print_scores(Page& page, const RunRecord& record) {
         page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),
                   one_line(one.method));
     };
-    print_interval("CI, members varied", result.members_interval, "{:.4f}");
+    print_interval("CI over members", result.members_interval, "{:.4f}");
     print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
         page.line("out of bag          : {} on {}", quality_text(numbers->out_of_bag),
@@ -241,7 +241,7 @@ void print_utilization(Page& page, const RunRecord& record) {
 void print_counters(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
-        page.line("energy              : {} J, {} W by {}, not of whole nodes; VFLOPS per watt {}",
+        page.line("energy              : {} J, {} W by {} (not whole nodes); VFLOPS per watt {}",
                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
                   one_line(energy.source), flops_text(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
@@ -249,7 +249,7 @@ void print_counters(Page& page, const RunRecord& record) {
     }
     const Quantity& sent = record.communication.counted_sent_bytes;
     if (!sent.value) return;
-    page.line("interfaces          : {} sent by all programs on the nodes during training",
+    page.line("network interfaces  : {} sent by all programs on the nodes during training",
               bytes(sent));
 }
 
@@ -259,7 +259,7 @@ void print_models(Page& page, const RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     for (const GroupRecord& group : record.work.groups) {
         for (const ContinuationRecord& one : group.continuations) {
-            page.line("group {:<5} resumed  : at step {}, by a program started {}", group.group,
+            page.line("group {:<5} resumed  : at step {}, by the launch of {}", group.group,
                       one.step, one_line(one.started_utc));
         }
     }
@@ -270,12 +270,12 @@ void print_models(Page& page, const RunRecord& record) {
                   counted(parallel.data_degree * parallel.model_degree, "rank"),
                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
-        page.line("messages            : a rank sends up to {} per step to other stages",
+        page.line("pipeline messages   : a rank sends up to {} per step to other stages",
                   bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
         page.line(
-            "shards of layers    : each layer has {} shards per stage and replica; a rank "
+            "tensor parallelism  : each layer has {} shards per stage and replica; a rank "
             "sends up to {} per step",
             parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
