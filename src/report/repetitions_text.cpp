@@ -31,28 +31,30 @@ std::string repetitions_line(const RepetitionsRecord& record, std::string_view d
 }
 
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest) {
-    const std::string rule = std::string(90, '-') + "\n";
+    const std::string separator = std::string(90, '-') + "\n";
     std::string text = std::string(90, '=') + "\n";
-    text += fmt::format("repetitions of run {}\n", printable(record.name)) + rule;
+    text += fmt::format("repetitions of run {}\n", printable(record.name)) + separator;
     text += fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", "repetition", "seed",
                         "verdict", "seconds", "FLOPS", "VFLOPS", "quality") +
-            rule;
-    for (const RepetitionRecord& one : record.repetitions) {
-        const std::string word(word_of(one.status));
-        text += repetition_line({printable(one.directory), std::to_string(one.seed), word,
-                                 one.training_seconds, one.flops, one.vflops, one.quality});
+            separator;
+    for (const RepetitionRecord& repetition : record.repetitions) {
+        const std::string word(word_of(repetition.status));
+        text += repetition_line({printable(repetition.directory), std::to_string(repetition.seed),
+                                 word, repetition.training_seconds, repetition.flops,
+                                 repetition.vflops, repetition.quality});
     }
-    text += rule;
+    text += separator;
     using Spread = RepetitionSpreadRecord;
-    const auto spread = [&](const char* name, Quantity Spread::*of) {
-        text += repetition_line({name, "", "", record.training_seconds.*of, record.flops.*of,
-                                 record.vflops.*of, record.quality.*of});
+    const auto spread = [&](const char* name, Quantity Spread::*statistic) {
+        text += repetition_line({name, "", "", record.training_seconds.*statistic,
+                                 record.flops.*statistic, record.vflops.*statistic,
+                                 record.quality.*statistic});
     };
     spread("median", &Spread::median);
     spread("minimum", &Spread::minimum);
     spread("maximum", &Spread::maximum);
     spread("deviation", &Spread::median_absolute_deviation);
-    text += rule + "deviation: median absolute deviation from the median\n";
+    text += separator + "deviation: median absolute deviation from the median\n";
     if (!record.stopped.empty()) text += fmt::format("reason: {}\n", printable(record.stopped));
     return text + repetitions_line(record, digest) + "\n";
 }

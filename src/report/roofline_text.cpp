@@ -27,7 +27,7 @@ void print_operations(Page& page, const RooflineRecord& record) {
     }
 }
 
-void print_sums(Page& page, const RooflineRecord& record) {
+void print_all_reduces(Page& page, const RooflineRecord& record) {
     if (record.all_reduce.empty()) {
         page.line("all-reduce      none: there is only one rank");
         return;
@@ -81,7 +81,7 @@ std::string roofline_text(const RooflineRecord& record) {
         page.line("{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
                   rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
     }
-    print_sums(page, record);
+    print_all_reduces(page, record);
     print_calibration(page, record.calibration);
     return page.take();
 }
