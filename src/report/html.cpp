@@ -69,21 +69,21 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// A large number with its name.
-Markup figure_of(std::string_view value, std::string_view name, std::string_view detail) {
+/// A number in large type with its name.
+Markup headline_number(std::string_view value, std::string_view name, std::string_view detail) {
     return element("div", {element("dt", {text(name)}), element("dd", {text(value)}),
                            element(R"(dd class="reason")", {text(detail)})});
 }
 
-std::string or_reason(const Quantity& quantity, const std::string& detail) {
+std::string detail_or_reason(const Quantity& quantity, const std::string& detail) {
     return number(quantity, "{}") != "n/a" ? detail
            : quantity.reason.empty()       ? "not measured"
                                            : quantity.reason;
 }
 
-std::string human(const Quantity& flops, const std::string& source) {
-    return or_reason(flops,
-                     fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
+std::string flops_detail(const Quantity& flops, const std::string& source) {
+    return detail_or_reason(
+        flops, fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
 }
 
 Markup footer(const RunRecord& record) {
@@ -114,7 +114,7 @@ Markup verdict_section(const RunRecord& record) {
 
 namespace {
 
-std::string vote_of(const RunRecord& record) {
+std::string aggregation_text(const RunRecord& record) {
     const auto finished = std::ranges::count_if(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const std::string& aggregation = record.workload.aggregation;
@@ -135,25 +135,27 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string story = fmt::format(
-        "{} ({}), trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
-        "of {} in batches of {}, computed in {}. {}",
+        "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on a "
+        "bootstrap sample ({}) of {} in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, vote_of(record));
-    return element(
-               R"(section id="headline" aria-label="Headline numbers")",
-               {element(
-                    R"(dl class="headline")",
-                    {figure_of(flops_text(scores.vflops), "VFLOPS", human(scores.vflops, "eq. 7")),
-                     figure_of(flops_text(scores.flops), "FLOPS", human(scores.flops, "eq. 6")),
-                     figure_of(
-                         quality_text(quality.ensemble), "quality",
-                         or_reason(quality.ensemble, metric_name(quality.metric) + ", target " +
-                                                         quality_text({quality.target, ""}))),
-                     figure_of(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                               "training", or_reason(seconds, "of the slowest group"))}),
-                paragraph(story)}) +
+        work.batch_size, work.precision, aggregation_text(record));
+    return element(R"(section id="headline" aria-label="Headline numbers")",
+                   {element(R"(dl class="headline")",
+                            {headline_number(flops_text(scores.vflops), "VFLOPS",
+                                             flops_detail(scores.vflops, "eq. 7")),
+                             headline_number(flops_text(scores.flops), "FLOPS",
+                                             flops_detail(scores.flops, "eq. 6")),
+                             headline_number(
+                                 quality_text(quality.ensemble), "quality",
+                                 detail_or_reason(quality.ensemble,
+                                                  metric_name(quality.metric) + ", target " +
+                                                      quality_text({quality.target, ""}))),
+                             headline_number(
+                                 number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
+                                 "training", detail_or_reason(seconds, "of the slowest group"))}),
+                    paragraph(story)}) +
            Markup{"\n"};
 }
 
