@@ -106,7 +106,6 @@ void require_known_arguments(const CLI::App& program, const CLI::App& default_co
             prefix(*command), fmt::join(commands, ", "), help_hint(*command));
 }
 
-/// Converts a CLI11 parse error.
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,

@@ -65,9 +65,9 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
 MeteredResult read_metered_result(const EnergyOptions& options) {
     MeteredResult result;
     result.record = sealed_result(options.directory, result.manifest);
-    const EnergyRecord& recorded = result.record.energy;
-    result.core = {core_time(options, "core_begin_utc", recorded.core_begin_utc),
-                   core_time(options, "core_end_utc", recorded.core_end_utc)};
+    const EnergyRecord& own = result.record.energy;
+    result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
+                   core_time(options, "core_end_utc", own.core_end_utc)};
     const std::vector<std::byte> bytes =
         storage::read_file_bytes(options.readings, kReadingsLimitBytes);
     result.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
@@ -87,16 +87,15 @@ std::string number_or_reason(const Quantity& quantity, const char* unit) {
 }
 
 std::string energy_text(const EnergyOptions& options, const MeteredResult& result) {
-    const EnergyRecord& recorded = result.record.energy;
+    const EnergyRecord& own = result.record.energy;
     const meters::MeteredEnergy& energy = result.energy;
     std::string text;
     const auto line = [&](const char* name, const std::string& value) {
         text += fmt::format("{:<16}: {}\n", name, value);
     };
     line("result", report::result_line(result.record, result.manifest));
-    line("core phase",
-         fmt::format("{} to {}, {:.3f} s", recorded.core_begin_utc, recorded.core_end_utc,
-                     result.core.end_utc_seconds - result.core.begin_utc_seconds));
+    line("core phase", fmt::format("{} to {}, {:.3f} s", own.core_begin_utc, own.core_end_utc,
+                                   result.core.end_utc_seconds - result.core.begin_utc_seconds));
     line("readings",
          fmt::format("{} of {} in {}, at most {:.3f} s apart; clock offset {} s", energy.readings,
                      result.readings.is_counter ? "joules" : "watts", result.readings.file,
@@ -104,23 +103,23 @@ std::string energy_text(const EnergyOptions& options, const MeteredResult& resul
     line("energy", fmt::format("{:.4g} J", energy.joules));
     line("mean power", fmt::format("{:.4g} W", energy.average_watts));
     line("VFLOPS per watt", number_or_reason(result.vflops_per_watt, "FLOPS/W"));
-    line("run's meters", recorded.source.empty() ? "none"
-                                                 : number_or_reason(recorded.average_watts, "W") +
-                                                       " by " + printable(recorded.source));
+    line("run's meters", own.source.empty() ? "none"
+                                            : number_or_reason(own.average_watts, "W") + " by " +
+                                                  printable(own.source));
     line("level", kMeterLevel);
     return text;
 }
 
 nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredResult& result) {
-    const EnergyRecord& recorded = result.record.energy;
+    const EnergyRecord& own = result.record.energy;
     const meters::MeteredEnergy& energy = result.energy;
     const auto number = [](const Quantity& quantity) {
         return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
     };
     nlohmann::ordered_json json{{"schema", "hpcai500-energy/1"},
                                 {"manifest", result.manifest},
-                                {"core_begin_utc", recorded.core_begin_utc},
-                                {"core_end_utc", recorded.core_end_utc},
+                                {"core_begin_utc", own.core_begin_utc},
+                                {"core_end_utc", own.core_end_utc},
                                 {"readings_file", result.readings.file},
                                 {"readings", energy.readings},
                                 {"longest_gap_seconds", energy.longest_gap_seconds},
@@ -131,9 +130,8 @@ nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredRe
     if (!result.vflops_per_watt.value) {
         json["vflops_per_watt_reason"] = result.vflops_per_watt.reason;
     }
-    json["own_average_watts"] = number(recorded.average_watts);
-    if (!recorded.average_watts.value)
-        json["own_average_watts_reason"] = recorded.average_watts.reason;
+    json["own_average_watts"] = number(own.average_watts);
+    if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
     json["level"] = kMeterLevel;
     return json;
 }

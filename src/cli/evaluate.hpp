@@ -38,8 +38,7 @@ nlohmann::ordered_json number_json(const std::optional<double>& number);
 /// for invalid files, Error(usage) for an unsuitable aggregation or weights.
 EvaluationReport evaluate_detections(const EvaluateOptions& options);
 
-/// Top-1 and Top-5 of `predictions`, and of their ensemble if there are several. Throws as
-/// evaluate_detections().
+/// Top-1 and Top-5 of `predictions` and of their ensemble. Throws as evaluate_detections().
 EvaluationReport evaluate_classification(const EvaluateOptions& options);
 
 /// Mean IoU of `predictions` whose rows are cells, and of their ensemble if there are several.

@@ -39,13 +39,12 @@ struct PlanOptions {
 
 /// Returns A and B of "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
-    constexpr std::string_view kPrefix = "ranks=", kSeparator = "..";
+    constexpr std::string_view kPrefix = "ranks=", kDots = "..";
     const std::string_view range =
         std::string_view(text).substr(std::min(kPrefix.size(), text.size()));
-    const std::size_t to = std::min(range.find(kSeparator), range.size());
+    const std::size_t to = std::min(range.find(kDots), range.size());
     const auto first = parse_number<int>(range.substr(0, to));
-    const auto last =
-        parse_number<int>(range.substr(std::min(to + kSeparator.size(), range.size())));
+    const auto last = parse_number<int>(range.substr(std::min(to + kDots.size(), range.size())));
     require(text.starts_with(kPrefix) && first && last, ExitCode::usage,
             "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
     return {*first, *last};

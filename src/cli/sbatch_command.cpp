@@ -91,7 +91,6 @@ void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ra
             counted(ranks, "rank"), counted(job.gpus_per_node, "GPU"), job.gpus_per_node);
 }
 
-/// Warns if the job holds GPUs that no rank can use.
 void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
     const int used = config.device.kind == config::DeviceKind::cpu ? 0 : job.ranks_per_node;
     const int idle = job.gpus_per_node - used;

@@ -36,7 +36,6 @@ ExitCode print_survey(const Survey& survey, const SurveyOptions& options, std::o
     return ExitCode::ok;
 }
 
-/// Rejects options without effect on this kind of data.
 void reject_unused_options(const SurveyOptions& options) {
     const std::string& path = options.path;
     require(options.split.empty() || is_voc(path), ExitCode::usage,

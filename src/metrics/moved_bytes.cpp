@@ -7,27 +7,25 @@ namespace {
 constexpr double kFp32Bytes = 4;
 
 /// Tensors of the forward pass that the input gradient reads.
-struct RereadTensors {
+struct Rereads {
     bool inputs = false;
     bool output = false;
 };
 
-struct RereadTensorsOf {
-    RereadTensors operator()(const ops::BatchNorm& op) const {
+struct RereadsOf {
+    Rereads operator()(const ops::BatchNorm& op) const {
         return {.inputs = !op.frozen, .output = op.relu};
     }
-    RereadTensors operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
-    RereadTensors operator()(const ops::DualNorm&) const {
-        return {.inputs = true, .output = true};
-    }
-    RereadTensors operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
-    RereadTensors operator()(const ops::Relu&) const { return {.output = true}; }
-    RereadTensors operator()(const ops::Bias& op) const { return {.output = op.relu}; }
-    RereadTensors operator()(const ops::Linear& op) const { return {.output = op.relu}; }
-    RereadTensors operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
-    RereadTensors operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
+    Rereads operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
+    Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::Relu&) const { return {.output = true}; }
+    Rereads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::Linear& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
+    Rereads operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
     template <typename Other>
-    RereadTensors operator()(const Other&) const {
+    Rereads operator()(const Other&) const {
         return {};
     }
 };
@@ -84,7 +82,7 @@ private:
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute) {
     const NodeBytes bytes(graph, node, compute);
-    const RereadTensors reread = std::visit(RereadTensorsOf{}, node.operation);
+    const Rereads reread = std::visit(RereadsOf{}, node.operation);
     switch (pass) {
         case ops::Pass::prepare:
             return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());

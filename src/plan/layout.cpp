@@ -59,7 +59,7 @@ Layout split_ranks(const config::BaggingConfig& bagging, int ranks, int ranks_pe
 }
 
 /// Returns " (auto)" for a value that is not configured.
-const char* auto_suffix(bool is_given) {
+const char* auto_note(bool is_given) {
     return is_given ? "" : " (auto)";
 }
 
@@ -76,9 +76,9 @@ public:
                    Layout& layout)
         : parallel_(parallel),
           layout_(layout),
-          exit_code_(exit_code_of(bagging.degree.has_value())),
+          error_(exit_code_of(bagging.degree.has_value())),
           degree_text_(fmt::format("bagging.P_degree={}{}", layout.degree,
-                                   auto_suffix(bagging.degree.has_value()))) {}
+                                   auto_note(bagging.degree.has_value()))) {}
 
     void split() {
         const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel_;
@@ -86,15 +86,13 @@ public:
         if (is_mixed) check_mixed();
         layout_.stages = stages.value_or(1);
         if (!stages && (mode == config::ParallelMode::pipeline || (is_mixed && parts))) {
-            layout_.stages =
-                remaining_degree("pipeline_degree", data.value_or(1), parts.value_or(1));
+            layout_.stages = degree_left("pipeline_degree", data.value_or(1), parts.value_or(1));
         }
         layout_.parts = parts.value_or(1);
         if (!parts && (mode == config::ParallelMode::model || is_mixed)) {
-            layout_.parts = remaining_degree("model_degree", data.value_or(1), stages.value_or(1));
+            layout_.parts = degree_left("model_degree", data.value_or(1), stages.value_or(1));
         }
-        check_product(data ? *data
-                           : remaining_degree("data_degree", layout_.stages, layout_.parts));
+        check_product(data ? *data : degree_left("data_degree", layout_.stages, layout_.parts));
         layout_.micro_batches = micro_batches;
     }
 
@@ -110,9 +108,9 @@ private:
     }
 
     /// Returns what the two other degrees leave of P_degree for `name`.
-    int remaining_degree(const char* name, int first, int second) const {
+    int degree_left(const char* name, int first, int second) const {
         const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
-        require(used_ranks <= layout_.degree, exit_code_,
+        require(used_ranks <= layout_.degree, error_,
                 "the other degrees of parallel take {} of {} and leave none for parallel.{} "
                 "(auto); make one smaller, or leave it auto",
                 counted(used_ranks, "rank"), degree_text_, name);
@@ -121,27 +119,27 @@ private:
 
     void check_product(int data_degree) const {
         const bool is_data = parallel_.mode == config::ParallelMode::data;
-        require(!is_data || data_degree == layout_.degree, exit_code_,
+        require(!is_data || data_degree == layout_.degree, error_,
                 "parallel.data_degree: expected auto or {} in parallel.mode data, got {}",
                 degree_text_, data_degree);
         const bool is_product = layout_.stages >= 1 && layout_.parts >= 1 &&
                                 layout_.degree % layout_.stages == 0 &&
                                 layout_.degree / layout_.stages % layout_.parts == 0 &&
                                 layout_.degree / layout_.stages / layout_.parts == data_degree;
-        require(is_product, exit_code_,
+        require(is_product, error_,
                 "parallel.data_degree={}{} x parallel.pipeline_degree={}{}{} must be {}; change "
                 "one of them, or leave it auto",
-                data_degree, auto_suffix(parallel_.data_degree.has_value()), layout_.stages,
-                auto_suffix(parallel_.pipeline_degree.has_value()),
+                data_degree, auto_note(parallel_.data_degree.has_value()), layout_.stages,
+                auto_note(parallel_.pipeline_degree.has_value()),
                 layout_.parts == 1 ? ""
                                    : fmt::format(" x parallel.model_degree={}{}", layout_.parts,
-                                                 auto_suffix(parallel_.model_degree.has_value())),
+                                                 auto_note(parallel_.model_degree.has_value())),
                 degree_text_);
     }
 
     const config::ParallelConfig& parallel_;
     Layout& layout_;
-    ExitCode exit_code_;
+    ExitCode error_;
     std::string degree_text_;  // "bagging.P_degree=4 (auto)"
 };
 
@@ -181,7 +179,7 @@ void check_batch_norm_samples(const config::TrainingConfig& training, const Layo
         "training.batch_norm_samples: expected a divisor of the {} that a rank computes at once, "
         "or k times this number, where k divides the {}{} that share a batch, got {}",
         counted(samples, "sample"), counted(layout.data_degree(), "rank"),
-        auto_suffix(is_degree_fixed), span);
+        auto_note(is_degree_fixed), span);
 }
 
 }  // namespace

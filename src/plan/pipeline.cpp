@@ -9,14 +9,13 @@ std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int 
                                          int micro_batches) {
     // With one stage gpipe would only keep more activations.
     const bool is_gpipe = schedule == config::PipelineSchedule::gpipe && stages > 1;
-    const int warmup_passes =
-        is_gpipe ? micro_batches : std::min(stages - 1 - stage, micro_batches);
+    const int warmup = is_gpipe ? micro_batches : std::min(stages - 1 - stage, micro_batches);
     std::vector<PipelineTask> tasks;
-    for (int forward = 0; forward < warmup_passes; ++forward) {
+    for (int forward = 0; forward < warmup; ++forward) {
         tasks.push_back({PipelinePass::forward, forward});
     }
     for (int backward = 0; backward < micro_batches; ++backward) {
-        const int forward = backward + warmup_passes;
+        const int forward = backward + warmup;
         if (forward < micro_batches) tasks.push_back({PipelinePass::forward, forward});
         tasks.push_back({PipelinePass::backward, backward});
     }

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kUnfoldedReasons = 8;
 
-/// Explains why a run without a usable score is INVALID.
 std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
     const auto is_broken = [](const RuleRecord& rule) { return !rule.kept; };
     if (verdict.exit_code != ExitCode::invalid) return "No base model finished; there is no score.";
@@ -70,20 +69,20 @@ Markup header(const RunRecord& record) {
 }
 
 /// A number in large type with its name.
-Markup headline_number(std::string_view value, std::string_view name, std::string_view detail) {
+Markup dl_entry(std::string_view value, std::string_view name, std::string_view detail) {
     return element("div", {element("dt", {text(name)}), element("dd", {text(value)}),
                            element(R"(dd class="reason")", {text(detail)})});
 }
 
-std::string detail_or_reason(const Quantity& quantity, const std::string& detail) {
+std::string or_reason(const Quantity& quantity, const std::string& detail) {
     return number(quantity, "{}") != "n/a" ? detail
            : quantity.reason.empty()       ? "not measured"
                                            : quantity.reason;
 }
 
-std::string flops_detail(const Quantity& flops, const std::string& source) {
-    return detail_or_reason(
-        flops, fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
+std::string readable(const Quantity& flops, const std::string& source) {
+    return or_reason(flops,
+                     fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
 }
 
 Markup footer(const RunRecord& record) {
@@ -141,21 +140,20 @@ Markup headline(const RunRecord& record) {
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
         work.batch_size, work.precision, aggregation_text(record));
-    return element(R"(section id="headline" aria-label="Headline numbers")",
-                   {element(R"(dl class="headline")",
-                            {headline_number(flops_text(scores.vflops), "VFLOPS",
-                                             flops_detail(scores.vflops, "eq. 7")),
-                             headline_number(flops_text(scores.flops), "FLOPS",
-                                             flops_detail(scores.flops, "eq. 6")),
-                             headline_number(
-                                 quality_text(quality.ensemble), "quality",
-                                 detail_or_reason(quality.ensemble,
-                                                  metric_name(quality.metric) + ", target " +
-                                                      quality_text({quality.target, ""}))),
-                             headline_number(
-                                 number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                                 "training", detail_or_reason(seconds, "of the slowest group"))}),
-                    paragraph(story)}) +
+    return element(
+               R"(section id="headline" aria-label="Headline numbers")",
+               {element(
+                    R"(dl class="headline")",
+                    {dl_entry(flops_text(scores.vflops), "VFLOPS",
+                              readable(scores.vflops, "eq. 7")),
+                     dl_entry(flops_text(scores.flops), "FLOPS", readable(scores.flops, "eq. 6")),
+                     dl_entry(
+                         quality_text(quality.ensemble), "quality",
+                         or_reason(quality.ensemble, metric_name(quality.metric) + ", target " +
+                                                         quality_text({quality.target, ""}))),
+                     dl_entry(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
+                              "training", or_reason(seconds, "of the slowest group"))}),
+                paragraph(story)}) +
            Markup{"\n"};
 }
 

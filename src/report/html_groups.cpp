@@ -272,7 +272,6 @@ Markup audits(const RunRecord& record) {
     return table(audits);
 }
 
-/// The health of the GPUs during training.
 Markup health_of_gpus(const RunRecord& record) {
     Table gpus;
     gpus.caption = "GPU health during training, from the driver";

@@ -116,7 +116,6 @@ Markup loss_curves(const PageContent& content) {
     return line_plot(plot);
 }
 
-/// The quality of the models during training.
 Markup quality_curves(const RunRecord& record) {
     std::vector<Series> series;
     int last = 0;

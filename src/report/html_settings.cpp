@@ -15,7 +15,6 @@
 namespace hpcai::report {
 namespace {
 
-/// The energy by each meter of each node, or the reason if it is unknown.
 Markup meters(const EnergyRecord& energy) {
     if (energy.meters.empty()) return {};
     Table rows;
@@ -56,11 +55,10 @@ Markup all_reduces(const CommunicationRecord& record) {
           fmt::format("of one rank, in {} buckets", record.buckets)},
          {"sent per step", bytes_quantity(record.sent_bytes_per_step),
           "by the rank that sends the most"},
-         {"sent between nodes, per step", bytes_quantity(record.between_nodes_bytes_per_step)},
+         {"between nodes, per step", bytes_quantity(record.between_nodes_bytes_per_step)},
          {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
           "by all ranks of a group on it"},
-         {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"),
-          "during training, maximum over all groups"},
+         {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"), "maximum over all groups"},
          {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
          {"all-reduce bandwidth", bytes_quantity(record.bandwidth_bytes_per_second),
           "per second"}});
@@ -82,7 +80,7 @@ Markup parallelism(const ParallelRecord& record) {
           text(fmt::format("{}: {} replicas, {} stages, {} shards", record.mode, record.data_degree,
                            record.pipeline_degree, record.model_degree))},
          {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
-         {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "fraction of a step, computed"},
+         {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "share of a step, computed"},
          {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
          {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
          {"between shards, per step", text(bytes_text(record.shard_bytes_per_step))},

@@ -38,7 +38,6 @@ std::string percent(double share) {
     return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "n/a";
 }
 
-/// The training, waiting and evaluation times of each group, from its record.
 Markup training_time_table(const RunRecord& record) {
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
     Table rows;
@@ -67,7 +66,6 @@ bool has_phases(const std::vector<StepRecord>& steps) {
     return std::ranges::any_of(phase_totals(steps), [](double one) { return std::isfinite(one); });
 }
 
-/// The phases of each group's first rank, from its steps.
 Markup phase_table(const GroupSteps& steps) {
     Table rows;
     rows.caption =

@@ -24,10 +24,9 @@ Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) 
                table.columns.size());
         body.html += "<tr>";
         for (std::size_t index = 0; index < row.size(); ++index) {
-            const bool is_header = index == 0;
-            body += element(
-                cell_tag(is_header ? "th" : "td", table.columns[index], is_header ? "row" : ""),
-                {row[index]});
+            const bool is_th = index == 0;
+            body += element(cell_tag(is_th ? "th" : "td", table.columns[index], is_th ? "row" : ""),
+                            {row[index]});
         }
         body.html += "</tr>\n";
     }
@@ -35,8 +34,7 @@ Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) 
 }
 
 /// A table element with `rows`, which are some of the table's rows.
-Markup table_element(const Table& table, std::span<const std::vector<Markup>> rows,
-                     bool with_totals) {
+Markup table_part(const Table& table, std::span<const std::vector<Markup>> rows, bool with_totals) {
     Markup head;
     for (const Column& column : table.columns) {
         head += element(cell_tag("th", column, "col"), {text(column.name)});
@@ -73,11 +71,11 @@ Markup table(const Table& table) {
     // The caption does not scroll with the table.
     const Markup caption =
         table.caption.empty() ? Markup{} : element(R"(p class="caption")", {text(table.caption)});
-    if (!is_folded) return caption + table_element(table, rows, true);
+    if (!is_folded) return caption + table_part(table, rows, true);
     const std::size_t rest = rows.size() - table.unfolded;
-    return caption + table_element(table, rows.first(table.unfolded), true) +
+    return caption + table_part(table, rows.first(table.unfolded), true) +
            folded(fmt::format("{} more rows", format_count(static_cast<std::int64_t>(rest))),
-                  table_element(table, rows.last(rest), false));
+                  table_part(table, rows.last(rest), false));
 }
 
 Markup facts(const std::vector<Fact>& facts) {

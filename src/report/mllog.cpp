@@ -52,11 +52,10 @@ public:
         add("POINT_IN_TIME", key, value, metadata);
     }
     void point(const std::string& key, const Quantity& value, const ordered_json& metadata = {}) {
-        const bool is_known = value.value && std::isfinite(*value.value);
-        ordered_json extended = metadata;
-        if (!is_known) extended["reason"] = value.reason.empty() ? "not measured" : value.reason;
-        add("POINT_IN_TIME", key, is_known ? ordered_json(*value.value) : ordered_json(nullptr),
-            extended);
+        const bool known = value.value && std::isfinite(*value.value);
+        ordered_json full = metadata;
+        if (!known) full["reason"] = value.reason.empty() ? "not measured" : value.reason;
+        add("POINT_IN_TIME", key, known ? ordered_json(*value.value) : ordered_json(nullptr), full);
     }
 
     std::string take() { return std::move(text_); }
@@ -123,12 +122,12 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
 }
 
 /// An evaluation between epochs, which takes no training time.
-void add_epoch_evaluation(const EpochQualityRecord& evaluation, const RunRecord& record, Log& log) {
-    const ordered_json epoch{{"epoch_num", evaluation.epoch}};
+void add_epoch_eval(const EpochQualityRecord& quality, const RunRecord& record, Log& log) {
+    const ordered_json epoch{{"epoch_num", quality.epoch}};
     ordered_json metadata = epoch;
     metadata["metric"] = metric_name(record.quality.metric);
     log.begin("eval_start", epoch);
-    log.point("eval_accuracy", Quantity{evaluation.quality, ""}, metadata);
+    log.point("eval_accuracy", Quantity{quality.quality, ""}, metadata);
     log.end("eval_stop", epoch);
 }
 
@@ -142,9 +141,8 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
         known_seconds += group.epoch_seconds[epoch];
         if (epoch + 1 == group.epoch_seconds.size())
             break;  // the evaluation after the last epoch is that of the run
-        for (const EpochQualityRecord& evaluation : group.quality_by_epoch) {
-            if (evaluation.epoch == static_cast<int>(epoch) + 1)
-                add_epoch_evaluation(evaluation, record, log);
+        for (const EpochQualityRecord& quality : group.quality_by_epoch) {
+            if (quality.epoch == static_cast<int>(epoch) + 1) add_epoch_eval(quality, record, log);
         }
     }
     // The rest of the training time is audits between epochs.
@@ -152,7 +150,7 @@ void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
     log.advance({training - known_seconds, ""});
 }
 
-void add_final_evaluation(const RunRecord& record, std::size_t index, Log& log) {
+void add_final_eval(const RunRecord& record, std::size_t index, Log& log) {
     const GroupRecord& group = record.work.groups[index];
     if (index >= record.quality.members.size() || !record.quality.members[index].value) return;
     const ordered_json epoch{{"epoch_num", group.epoch_seconds.size()}};
@@ -178,7 +176,7 @@ std::string mllog(const RunRecord& record, std::size_t group,
     log.end("init_stop");
     log.begin("run_start");
     add_epochs(record, group_record, log);
-    add_final_evaluation(record, group, log);
+    add_final_eval(record, group, log);
     ordered_json status{{"status", group_record.failure.empty() ? "success" : "aborted"}};
     if (!group_record.failure.empty()) status["reason"] = group_record.failure;
     log.end("run_stop", status);

@@ -141,8 +141,7 @@ std::string progress_table(const RunProgress& run) {
     }
     const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_at_work == false) && !run.resume_command.empty()) {
-        text += fmt::format("resume{}: {}\n",
-                            is_certain ? "" : ", unless the run continues on another node",
+        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless another node runs it",
                             run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());

@@ -37,18 +37,16 @@ std::string repetitions_table(const RepetitionsRecord& record, std::string_view 
     text += fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", "repetition", "seed",
                         "verdict", "seconds", "FLOPS", "VFLOPS", "quality") +
             separator;
-    for (const RepetitionRecord& repetition : record.repetitions) {
-        const std::string word(word_of(repetition.status));
-        text += repetition_line({printable(repetition.directory), std::to_string(repetition.seed),
-                                 word, repetition.training_seconds, repetition.flops,
-                                 repetition.vflops, repetition.quality});
+    for (const RepetitionRecord& run : record.repetitions) {
+        const std::string word(word_of(run.status));
+        text += repetition_line({printable(run.directory), std::to_string(run.seed), word,
+                                 run.training_seconds, run.flops, run.vflops, run.quality});
     }
     text += separator;
     using Spread = RepetitionSpreadRecord;
-    const auto spread = [&](const char* name, Quantity Spread::*statistic) {
-        text += repetition_line({name, "", "", record.training_seconds.*statistic,
-                                 record.flops.*statistic, record.vflops.*statistic,
-                                 record.quality.*statistic});
+    const auto spread = [&](const char* name, Quantity Spread::*value) {
+        text += repetition_line({name, "", "", record.training_seconds.*value, record.flops.*value,
+                                 record.vflops.*value, record.quality.*value});
     };
     spread("median", &Spread::median);
     spread("minimum", &Spread::minimum);

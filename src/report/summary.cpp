@@ -30,7 +30,6 @@ void print_rule(Page& page, char letter) {
     page.line("{}", std::string(kLineWidth, letter));
 }
 
-/// The cells of one row of the table, or of its header.
 struct SummaryRow {
     std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
 };
@@ -187,7 +186,6 @@ const GroupRecord* slowest_group(const RunRecord& record) {
     return slowest;
 }
 
-/// Prints the phases of a step and stragglers.
 void print_step_phases(Page& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
@@ -227,7 +225,6 @@ void print_step_phases(Page& page, const RunRecord& record) {
     }
 }
 
-/// Prints the share of the ceiling that the run achieved.
 void print_utilization(Page& page, const RunRecord& record) {
     const UtilizationRecord& utilization = record.utilization;
     if (!utilization.fraction.value) return;
@@ -237,7 +234,6 @@ void print_utilization(Page& page, const RunRecord& record) {
               one_line(record.roofline.precision));
 }
 
-/// Prints the measurements of meters and interfaces, if any.
 void print_energy_and_network(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {

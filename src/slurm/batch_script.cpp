@@ -120,10 +120,10 @@ std::string_view requeue_name(const BatchJob& job) {
 /// same NUMA layout on all nodes. Ranks of a NUMA node are consecutive, like its GPUs.
 std::string placement_options(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
-    const int ranks_per_node = job.ranks_per_node;
+    const int node_ranks = job.ranks_per_node;
     const std::string placement =
-        is_mpirun ? fmt::format("--map-by ppr:{}:node --bind-to none", ranks_per_node)
-                  : fmt::format("--ntasks-per-node={}", ranks_per_node);
+        is_mpirun ? fmt::format("--map-by ppr:{}:node --bind-to none", node_ranks)
+                  : fmt::format("--ntasks-per-node={}", node_ranks);
     // Slurm itself binds each rank to the cores that it allocates for the rank.
     if (job.cpus_per_rank > 0) {
         return fmt::format("place=({}{})\n", placement,
@@ -131,13 +131,13 @@ std::string placement_options(const BatchJob& job) {
     }
     const std::string unbound =
         fmt::format("place=({}{})\n", placement, is_mpirun ? "" : " --cpu-bind=none");
-    if (ranks_per_node == 1) return unbound;
+    if (node_ranks == 1) return unbound;
     std::string text =
         "# Binds each rank to one NUMA node if the ranks divide evenly among the NUMA nodes.\n"
         "numa=($(lscpu --parse=NODE | grep -v '^#' | sort -nu))\n";
     text += job.array.empty()
-                ? fmt::format("node_ranks={}\n", ranks_per_node)
-                : fmt::format("node_ranks=$((ranks < {0} ? ranks : {0}))\n", ranks_per_node);
+                ? fmt::format("node_ranks={}\n", node_ranks)
+                : fmt::format("node_ranks=$((ranks < {0} ? ranks : {0}))\n", node_ranks);
     text += unbound;
     text += "if ((${#numa[@]} > 1 && node_ranks % ${#numa[@]} == 0)); then\n";
     if (is_mpirun) {

@@ -192,9 +192,8 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
     run.resume_command = "mpirun -np 2 hpcai500 resume results/a";
     EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
-    EXPECT_EQ(
-        status_lines(run)[2],
-        "resume, unless the run continues on another node: mpirun -np 2 hpcai500 resume results/a");
+    EXPECT_EQ(status_lines(run)[2],
+              "resume, unless another node runs it: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'125;
     run.is_at_work = std::nullopt;
     EXPECT_EQ(status_lines(run).size(), 3U);
