@@ -265,10 +265,10 @@ Command CommandLine::program() {
 
 Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostream& out) {
     const CLI::App& default_command = *app_->get_subcommand(default_command_);
-    std::vector<std::string> rest = prepare_arguments(arguments, default_command);
-    std::reverse(rest.begin(), rest.end());  // CLI11 expects the reverse order
+    std::vector<std::string> reversed = prepare_arguments(arguments, default_command);
+    std::reverse(reversed.begin(), reversed.end());  // CLI11 expects the reverse order
     try {
-        app_->parse(rest);
+        app_->parse(reversed);
     } catch (const CLI::CallForHelp&) {
         out << app_->help();
         return nullptr;

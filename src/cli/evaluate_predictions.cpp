@@ -108,7 +108,7 @@ struct Tally {
     std::int64_t classes = 0;
 };
 
-Tally tally_of(const EvaluateOptions& options) {
+Tally count_hits(const EvaluateOptions& options) {
     const evaluation::Vote vote = vote_of(options);
     const PredictionFiles files = read_files(options);
     Tally tally;
@@ -124,11 +124,11 @@ Tally tally_of(const EvaluateOptions& options) {
     return tally;
 }
 
-struct Shares {
+struct Accuracies {
     std::optional<double> top_1, top_5;
 };
 
-Shares shares_of(const TopK& hits) {
+Accuracies accuracies_of(const TopK& hits) {
     return {evaluation::accuracy(hits.correct_1, hits.samples),
             evaluation::accuracy(hits.correct_5, hits.samples)};
 }
@@ -164,9 +164,9 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
 }  // namespace
 
 EvaluationReport evaluate_classification(const EvaluateOptions& options) {
-    const Tally tally = tally_of(options);
+    const Tally tally = count_hits(options);
     const TopK& ensemble = tally.ensemble;
-    const Shares quality = shares_of(ensemble);
+    const Accuracies quality = accuracies_of(ensemble);
     const evaluation::Interval interval =
         evaluation::wilson_interval_95(ensemble.correct_1, ensemble.samples);
     std::string text = fmt::format(
@@ -177,13 +177,14 @@ EvaluationReport evaluate_classification(const EvaluateOptions& options) {
     if (tally.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
     ordered_json members = ordered_json::array();
     for (std::size_t index = 0; index < tally.members.size(); ++index) {
-        const Shares one = shares_of(tally.members[index]);
+        const Accuracies member = accuracies_of(tally.members[index]);
         const std::string& file = options.predictions[index];
-        members.push_back(
-            {{"file", file}, {"top_1", number_json(one.top_1)}, {"top_5", number_json(one.top_5)}});
+        members.push_back({{"file", file},
+                           {"top_1", number_json(member.top_1)},
+                           {"top_5", number_json(member.top_5)}});
         if (tally.members.size() == 1) continue;
-        text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(one.top_1),
-                            number_text(one.top_5), printable(file));
+        text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(member.top_1),
+                            number_text(member.top_5), printable(file));
     }
     return {text, json_text({{"schema", "hpcai500-evaluate/1"},
                              {"task", "image_classification"},

@@ -88,7 +88,7 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
 }
 
 /// Sets the number of samples and their size if the data is on this machine.
-void describe_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
+void set_sample_facts(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const std::filesystem::path path = data.path;
     if (data.kind == config::DataKind::climate_hdf5 &&
@@ -113,7 +113,7 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     if (options.sweep) return sweep(options, request, context.out);
     require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
-    describe_samples(config.data, request);
+    set_sample_facts(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {

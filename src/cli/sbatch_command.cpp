@@ -39,7 +39,7 @@ struct SbatchOptions {
 std::vector<std::string> settings_of(const std::string& text) {
     const std::size_t equals = text.find('=');
     require(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), ExitCode::usage,
-            "sbatch: --array: expected such as M=1,2,4, P_degree=1,2 or section.key=a,b, got {}",
+            "sbatch: --array: expected KEY=A,B,... such as M=1,2,4 or section.key=a,b, got {}",
             in_quotes(text));
     std::string key = text.substr(0, equals);
     if (key == "M" || key == "P_degree") key = "bagging." + key;

@@ -112,7 +112,7 @@ private:
         const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
         require(used_ranks <= layout_.degree, error_,
                 "the other degrees of parallel take {} of {} and leave none for parallel.{} "
-                "(auto); make one smaller, or leave it auto",
+                "(auto); reduce one, or set it to auto",
                 counted(used_ranks, "rank"), degree_text_, name);
         return static_cast<int>(layout_.degree / used_ranks);
     }
@@ -128,7 +128,7 @@ private:
                                 layout_.degree / layout_.stages / layout_.parts == data_degree;
         require(is_product, error_,
                 "parallel.data_degree={}{} x parallel.pipeline_degree={}{}{} must be {}; change "
-                "one of them, or leave it auto",
+                "one of them, or set it to auto",
                 data_degree, auto_note(parallel_.data_degree.has_value()), layout_.stages,
                 auto_note(parallel_.pipeline_degree.has_value()),
                 layout_.parts == 1 ? ""

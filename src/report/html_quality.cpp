@@ -112,7 +112,7 @@ Markup loss_curves(const PageContent& content) {
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
                                     ceil_div(steps, kLossBins))
                       : "step";
-    show(std::move(series), kLossBins, plot);
+    add_series(std::move(series), kLossBins, plot);
     return line_plot(plot);
 }
 
@@ -133,7 +133,7 @@ Markup quality_curves(const RunRecord& record) {
     plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
                                    metric_name(record.quality.metric), series.size(), last);
     plot.x_name = "epochs done";
-    show(std::move(series), kLossBins, plot);
+    add_series(std::move(series), kLossBins, plot);
     const double target = record.quality.target;
     plot.series.push_back({"target", {{0, target}, {static_cast<double>(last), target}}});
     return line_plot(plot) +

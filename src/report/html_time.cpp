@@ -144,7 +144,7 @@ Markup speed_plot(const PageContent& content) {
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
     plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
-    show(std::move(series), bins, plot);
+    add_series(std::move(series), bins, plot);
     return line_plot(plot);
 }
 

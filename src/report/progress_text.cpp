@@ -22,7 +22,7 @@ std::string progress_line(const ProgressRow& row) {
                        row.host);
 }
 
-/// The age of a record, or "now" if the clock of the node that wrote it is ahead.
+/// The age of a heartbeat; "now" also if the clock of the node that wrote it is ahead.
 std::string heartbeat_age(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);

@@ -123,7 +123,7 @@ Spread spread_of(const std::vector<Series>& series, std::size_t points) {
     return spread;
 }
 
-void show(std::vector<Series> series, std::size_t points, LinePlot& plot) {
+void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot) {
     constexpr std::size_t kMaxLines = 8;
     if (series.size() <= kMaxLines) {
         plot.series = std::move(series);

@@ -33,7 +33,7 @@ struct Spread {
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
 
 /// Adds up to eight `series` to `plot` as lines, or the spread of more at `points` values of x.
-void show(std::vector<Series> series, std::size_t points, LinePlot& plot);
+void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
 /// The phases of a step: names, and seconds in one step, in the same order.
 const std::vector<std::string>& phase_names();

@@ -187,7 +187,7 @@ summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 )";
 
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
-constexpr const char* kWait = R"(    "$hpcai500" "${command[@]}" &
+constexpr const char* kWaitForLauncher = R"(    "$hpcai500" "${command[@]}" &
 launcher=$!
 # The launcher forwards USR1 to every rank, which stops at a checkpoint.
 signalled=0
@@ -257,7 +257,7 @@ std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
            kFindProgram + array_cases(job) + run_or_resume(job) + placement_options(job) +
-           kOutputState + launch(job) + kWait + report_status(job);
+           kOutputState + launch(job) + kWaitForLauncher + report_status(job);
 }
 
 }  // namespace hpcai::slurm

@@ -27,7 +27,7 @@ struct Layout {
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Returns the index of a rank's stage and shard, below shards(). Replicas have the same index.
+    /// Returns the index of a rank's (stage, shard) pair, less than shards(). Replicas share it.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
