@@ -72,7 +72,6 @@ const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& st
     return slowest;
 }
 
-/// Adds the stragglers among the ranks of one stage.
 void find_stragglers(int group, const std::vector<RankRecord>& stage_ranks,
                      std::vector<StragglerRecord>& stragglers) {
     std::vector<double> work;

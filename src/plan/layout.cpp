@@ -58,7 +58,6 @@ Layout split_ranks(const config::BaggingConfig& bagging, int ranks, int ranks_pe
     return {ranks, ranks / degree, degree};
 }
 
-/// Returns " (auto)" for a value that is not configured.
 const char* auto_note(bool is_given) {
     return is_given ? "" : " (auto)";
 }

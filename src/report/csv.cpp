@@ -51,7 +51,6 @@ void describe(auto& columns, MaybeConst<RankRecord> auto& rank) {
     columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 
-/// Returns whether cells of `column` must not be empty.
 bool is_required(std::string_view column) {
     return column == "end_seconds" || column == "learning_rate";
 }

@@ -51,7 +51,6 @@ inline std::string number(const Quantity& quantity, std::string_view format) {
     return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
 }
 
-/// FLOPS in exponential notation with three decimals.
 inline std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
 }
@@ -61,7 +60,6 @@ inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-/// A quality with four decimals.
 inline std::string quality_text(const Quantity& quantity) {
     return number(quantity, "{:.4f}");
 }
