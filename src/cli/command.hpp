@@ -25,7 +25,7 @@ class App;
 /// Declarations of commands and their options. Only command_line.cpp includes CLI11, the parser.
 namespace hpcai::cli {
 
-/// The environment of an action.
+/// What an action receives from the program.
 struct Context {
     std::ostream& out;         // results
     std::string command_line;  // as typed
@@ -58,16 +58,16 @@ NumberRange below_one();
 /// Numbers from `minimum` to `maximum`, both included.
 NumberRange between(double minimum, double maximum);
 
-/// The legal names of a value, each with its value.
+/// The legal names of an option's values, each with its value.
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// A handle to declare the options of a command, valid as long as its CommandLine.
+/// A handle that declares the options of a command. It is valid as long as its CommandLine.
 ///
-/// A `name` is "--name" for an option and "NAME" for a positional argument; `type` is the value in
-/// the help ("FILE"). A target keeps its value if the option is absent. It must live until the
-/// command line is parsed; the Options of an action do. CommandLine::parse() throws Error(usage),
-/// naming the command and the option, for an illegal value.
+/// A `name` is "--name" for an option and "NAME" for a positional argument; `type` stands for the
+/// value in the help ("FILE"). A target keeps its value if the option is absent. A target must live
+/// until the command line is parsed; the Options of an action do. CommandLine::parse() throws
+/// Error(usage), naming the command and the option, for an illegal value.
 class Command {
 public:
     /// Adds a subcommand. This command then requires one of its subcommands.
@@ -98,7 +98,7 @@ public:
         add_text(name, target, "", meaning, Presence::required);
     }
 
-    /// An option that may be repeated, with one string each time, or the rest of the arguments.
+    /// A repeatable option with one string each, or a positional list of all remaining arguments.
     void add_texts(const std::string& name, std::vector<std::string>& target,
                    const std::string& type, const std::string& meaning,
                    Presence presence = Presence::optional) const;
@@ -107,8 +107,8 @@ public:
     void add_files(const std::string& name, std::vector<std::string>& target,
                    const std::string& meaning) const;
 
-    /// A decimal integer. The target is an integer type that holds the whole range, or an optional
-    /// of one.
+    /// A decimal integer. The target is an integer that can hold the range, or an optional of such
+    /// an integer.
     template <typename Target>
     void add_integer(const std::string& name, Target& target, IntegerRange range,
                      const std::string& meaning, Presence presence = Presence::optional) const {
@@ -148,7 +148,7 @@ public:
                     const std::string& type, const std::string& meaning,
                     Presence presence = Presence::optional) const;
 
-    /// Rejects a command line with both options.
+    /// Rejects a command line that has both options.
     void exclude(const std::string& option, const std::string& other) const;
 
     /// Sets the action of this command.
@@ -186,7 +186,7 @@ private:
 void add_config_options(Command command, config::Sources& sources,
                         Presence config = Presence::optional);
 
-/// Options of a command that prints a configuration or a property of one.
+/// Options of a command that prints a configuration or its properties.
 struct ConfigOptions {
     config::Sources config;
     bool json = false;
@@ -195,7 +195,7 @@ struct ConfigOptions {
 /// Adds --json, which sets `json`.
 void add_json_flag(Command command, bool& json);
 
-/// The JSON text that a command prints. Invalid UTF-8 becomes the replacement character.
+/// `document` as the JSON text that a command prints. Replaces invalid UTF-8.
 std::string json_text(const nlohmann::ordered_json& document);
 
 /// `text` in single quotes with escaped control characters.

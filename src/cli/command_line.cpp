@@ -16,7 +16,7 @@
 namespace hpcai::cli {
 namespace {
 
-std::optional<double> number_in(const std::string& text, const NumberRange& range) {
+std::optional<double> parse_in_range(const std::string& text, const NumberRange& range) {
     const std::optional<double> value = parse_number<double>(text);
     return value && range.contains(*value) ? value : std::nullopt;
 }
@@ -37,12 +37,12 @@ std::string full_name(const CLI::App& command) {
     return full_name(*parent) + " " + command.get_name();
 }
 
-/// Returns "data check: ", or nothing for the program itself, whose name main() prints.
+/// Returns "data check: ", or an empty string for the program itself, whose name main() prints.
 std::string prefix(const CLI::App& command) {
     return is_program(command) ? "" : full_name(command) + ": ";
 }
 
-std::string see_help(const CLI::App& command) {
+std::string help_hint(const CLI::App& command) {
     const std::string name = is_program(command) ? "" : " " + full_name(command);
     return fmt::format("see `hpcai500{} --help`", name);
 }
@@ -63,8 +63,8 @@ std::vector<std::string> option_names(const CLI::App& command, const CLI::App& d
 
 std::vector<std::string> subcommand_names(const CLI::App& command) {
     std::vector<std::string> names;
-    for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; })) {
-        names.push_back(one->get_name());
+    for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
+        names.push_back(child->get_name());
     }
     return names;
 }
@@ -76,8 +76,8 @@ const CLI::App& deepest_command(const CLI::App& program) {
     return *command;
 }
 
-[[noreturn]] void refuse(const CLI::App& command, const std::string& argument,
-                         const CLI::App& default_command) {
+[[noreturn]] void reject_unknown(const CLI::App& command, const std::string& argument,
+                                 const CLI::App& default_command) {
     const bool is_option = argument.size() > 1 && argument.front() == '-';
     const std::string name = is_option ? argument.substr(0, argument.find('=')) : argument;
     const std::vector<std::string> commands = subcommand_names(command);
@@ -87,30 +87,29 @@ const CLI::App& deepest_command(const CLI::App& program) {
     if (hint.empty() && !is_option && !commands.empty()) {
         hint = fmt::format("; expected one of {}", fmt::join(commands, ", "));
     }
-    if (hint.empty()) hint = "; " + see_help(command);
+    if (hint.empty()) hint = "; " + help_hint(command);
     throw Error(ExitCode::usage,
                 fmt::format("{}unknown {} {}{}", prefix(command), kind, in_quotes(name), hint));
 }
 
-/// Throws for the first unknown argument, and for a command without its subcommand.
+/// Throws for the first unknown argument and for a missing subcommand.
 void require_known_arguments(const CLI::App& program, const CLI::App& default_command) {
     const CLI::App* command = &program;
     while (true) {
         const std::vector<std::string> unknown = command->remaining();
-        if (!unknown.empty()) refuse(*command, unknown.front(), default_command);
+        if (!unknown.empty()) reject_unknown(*command, unknown.front(), default_command);
         if (command->get_subcommands().empty()) break;
         command = command->get_subcommands().back();
     }
     const std::vector<std::string> commands = subcommand_names(*command);
     require(commands.empty(), ExitCode::usage, "{}expected a command: one of {}; {}",
-            prefix(*command), fmt::join(commands, ", "), see_help(*command));
+            prefix(*command), fmt::join(commands, ", "), help_hint(*command));
 }
 
-/// Converts a CLI11 parse error.
 Error usage_error(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& command = deepest_command(program);
     return {ExitCode::usage,
-            fmt::format("{}{}; {}", prefix(command), printable(error.what()), see_help(command))};
+            fmt::format("{}{}; {}", prefix(command), printable(error.what()), help_hint(command))};
 }
 
 /// True for an option, with or without "=value", of `command` and not of the program.
@@ -121,9 +120,9 @@ bool is_option_of(const CLI::App& command, const std::string& argument) {
 }
 
 /// Prepares arguments for CLI11: adds the default command before its options, and splits "--name=",
-/// for which CLI11 would use the next argument instead of an empty string.
-std::vector<std::string> completed(const std::vector<std::string>& arguments,
-                                   const CLI::App& default_command) {
+/// because CLI11 would take the next argument as its value instead of an empty string.
+std::vector<std::string> prepare_arguments(const std::vector<std::string>& arguments,
+                                           const CLI::App& default_command) {
     std::vector<std::string> result;
     if (!arguments.empty() && is_option_of(default_command, arguments.front())) {
         result.push_back(default_command.get_name());
@@ -212,7 +211,7 @@ void Command::add_integer_option(const std::string& name, std::function<void(std
 void Command::add_number_option(const std::string& name, std::function<void(double)> store,
                                 const NumberRange& range, const std::string& meaning) const {
     const auto read = [app = app_, name, range, store = std::move(store)](const std::string& text) {
-        const std::optional<double> value = number_in(text, range);
+        const std::optional<double> value = parse_in_range(text, range);
         require(value.has_value(), ExitCode::usage, "{}: {}: expected a number {}, got {}",
                 full_name(*app), name, range.text, in_quotes(text));
         store(*value);
@@ -222,12 +221,12 @@ void Command::add_number_option(const std::string& name, std::function<void(doub
 
 void Command::add_numbers(const std::string& name, std::vector<double>& target,
                           const NumberRange& range, const std::string& meaning) const {
-    const auto why_not = [range](const std::string& text) {
-        return number_in(text, range)
+    const auto validate = [range](const std::string& text) {
+        return parse_in_range(text, range)
                    ? std::string()
                    : fmt::format("expected a number {}, got {}", range.text, in_quotes(text));
     };
-    app_->add_option(name, target, meaning)->type_name("X")->check(CLI::Validator(why_not, ""));
+    app_->add_option(name, target, meaning)->type_name("X")->check(CLI::Validator(validate, ""));
 }
 
 void Command::add_choice_option(const std::string& name, const std::vector<std::string>& names,
@@ -266,10 +265,10 @@ Command CommandLine::program() {
 
 Action CommandLine::parse(const std::vector<std::string>& arguments, std::ostream& out) {
     const CLI::App& default_command = *app_->get_subcommand(default_command_);
-    std::vector<std::string> rest = completed(arguments, default_command);
-    std::reverse(rest.begin(), rest.end());  // CLI11 expects the reverse order
+    std::vector<std::string> reversed = prepare_arguments(arguments, default_command);
+    std::reverse(reversed.begin(), reversed.end());  // CLI11 expects the reverse order
     try {
-        app_->parse(rest);
+        app_->parse(reversed);
     } catch (const CLI::CallForHelp&) {
         out << app_->help();
         return nullptr;

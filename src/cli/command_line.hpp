@@ -24,7 +24,7 @@ public:
     explicit CommandLine(const ProgramText& text);
     ~CommandLine();
 
-    /// The program itself, to which commands are added. Valid as long as this object exists.
+    /// The program itself, to which commands are added. Valid while this object exists.
     [[nodiscard]] Command program();
 
     /// Returns the action of the command in `arguments`, which follow the program's name. Empty if

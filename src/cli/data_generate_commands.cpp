@@ -26,10 +26,10 @@ struct PhotographsOptions {
 ExitCode generate_photographs(const PhotographsOptions& options, const Context& context) {
     data::GenerateOptions set = options.set;
     set.directory = options.output;
-    const bool made = data::generate_photographs(set, threads_or_all(options.threads));
+    const bool is_new = data::generate_photographs(set, threads_or_all(options.threads));
     context.out << fmt::format(
         "{}: {}{} classes, each with {} training and {} test pictures\n", printable(options.output),
-        made ? "" : "exists already: ", set.classes, format_count(set.training_per_class),
+        is_new ? "" : "exists already: ", set.classes, format_count(set.training_per_class),
         format_count(set.validation_per_class));
     return ExitCode::ok;
 }
@@ -71,13 +71,13 @@ struct ClimateOptions {
     int threads = 0;
 };
 
-struct Knob {
+struct SettingOption {
     const char* name;
     double data::ClimateSettings::*setting;
     double largest;
     const char* meaning;
 };
-constexpr std::array<Knob, 8> kKnobs{{
+constexpr std::array<SettingOption, 8> kSettingOptions{{
     {"--amplitude", &data::ClimateSettings::amplitude, 10,
      "factor on the effect of storms on the fields"},
     {"--event-rate", &data::ClimateSettings::event_rate, 10, "factor on the number of storms"},
@@ -95,12 +95,12 @@ constexpr std::array<Knob, 8> kKnobs{{
      "fraction of a box that a window must contain to keep it"},
 }};
 
-void add_knobs(Command command, data::ClimateSettings& settings) {
-    for (const Knob& knob : kKnobs) {
-        double& target = settings.*knob.setting;
+void add_setting_options(Command command, data::ClimateSettings& settings) {
+    for (const SettingOption& option : kSettingOptions) {
+        double& target = settings.*option.setting;
         command.add_number(
-            knob.name, target, between(0, knob.largest),
-            fmt::format("{}, 0 to {}; default: {}", knob.meaning, knob.largest, target));
+            option.name, target, between(0, option.largest),
+            fmt::format("{}, 0 to {}; default: {}", option.meaning, option.largest, target));
     }
 }
 
@@ -140,7 +140,7 @@ void add_data_generate_climate_command(Command parent) {
         "--split", set.split,
         {{"training", data::Split::training}, {"validation", data::Split::validation}}, "NAME",
         "training or validation, with different samples; default: training");
-    add_knobs(command, set.settings);
+    add_setting_options(command, set.settings);
     add_threads(command, options.threads);
 }
 

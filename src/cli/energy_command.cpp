@@ -33,7 +33,7 @@ struct EnergyOptions {
     bool json = false;
 };
 
-struct Account {
+struct MeteredResult {
     RunRecord record;
     std::string manifest;
     meters::ExternalReadings readings;
@@ -62,23 +62,23 @@ double core_time(const EnergyOptions& options, const char* key, const std::strin
     return *seconds;
 }
 
-Account account_for(const EnergyOptions& options) {
-    Account account;
-    account.record = sealed_result(options.directory, account.manifest);
-    const EnergyRecord& own = account.record.energy;
-    account.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
-                    core_time(options, "core_end_utc", own.core_end_utc)};
+MeteredResult read_metered_result(const EnergyOptions& options) {
+    MeteredResult result;
+    result.record = sealed_result(options.directory, result.manifest);
+    const EnergyRecord& own = result.record.energy;
+    result.core = {core_time(options, "core_begin_utc", own.core_begin_utc),
+                   core_time(options, "core_end_utc", own.core_end_utc)};
     const std::vector<std::byte> bytes =
         storage::read_file_bytes(options.readings, kReadingsLimitBytes);
-    account.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
-    account.energy = meters::integrate(account.readings, account.core, options.settings);
-    const Quantity& vflops = account.record.scores.vflops;
-    const double watts = account.energy.average_watts;
-    account.vflops_per_watt =
+    result.readings = meters::parse_readings(storage::text_of(bytes), options.readings);
+    result.energy = meters::integrate(result.readings, result.core, options.settings);
+    const Quantity& vflops = result.record.scores.vflops;
+    const double watts = result.energy.average_watts;
+    result.vflops_per_watt =
         !vflops.value ? vflops
         : watts > 0   ? Quantity{*vflops.value / watts, ""}
                       : Quantity{std::nullopt, "the meter read no power in the core phase"};
-    return account;
+    return result;
 }
 
 std::string number_or_reason(const Quantity& quantity, const char* unit) {
@@ -86,49 +86,49 @@ std::string number_or_reason(const Quantity& quantity, const char* unit) {
     return "n/a: " + printable(quantity.reason);
 }
 
-std::string energy_text(const EnergyOptions& options, const Account& account) {
-    const EnergyRecord& own = account.record.energy;
-    const meters::MeteredEnergy& energy = account.energy;
+std::string energy_text(const EnergyOptions& options, const MeteredResult& result) {
+    const EnergyRecord& own = result.record.energy;
+    const meters::MeteredEnergy& energy = result.energy;
     std::string text;
     const auto line = [&](const char* name, const std::string& value) {
         text += fmt::format("{:<16}: {}\n", name, value);
     };
-    line("result", report::result_line(account.record, account.manifest));
+    line("result", report::result_line(result.record, result.manifest));
     line("core phase", fmt::format("{} to {}, {:.3f} s", own.core_begin_utc, own.core_end_utc,
-                                   account.core.end_utc_seconds - account.core.begin_utc_seconds));
+                                   result.core.end_utc_seconds - result.core.begin_utc_seconds));
     line("readings",
          fmt::format("{} of {} in {}, at most {:.3f} s apart; clock offset {} s", energy.readings,
-                     account.readings.is_counter ? "joules" : "watts", account.readings.file,
+                     result.readings.is_counter ? "joules" : "watts", result.readings.file,
                      energy.longest_gap_seconds, options.settings.clock_offset_seconds));
     line("energy", fmt::format("{:.4g} J", energy.joules));
     line("mean power", fmt::format("{:.4g} W", energy.average_watts));
-    line("VFLOPS per watt", number_or_reason(account.vflops_per_watt, "FLOPS/W"));
-    line("own meters", own.source.empty() ? "none"
-                                          : number_or_reason(own.average_watts, "W") + " by " +
-                                                printable(own.source));
+    line("VFLOPS per watt", number_or_reason(result.vflops_per_watt, "FLOPS/W"));
+    line("run's meters", own.source.empty() ? "none"
+                                            : number_or_reason(own.average_watts, "W") + " by " +
+                                                  printable(own.source));
     line("level", kMeterLevel);
     return text;
 }
 
-nlohmann::ordered_json energy_json(const EnergyOptions& options, const Account& account) {
-    const EnergyRecord& own = account.record.energy;
-    const meters::MeteredEnergy& energy = account.energy;
-    const auto number = [](const Quantity& one) {
-        return one.value ? nlohmann::ordered_json(*one.value) : nlohmann::ordered_json();
+nlohmann::ordered_json energy_json(const EnergyOptions& options, const MeteredResult& result) {
+    const EnergyRecord& own = result.record.energy;
+    const meters::MeteredEnergy& energy = result.energy;
+    const auto number = [](const Quantity& quantity) {
+        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
     };
     nlohmann::ordered_json json{{"schema", "hpcai500-energy/1"},
-                                {"manifest", account.manifest},
+                                {"manifest", result.manifest},
                                 {"core_begin_utc", own.core_begin_utc},
                                 {"core_end_utc", own.core_end_utc},
-                                {"readings_file", account.readings.file},
+                                {"readings_file", result.readings.file},
                                 {"readings", energy.readings},
                                 {"longest_gap_seconds", energy.longest_gap_seconds},
                                 {"clock_offset_seconds", options.settings.clock_offset_seconds},
                                 {"joules", energy.joules},
                                 {"average_watts", energy.average_watts},
-                                {"vflops_per_watt", number(account.vflops_per_watt)}};
-    if (!account.vflops_per_watt.value) {
-        json["vflops_per_watt_reason"] = account.vflops_per_watt.reason;
+                                {"vflops_per_watt", number(result.vflops_per_watt)}};
+    if (!result.vflops_per_watt.value) {
+        json["vflops_per_watt_reason"] = result.vflops_per_watt.reason;
     }
     json["own_average_watts"] = number(own.average_watts);
     if (!own.average_watts.value) json["own_average_watts_reason"] = own.average_watts.reason;
@@ -137,9 +137,9 @@ nlohmann::ordered_json energy_json(const EnergyOptions& options, const Account& 
 }
 
 ExitCode energy(const EnergyOptions& options, const Context& context) {
-    const Account account = account_for(options);
-    context.out << (options.json ? json_text(energy_json(options, account))
-                                 : energy_text(options, account));
+    const MeteredResult result = read_metered_result(options);
+    context.out << (options.json ? json_text(energy_json(options, result))
+                                 : energy_text(options, result));
     return ExitCode::ok;
 }
 

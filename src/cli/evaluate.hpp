@@ -17,20 +17,20 @@ struct EvaluateOptions {
     std::vector<double> weights;
     std::string labels;
     std::vector<std::string> predictions;
-    std::string aggregation;  // of several files; empty: not given
+    std::string aggregation;  // how the models are combined; empty: not given
     std::optional<double> overlap;
     std::optional<double> lowest_score;
     std::int64_t cells = 0;  // per sample for segmentation; 0: rows are samples
     bool json = false;
 };
 
-/// The outputs of an evaluation as text and JSON.
+/// The output of an evaluation as text and as JSON.
 struct EvaluationReport {
     std::string text;
     std::string json;
 };
 
-/// The number with four decimals or "none"; the JSON number or null.
+/// The number with four decimals, or "none"; as JSON, the number or null.
 std::string number_text(const std::optional<double>& number);
 nlohmann::ordered_json number_json(const std::optional<double>& number);
 
@@ -38,7 +38,7 @@ nlohmann::ordered_json number_json(const std::optional<double>& number);
 /// for invalid files, Error(usage) for an unsuitable aggregation or weights.
 EvaluationReport evaluate_detections(const EvaluateOptions& options);
 
-/// Top-1, Top-5 of `predictions` and of an ensemble of several. Throws as evaluate_detections().
+/// Top-1 and Top-5 of `predictions` and of their ensemble. Throws as evaluate_detections().
 EvaluationReport evaluate_classification(const EvaluateOptions& options);
 
 /// Mean IoU of `predictions` whose rows are cells, and of their ensemble if there are several.

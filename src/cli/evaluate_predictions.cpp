@@ -60,7 +60,7 @@ void check_labels(const std::vector<std::int32_t>& labels, std::int64_t classes,
     }
 }
 
-std::string name_of_vote(const EvaluateOptions& options) {
+std::string aggregation_name(const EvaluateOptions& options) {
     return options.aggregation.empty() ? "soft_vote" : options.aggregation;
 }
 
@@ -83,22 +83,22 @@ PredictionFiles read_files(const EvaluateOptions& options) {
 
 /// Throws Error(usage) for an unknown vote.
 evaluation::Vote vote_of(const EvaluateOptions& options) {
-    const std::string name = name_of_vote(options);
+    const std::string name = aggregation_name(options);
     require(name == "soft_vote" || name == "majority", ExitCode::usage,
             "evaluate: --aggregation: expected soft_vote or majority, got {}", in_quotes(name));
     return name == "majority" ? evaluation::Vote::majority : evaluation::Vote::soft;
 }
 
 /// "one model", "3 models by soft_vote".
-std::string voters_of(const EvaluateOptions& options) {
+std::string models_text(const EvaluateOptions& options) {
     if (options.predictions.size() == 1) return "one model";
-    return fmt::format("{} models by {}", options.predictions.size(), name_of_vote(options));
+    return fmt::format("{} models by {}", options.predictions.size(), aggregation_name(options));
 }
 
 /// Null for one model.
 ordered_json aggregation_of(const EvaluateOptions& options) {
     if (options.predictions.size() == 1) return nullptr;
-    return name_of_vote(options);
+    return aggregation_name(options);
 }
 
 /// Hits of each model and of the ensemble.
@@ -108,7 +108,7 @@ struct Tally {
     std::int64_t classes = 0;
 };
 
-Tally tally_of(const EvaluateOptions& options) {
+Tally count_hits(const EvaluateOptions& options) {
     const evaluation::Vote vote = vote_of(options);
     const PredictionFiles files = read_files(options);
     Tally tally;
@@ -124,11 +124,11 @@ Tally tally_of(const EvaluateOptions& options) {
     return tally;
 }
 
-struct Shares {
+struct Accuracies {
     std::optional<double> top_1, top_5;
 };
 
-Shares shares_of(const TopK& hits) {
+Accuracies accuracies_of(const TopK& hits) {
     return {evaluation::accuracy(hits.correct_1, hits.samples),
             evaluation::accuracy(hits.correct_5, hits.samples)};
 }
@@ -151,8 +151,8 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
         ballot.add(member.as<float>());
     }
     const std::vector<float> voted = ballot.result();
-    const bool is_one = files.members.size() == 1;
-    const std::span<const float> scored = is_one ? files.members.front().as<float>() : voted;
+    const bool is_single = files.members.size() == 1;
+    const std::span<const float> scored = is_single ? files.members.front().as<float>() : voted;
     const evaluation::CellCounts counts = counts_of(scored);
     quality.ensemble = evaluation::mean_iou(counts);
     quality.pixel_accuracy = evaluation::pixel_accuracy(counts);
@@ -164,31 +164,32 @@ CellQuality quality_of(const EvaluateOptions& options, const PredictionFiles& fi
 }  // namespace
 
 EvaluationReport evaluate_classification(const EvaluateOptions& options) {
-    const Tally tally = tally_of(options);
-    const TopK& best = tally.ensemble;
-    const Shares quality = shares_of(best);
+    const Tally tally = count_hits(options);
+    const TopK& ensemble = tally.ensemble;
+    const Accuracies quality = accuracies_of(ensemble);
     const evaluation::Interval interval =
-        evaluation::wilson_interval_95(best.correct_1, best.samples);
+        evaluation::wilson_interval_95(ensemble.correct_1, ensemble.samples);
     std::string text = fmt::format(
         "{} samples, {} classes, {}\nquality {}  Top-1, 95 % interval {:.4f} to {:.4f} (Wilson)\n"
         "top_5   {}\n",
-        format_count(best.samples), format_count(tally.classes), voters_of(options),
+        format_count(ensemble.samples), format_count(tally.classes), models_text(options),
         number_text(quality.top_1), interval.low, interval.high, number_text(quality.top_5));
     if (tally.members.size() > 1) text += "\nmember   top_1   top_5  file\n";
     ordered_json members = ordered_json::array();
     for (std::size_t index = 0; index < tally.members.size(); ++index) {
-        const Shares one = shares_of(tally.members[index]);
+        const Accuracies member = accuracies_of(tally.members[index]);
         const std::string& file = options.predictions[index];
-        members.push_back(
-            {{"file", file}, {"top_1", number_json(one.top_1)}, {"top_5", number_json(one.top_5)}});
+        members.push_back({{"file", file},
+                           {"top_1", number_json(member.top_1)},
+                           {"top_5", number_json(member.top_5)}});
         if (tally.members.size() == 1) continue;
-        text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(one.top_1),
-                            number_text(one.top_5), printable(file));
+        text += fmt::format("{:6}  {:>6}  {:>6}  {}\n", index, number_text(member.top_1),
+                            number_text(member.top_5), printable(file));
     }
     return {text, json_text({{"schema", "hpcai500-evaluate/1"},
                              {"task", "image_classification"},
                              {"metric", "top_1"},
-                             {"samples", best.samples},
+                             {"samples", ensemble.samples},
                              {"classes", tally.classes},
                              {"aggregation", aggregation_of(options)},
                              {"quality", number_json(quality.top_1)},
@@ -203,12 +204,12 @@ EvaluationReport evaluate_segmentation(const EvaluateOptions& options) {
     require(rows % options.cells == 0, ExitCode::data,
             "evaluate: --cells: expected a divisor of the {} labels, got {}", rows, options.cells);
     const CellQuality quality = quality_of(options, files);
-    const std::string voters = voters_of(options);
+    const std::string models = models_text(options);
     std::string text = fmt::format(
         "{} samples of {} cells, {} classes, {}\nquality {}  mean IoU, 95 % interval {} to {} "
         "(bootstrap over samples)\npixels  {}  of the cells are correct\n",
         format_count(rows / options.cells), format_count(options.cells),
-        format_count(files.classes), voters, number_text(quality.ensemble),
+        format_count(files.classes), models, number_text(quality.ensemble),
         quality.interval ? number_text(quality.interval->low) : "none",
         quality.interval ? number_text(quality.interval->high) : "none",
         number_text(quality.pixel_accuracy));

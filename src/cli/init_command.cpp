@@ -41,7 +41,7 @@ workload:
   classes: {classes}
   image_size: {image_size}               # pixels; larger pictures take longer and may raise the accuracy
   epochs: {epochs}                   # passes of each base model over its bootstrap
-  # Top-1 accuracy to reach. Choose your own before you compare runs; guessing reaches {guessing:.3f}.
+  # Top-1 accuracy to reach. Set your own target before you compare runs; guessing scores {guessing:.3f}.
   target_quality: {target:.2f}
   penalty_exponent: 5          # VFLOPS = FLOPS x (quality / target)^5
 
@@ -54,15 +54,15 @@ data:
   validation_path: {validation_path}
   mean: [{mean:.4f}]                # of the training pictures, per channel
   standard_deviation: [{deviation:.4f}]
-  random_area_minimum: 0.35    # of the picture, for the random resized crop
-  decoded_cache_mib: {cache}        # of each rank, for decoded pictures; 0 is none
+  random_area_minimum: 0.35    # smallest random resized crop, as a fraction of the picture
+  decoded_cache_mib: {cache}        # per rank, for decoded pictures; 0 disables it
 
 training:
   batch_size: {batch_size}               # samples per step of one base model
   learning_rate: 0.1           # for 32 samples; scaled to batch_size
   learning_rate_batch: 32
   schedule: cosine
-  warmup_epochs: 1             # below epochs; 0 for a trial of one epoch
+  warmup_epochs: 1             # less than epochs; 0 for a trial of one epoch
   weight_decay: 5.0e-4
   label_smoothing: 0.1
 )";
@@ -79,7 +79,7 @@ fs::path subfolder(const fs::path& folder, std::initializer_list<const char*> na
                             printable(folder.string()), fmt::join(names, " or ")));
 }
 
-/// Returns the name of the run: that of the file in the letters of run.name.
+/// Returns a legal run.name: the file's name, with illegal characters replaced.
 std::string name_of(const fs::path& file) {
     std::string name = file.stem().string().substr(0, 63);
     for (char& letter : name) {
@@ -96,31 +96,31 @@ std::string configuration_of(const InitOptions& options) {
     const data::SampleIndex index = data::load_samples(training);
     const data::SampleIndex test = data::load_samples(validation);
     data::require_same_classes(index, test);
-    const data::FolderReport found = data::survey(index, threads_or_all(options.threads));
-    require(found.bad.empty(), ExitCode::data,
+    const data::FolderReport survey = data::survey(index, threads_or_all(options.threads));
+    require(survey.bad.empty(), ExitCode::data,
             "init: {} of {} training pictures are bad; `hpcai500 data check {}` lists them",
-            found.bad.size(), index.samples.size(), printable(shell_word(training.string())));
+            survey.bad.size(), index.samples.size(), printable(shell_word(training.string())));
     const auto samples = std::ssize(index.samples);
     std::int64_t batch_size = 32;
     while (batch_size > 4 && samples / batch_size < 8) batch_size /= 2;
-    const std::int64_t cache = found.pixels * data::kImageChannels / (1 << 20) + 1;
+    const std::int64_t cache = survey.pixels * data::kImageChannels / (1 << 20) + 1;
     const double guessing = 1.0 / static_cast<double>(index.classes.size());
-    const auto absolute = [](const fs::path& path) {  // as a YAML scalar
+    const auto yaml_path = [](const fs::path& path) {  // as a YAML scalar
         return nlohmann::json(fs::absolute(path).lexically_normal().string()).dump();
     };
     using fmt::arg;
     return fmt::format(
         kConfiguration, arg("training", samples), arg("test", test.samples.size()),
-        arg("classes", index.classes.size()), arg("smallest", found.smallest_side),
-        arg("largest", found.largest_side), arg("file", printable(shell_word(options.output))),
+        arg("classes", index.classes.size()), arg("smallest", survey.smallest_side),
+        arg("largest", survey.largest_side), arg("file", printable(shell_word(options.output))),
         arg("name", name_of(options.output)),
         arg("image_size",
-            std::clamp<std::int64_t>(found.smallest_side / kGrid * kGrid, kGrid, 2 * kGrid)),
+            std::clamp<std::int64_t>(survey.smallest_side / kGrid * kGrid, kGrid, 2 * kGrid)),
         arg("epochs", std::clamp<std::int64_t>(kSamplesOfRun / samples, 3, 90)),
         arg("guessing", guessing), arg("target", (1 + guessing) / 2),
-        arg("path", absolute(training)), arg("validation_path", absolute(validation)),
-        arg("mean", fmt::join(found.mean, ", ")),
-        arg("deviation", fmt::join(found.standard_deviation, ", ")),
+        arg("path", yaml_path(training)), arg("validation_path", yaml_path(validation)),
+        arg("mean", fmt::join(survey.mean, ", ")),
+        arg("deviation", fmt::join(survey.standard_deviation, ", ")),
         arg("cache", cache <= kMaxCacheMib ? cache : 0), arg("batch_size", batch_size));
 }
 

@@ -36,7 +36,7 @@ ordered_json json_of(const std::vector<data::BadSample>& bad) {
     return list;
 }
 
-/// The number of samples or boxes of each class, with `what` as their key.
+/// The number of samples or boxes of each class under the key `what`.
 ordered_json classes_json(const std::vector<std::string>& names, const char* what,
                           const std::vector<std::int64_t>& counts) {
     ordered_json classes = ordered_json::array();
@@ -52,10 +52,10 @@ struct Pictures {
 };
 
 Pictures decode(const SurveyOptions& options) {
-    Pictures found;
-    found.index = data::load_samples(options.path);
-    found.report = data::survey(found.index, threads_or_all(options.threads));
-    return found;
+    Pictures pictures;
+    pictures.index = data::load_samples(options.path);
+    pictures.report = data::survey(pictures.index, threads_or_all(options.threads));
+    return pictures;
 }
 
 std::string range_text(std::int64_t low, std::int64_t high) {
@@ -64,12 +64,12 @@ std::string range_text(std::int64_t low, std::int64_t high) {
 }
 
 /// Returns "1 600 pictures of 8 classes, 200 per class, sides of 36 to 48 pixels".
-std::string describe(const Pictures& found) {
-    const data::FolderReport& report = found.report;
-    const auto [least, most] = std::ranges::minmax(report.samples_per_class);
+std::string describe(const Pictures& pictures) {
+    const data::FolderReport& report = pictures.report;
+    const auto [minimum, maximum] = std::ranges::minmax(report.samples_per_class);
     std::string text = fmt::format(
-        "{} pictures of {} classes, {} per class", format_count(std::ssize(found.index.samples)),
-        format_count(std::ssize(found.index.classes)), range_text(least, most));
+        "{} pictures of {} classes, {} per class", format_count(std::ssize(pictures.index.samples)),
+        format_count(std::ssize(pictures.index.classes)), range_text(minimum, maximum));
     if (report.pixels > 0) {
         text += fmt::format(", sides of {} pixels",
                             range_text(report.smallest_side, report.largest_side));
@@ -77,11 +77,11 @@ std::string describe(const Pictures& found) {
     return text;
 }
 
-/// A survey without text and with the JSON keys that `check` and `stats` have in common.
-Survey survey_of(const Pictures& found, const std::string& path) {
-    const data::FolderReport& report = found.report;
+/// A survey without text, with the JSON keys that `check` and `stats` share.
+Survey survey_of(const Pictures& pictures, const std::string& path) {
+    const data::FolderReport& report = pictures.report;
     Survey survey{.samples_name = "pictures",
-                  .samples = std::ssize(found.index.samples),
+                  .samples = std::ssize(pictures.index.samples),
                   .bad = report.bad.size(),
                   .code = report.exit_code()};
     survey.json = {
@@ -90,7 +90,7 @@ Survey survey_of(const Pictures& found, const std::string& path) {
         {"bad_samples", survey.bad},
         {"smallest_side", report.smallest_side},
         {"largest_side", report.largest_side},
-        {"classes", classes_json(found.index.classes, "samples", report.samples_per_class)}};
+        {"classes", classes_json(pictures.index.classes, "samples", report.samples_per_class)}};
     return survey;
 }
 
@@ -103,7 +103,7 @@ data::AnnotatedPictures read_annotations(const SurveyOptions& options, const std
 
 std::string describe(const data::AnnotatedPictures& set, const data::AnnotationReport& report) {
     std::int64_t boxes = 0;
-    for (const std::int64_t of_class : report.boxes_per_class) boxes += of_class;
+    for (const std::int64_t count : report.boxes_per_class) boxes += count;
     std::string text = fmt::format(
         "{} pictures, {} without a box; {} boxes of {} classes, {} of them clipped; dropped: {} "
         "without area, {} crowds\n",
@@ -120,28 +120,28 @@ std::string describe(const data::AnnotatedPictures& set, const data::AnnotationR
 }  // namespace
 
 Survey check_pictures(const SurveyOptions& options) {
-    const Pictures found = decode(options);
-    Survey survey = survey_of(found, options.path);
-    survey.text = fmt::format("{}: {}\n", printable(options.path), describe(found)) +
-                  text_of(found.report.bad);
-    for (const std::string& name : found.index.ignored) {
+    const Pictures pictures = decode(options);
+    Survey survey = survey_of(pictures, options.path);
+    survey.text = fmt::format("{}: {}\n", printable(options.path), describe(pictures)) +
+                  text_of(pictures.report.bad);
+    for (const std::string& name : pictures.index.ignored) {
         survey.text += fmt::format("ignored  {}: not a regular file\n", printable(name));
     }
-    survey.json["bad"] = json_of(found.report.bad);
-    survey.json["ignored"] = found.index.ignored;
+    survey.json["bad"] = json_of(pictures.report.bad);
+    survey.json["ignored"] = pictures.index.ignored;
     return survey;
 }
 
 Survey picture_statistics(const SurveyOptions& options) {
-    const Pictures found = decode(options);
-    const data::FolderReport& report = found.report;
-    Survey survey = survey_of(found, options.path);
+    const Pictures pictures = decode(options);
+    const data::FolderReport& report = pictures.report;
+    Survey survey = survey_of(pictures, options.path);
     survey.text = fmt::format(
         "# {}: {}\n"
         "data:\n"
         "  mean: [{:.4f}]\n"
         "  standard_deviation: [{:.4f}]\n",
-        printable(options.path), describe(found), fmt::join(report.mean, ", "),
+        printable(options.path), describe(pictures), fmt::join(report.mean, ", "),
         fmt::join(report.standard_deviation, ", "));
     survey.json["pixels"] = report.pixels;
     survey.json["mean"] = report.mean;

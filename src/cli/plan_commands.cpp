@@ -37,15 +37,15 @@ struct PlanOptions {
     bool json = false;
 };
 
-/// The two numbers in "ranks=A..B".
+/// Returns A and B of "ranks=A..B".
 prediction::SweepRange sweep_range(const std::string& text) {
-    constexpr std::string_view kStart = "ranks=", kTo = "..";
+    constexpr std::string_view kPrefix = "ranks=", kDots = "..";
     const std::string_view range =
-        std::string_view(text).substr(std::min(kStart.size(), text.size()));
-    const std::size_t to = std::min(range.find(kTo), range.size());
+        std::string_view(text).substr(std::min(kPrefix.size(), text.size()));
+    const std::size_t to = std::min(range.find(kDots), range.size());
     const auto first = parse_number<int>(range.substr(0, to));
-    const auto last = parse_number<int>(range.substr(std::min(to + kTo.size(), range.size())));
-    require(text.starts_with(kStart) && first && last, ExitCode::usage,
+    const auto last = parse_number<int>(range.substr(std::min(to + kDots.size(), range.size())));
+    require(text.starts_with(kPrefix) && first && last, ExitCode::usage,
             "plan: --sweep: expected ranks=A..B, got {}", in_quotes(text));
     return {*first, *last};
 }
@@ -71,7 +71,7 @@ ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& re
     return ExitCode::ok;
 }
 
-/// Mean size of the files, or of at most kMaxFiles of them, because millions would take long.
+/// Mean file size. Reads at most kMaxFiles sizes, because millions would take long.
 std::optional<double> mean_bytes(const data::SampleIndex& index) {
     constexpr std::size_t kMaxFiles = 10'000;
     const std::size_t step = 1 + index.samples.size() / kMaxFiles;
@@ -87,8 +87,8 @@ std::optional<double> mean_bytes(const data::SampleIndex& index) {
     return bytes > 0 ? std::optional(bytes / files) : std::nullopt;
 }
 
-/// Reads the number of samples and their size, if the data is on this machine.
-void describe_samples(const config::DataConfig& data, prediction::EstimateRequest& request) {
+/// Sets the number of samples and their size if the data is on this machine.
+void set_sample_facts(const config::DataConfig& data, prediction::EstimateRequest& request) {
     std::error_code error;
     const std::filesystem::path path = data.path;
     if (data.kind == config::DataKind::climate_hdf5 &&
@@ -113,7 +113,7 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     if (options.sweep) return sweep(options, request, context.out);
     require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
-    describe_samples(config.data, request);
+    set_sample_facts(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {

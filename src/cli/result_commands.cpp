@@ -111,23 +111,23 @@ bool is_verified(const std::string& directory, const std::vector<verification::F
 verification::Submission submission_of(const std::string& directory, bool unverified) {
     if (!verification::has_repetitions(directory)) {
         const verification::Verification checked = results::verify_result(directory);
-        const bool is_whole =
+        const bool verified =
             is_verified(directory, checked.findings, unverified, checked.record.has_value());
-        return {directory, *checked.record, is_whole, checked.manifest};
+        return {directory, *checked.record, verified, checked.manifest};
     }
     const verification::SeriesVerification series =
         verification::verify_repetitions(directory, results::verify_result);
     const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
     const bool can_be_read = index < series.runs.size() && series.runs[index].record;
-    const bool is_whole = is_verified(directory, series.findings, unverified, can_be_read);
+    const bool verified = is_verified(directory, series.findings, unverified, can_be_read);
     const verification::Verification& median = series.runs[index];
-    const int all = static_cast<int>(series.runs.size());
-    const int counted = static_cast<int>(
+    const int runs = static_cast<int>(series.runs.size());
+    const int ranked_runs = static_cast<int>(
         std::ranges::count_if(series.record->repetitions, [&](const RepetitionRecord& one) {
             const bool is_mini = median.record->workload.problem_class == "mini";
             return one.counted && one.vflops.value && (!is_mini || one.status == Status::valid);
         }));
-    return {directory, *median.record, is_whole, median.manifest, counted, all - counted};
+    return {directory, *median.record, verified, median.manifest, ranked_runs, runs - ranked_runs};
 }
 
 ExitCode rank(const RankOptions& options, const Context& context) {

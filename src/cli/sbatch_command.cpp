@@ -39,7 +39,7 @@ struct SbatchOptions {
 std::vector<std::string> settings_of(const std::string& text) {
     const std::size_t equals = text.find('=');
     require(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), ExitCode::usage,
-            "sbatch: --array: expected such as M=1,2,4, P_degree=1,2 or section.key=a,b, got {}",
+            "sbatch: --array: expected KEY=A,B,... such as M=1,2,4 or section.key=a,b, got {}",
             in_quotes(text));
     std::string key = text.substr(0, equals);
     if (key == "M" || key == "P_degree") key = "bagging." + key;
@@ -55,22 +55,22 @@ std::vector<std::string> settings_of(const std::string& text) {
     }
 }
 
-/// All combinations of the settings of --array; empty without it.
+/// All combinations of the settings of --array; empty without --array.
 std::vector<slurm::ArrayTask> tasks_of(const std::vector<std::string>& array) {
     if (array.empty()) return {};
     std::vector<slurm::ArrayTask> tasks(1);
     for (const std::string& text : array) {
-        std::vector<slurm::ArrayTask> longer;
+        std::vector<slurm::ArrayTask> combinations;
         for (const slurm::ArrayTask& task : tasks) {
             for (const std::string& setting : settings_of(text)) {
-                longer.push_back(task);
-                longer.back().settings.push_back(setting);
+                combinations.push_back(task);
+                combinations.back().settings.push_back(setting);
             }
         }
-        require(longer.size() <= kMaxTasks, ExitCode::usage,
+        require(combinations.size() <= kMaxTasks, ExitCode::usage,
                 "sbatch: --array: expected up to {} combinations, got {}", kMaxTasks,
-                longer.size());
-        tasks = std::move(longer);
+                combinations.size());
+        tasks = std::move(combinations);
     }
     return tasks;
 }
@@ -81,7 +81,7 @@ void check_layout(const config::Config& config, int ranks, int ranks_per_node) {
                       std::min(ranks, ranks_per_node));
 }
 
-/// Throws, as the run would, if `ranks` ranks of a node share its GPUs and run.level is not custom.
+/// Throws, as the run would, if the `ranks` ranks of a node share GPUs and run.level is not custom.
 void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ranks) {
     const bool may_share = config.run.level == config::Level::custom || job.gpus_per_node == 0 ||
                            config.device.kind == config::DeviceKind::cpu;
@@ -91,8 +91,7 @@ void check_gpus(const config::Config& config, const slurm::BatchJob& job, int ra
             counted(ranks, "rank"), counted(job.gpus_per_node, "GPU"), job.gpus_per_node);
 }
 
-/// Warns if the job holds GPUs that no rank can use.
-void warn_of_idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
+void warn_about_idle_gpus(const config::Config& config, const slurm::BatchJob& job) {
     const int used = config.device.kind == config::DeviceKind::cpu ? 0 : job.ranks_per_node;
     const int idle = job.gpus_per_node - used;
     if (idle <= 0) return;
@@ -112,7 +111,7 @@ void require_resumable(const config::Config& config, const slurm::BatchJob& job)
 }
 
 /// Rejects tasks with equal configurations. Their texts may differ, such as 0.1 and 1e-1.
-class DifferentTasks {
+class UniqueTasks {
 public:
     void add(const config::Config& config, const slurm::ArrayTask& task) {
         const auto [first, is_new] =
@@ -126,20 +125,20 @@ private:
     std::map<std::string, int> numbers_;  // [effective configuration], number of the task
 };
 
-/// Sets the ranks of each task, which may leave ranks of the allocation idle.
+/// Sets the number of ranks of each task, which may be less than the allocation has.
 void fit_tasks(const SbatchOptions& options, slurm::BatchJob& job) {
     const int ranks = job.nodes * job.ranks_per_node;
-    DifferentTasks different;
+    UniqueTasks unique_tasks;
     for (slurm::ArrayTask& task : job.array) {
         config::Sources source = options.config;
         source.overrides.insert(source.overrides.end(), task.settings.begin(), task.settings.end());
         const config::Config config = load(source);
-        different.add(config, task);
+        unique_tasks.add(config, task);
         require_resumable(config, job);
         const auto& [groups, degree] = std::pair(config.bagging.groups, config.bagging.degree);
-        const std::int64_t wanted =
+        const std::int64_t requested_ranks =
             groups && degree ? std::int64_t{*groups} * *degree : std::int64_t{ranks};
-        task.ranks = static_cast<int>(std::min<std::int64_t>(wanted, ranks));
+        task.ranks = static_cast<int>(std::min<std::int64_t>(requested_ranks, ranks));
         check_layout(config, task.ranks, job.ranks_per_node);
         check_gpus(config, job, std::min(task.ranks, job.ranks_per_node));
     }
@@ -163,20 +162,20 @@ slurm::BatchJob job_of(const SbatchOptions& options, const std::string& command_
     } else {
         fit_tasks(options, job);
     }
-    warn_of_idle_gpus(config, job);
+    warn_about_idle_gpus(config, job);
     return job;
 }
 
-/// Returns true if the second line of `path` is that of a script from this command.
+/// Returns true if the second line of `path` is the second line of a generated script.
 bool is_own_script(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return false;
     std::ifstream in(path, std::ios::binary);
-    std::string beginning(64, '\0');
-    in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-    const std::size_t line = beginning.find('\n');
+    std::string head(64, '\0');
+    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    const std::size_t line = head.find('\n');
     return line != std::string::npos &&
-           std::string_view(beginning).substr(line + 1).starts_with("# Made by: ");
+           std::string_view(head).substr(line + 1).starts_with("# Made by: ");
 }
 
 /// Throws Error(usage) if another file would be overwritten.
@@ -211,25 +210,25 @@ ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-void add_place_options(Command command, SbatchOptions& options) {
+void add_allocation_options(Command command, SbatchOptions& options) {
     constexpr std::int64_t kMaxNodes = 100'000;
-    constexpr std::int64_t kMaxOfANode = 1024;
+    constexpr std::int64_t kMaxPerNode = 1024;
     command.add_integer("--nodes", options.job.nodes, {1, kMaxNodes}, "nodes of the job",
                         Presence::required);
-    command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMaxOfANode},
+    command.add_integer("--ranks-per-node", options.ranks_per_node, {1, kMaxPerNode},
                         "ranks per node; default: its GPUs, or one");
-    command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxOfANode},
+    command.add_integer("--gpus-per-node", options.job.gpus_per_node, {1, kMaxPerNode},
                         "GPUs per node; default: none");
-    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxOfANode},
+    command.add_integer("--cpus-per-rank", options.job.cpus_per_rank, {1, kMaxPerNode},
                         "cores per rank on shared nodes; default: whole nodes");
 }
 
 void add_time(Command command, std::string& time) {
     const auto read = [&time](const std::string& text) {
         const auto seconds = slurm::time_limit_seconds(text);
-        require(seconds && *seconds > slurm::kNoticeSeconds, ExitCode::usage,
-                "sbatch: --time: expected more than 2 minutes as Slurm writes them, such "
-                "as 90, 12:00:00 or 2-12, got {}",
+        require(seconds && *seconds > slurm::kSignalLeadSeconds, ExitCode::usage,
+                "sbatch: --time: expected more than 2 minutes in Slurm's format, such as "
+                "90, 12:00:00 or 2-12, got {}",
                 in_quotes(text));
         time = text;
     };
@@ -249,7 +248,7 @@ void add_sbatch_command(Command parent) {
           "--launcher srun --array M=1,2,4 --array P_degree=1,2"}},
         sbatch);
     add_config_options(command, options.config, Presence::required);
-    add_place_options(command, options);
+    add_allocation_options(command, options);
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
                        "mpirun|srun", "launcher of the ranks; default: mpirun");
@@ -260,7 +259,7 @@ void add_sbatch_command(Command parent) {
                         "maximum number of restarts after a stop; default: 0");
     command.add_text("--results", options.job.results, "DIR",
                      "parent of the result directories; default: results");
-    command.add_text("--output", options.output, "FILE", "write the script there");
+    command.add_text("--output", options.output, "FILE", "file for the script");
 }
 
 }  // namespace hpcai::cli

@@ -20,7 +20,7 @@ bool is_hdf5_name(const fs::path& path) {
     return path.extension() == ".h5" || path.extension() == ".hdf5";
 }
 
-/// PATH, --threads, --json and --box-order.
+/// Adds PATH, --threads, --json and --box-order.
 void add_survey_options(Command command, SurveyOptions& options) {
     command.add_argument("PATH", options.path, "folder or file of the data set");
     add_threads(command, options.threads);
@@ -28,16 +28,15 @@ void add_survey_options(Command command, SurveyOptions& options) {
     add_box_order(command, options.climate);
 }
 
-/// Throws Error after printing if samples are bad.
-ExitCode print(const Survey& survey, const SurveyOptions& options, std::ostream& out) {
+/// Prints the survey, then throws Error if samples are bad.
+ExitCode print_survey(const Survey& survey, const SurveyOptions& options, std::ostream& out) {
     out << (options.json ? json_text(survey.json) : survey.text);
     require(survey.bad == 0, survey.code, "{}: {} of {} {} {} bad", printable(options.path),
             survey.bad, survey.samples, survey.samples_name, survey.bad == 1 ? "is" : "are");
     return ExitCode::ok;
 }
 
-/// Rejects options without effect on this kind of data.
-void require_use(const SurveyOptions& options) {
+void reject_unused_options(const SurveyOptions& options) {
     const std::string& path = options.path;
     require(options.split.empty() || is_voc(path), ExitCode::usage,
             "data check: --split: expected with a Pascal VOC folder only, got {}",
@@ -47,7 +46,7 @@ void require_use(const SurveyOptions& options) {
             in_quotes(options.pictures));
 }
 
-Survey checked(const SurveyOptions& options) {
+Survey check_data(const SurveyOptions& options) {
     if (is_voc(options.path) || is_coco(options.path)) return check_annotations(options);
     switch (kind_of(options.path)) {
         case DataKind::climate:
@@ -61,28 +60,28 @@ Survey checked(const SurveyOptions& options) {
 }
 
 ExitCode check(const SurveyOptions& options, const Context& context) {
-    require_use(options);
-    return print(checked(options), options, context.out);
+    reject_unused_options(options);
+    return print_survey(check_data(options), options, context.out);
 }
 
 ExitCode stats(const SurveyOptions& options, const Context& context) {
     const DataKind kind = kind_of(options.path);
-    return print(kind == DataKind::climate   ? climate_statistics(options)
-                 : kind == DataKind::records ? record_statistics(options)
-                                             : picture_statistics(options),
-                 options, context.out);
+    return print_survey(kind == DataKind::climate   ? climate_statistics(options)
+                        : kind == DataKind::records ? record_statistics(options)
+                                                    : picture_statistics(options),
+                        options, context.out);
 }
 
 }  // namespace
 
 DataKind kind_of(const std::string& path) {
-    const fs::path place = path;
+    const fs::path file = path;
     std::error_code ignored;
-    if (!fs::is_directory(place, ignored)) {
-        return is_hdf5_name(place) ? DataKind::climate : DataKind::pictures;
+    if (!fs::is_directory(file, ignored)) {
+        return is_hdf5_name(file) ? DataKind::climate : DataKind::pictures;
     }
-    if (fs::exists(place / data::kRecordIndexName, ignored)) return DataKind::records;
-    for (const auto& entry : fs::directory_iterator(place, ignored)) {
+    if (fs::exists(file / data::kRecordIndexName, ignored)) return DataKind::records;
+    for (const auto& entry : fs::directory_iterator(file, ignored)) {
         if (is_hdf5_name(entry.path())) return DataKind::climate;
     }
     return DataKind::pictures;

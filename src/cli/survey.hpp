@@ -16,8 +16,8 @@ namespace hpcai::cli {
 
 enum class DataKind : std::uint8_t { pictures, climate, records };
 
-/// The kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a folder
-/// with such files is climate; everything else is pictures.
+/// Returns the kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a
+/// folder with such files is climate; everything else is pictures.
 DataKind kind_of(const std::string& path);
 
 /// Returns true for a folder with ImageSets/Main and Annotations.
@@ -25,11 +25,11 @@ bool is_voc(const std::string& path);
 /// Returns true for *.json.
 bool is_coco(const std::string& path);
 
-/// --box-order detect|corners|ranges.
+/// Adds --box-order detect|corners|ranges.
 void add_box_order(Command command, data::ClimateFileSettings& settings);
-/// --threads N; 0 if absent.
+/// Adds --threads N.
 void add_threads(Command command, int& threads);
-/// `threads`, or if it is 0 the number of cores that this process may use.
+/// Returns `threads`, or if it is 0, the number of cores that this process may use.
 int threads_or_all(int threads);
 
 struct SurveyOptions {
@@ -41,7 +41,7 @@ struct SurveyOptions {
     std::string pictures;  // COCO: folder of the pictures; empty: the file's folder
 };
 
-/// The outputs of a survey as text and JSON.
+/// The output of a survey as text and as JSON.
 struct Survey {
     std::string text;
     nlohmann::ordered_json json;

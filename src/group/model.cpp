@@ -74,7 +74,7 @@ void round_to_f16(graph::ParameterStore& store) {
 graph::Graph make_training_graph(const context::RunContext& context,
                                  const data::SampleSet& samples) {
     const config::TrainingConfig& training = context.config.training;
-    const int rows = context.controller.layout().rows(training.batch_size);
+    const int rows = context.controller.layout().micro_batch_size(training.batch_size);
     return models::make_model(
         context.config, {rows, training.batch_norm_samples.value_or(rows), samples.format().dtype});
 }

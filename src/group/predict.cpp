@@ -22,7 +22,8 @@ Evaluation predict(const context::RunContext& context, const context::Resources&
     const config::Config& config = context.config;
     const std::int64_t block = ceil_div(samples->samples(), std::max(1, group.size()));
     data::SourceSettings settings;
-    const int training_rows = context.controller.layout().rows(config.training.batch_size);
+    const int training_rows =
+        context.controller.layout().micro_batch_size(config.training.batch_size);
     settings.batch_size = static_cast<int>(
         std::clamp<std::int64_t>(block, 1, models::evaluation_rows(config, training_rows)));
     settings.group_rank = group.rank();

@@ -19,10 +19,10 @@ bool is_fused(const ops::Operation& operation) {
     return norm != nullptr && (norm->add || norm->relu);
 }
 
-/// Counts one node. A shared parameter counts for its first node; `counted` has the parameters of
-/// earlier nodes.
-LedgerRow count(const graph::Graph& graph, const graph::Node& node,
-                std::set<graph::ParameterId>& counted) {
+/// Counts one node. A shared parameter counts for its first node; `counted` holds the parameters
+/// of earlier nodes.
+LedgerRow count_node(const graph::Graph& graph, const graph::Node& node,
+                     std::set<graph::ParameterId>& counted) {
     LedgerRow row{node.name, std::string(ops::name_of(node.operation)),
                   graph.value(node.output).shape};
     for (const graph::ParameterId parameter : node.parameters) {
@@ -46,7 +46,7 @@ void add(LedgerRow& total, const LedgerRow& row) {
 
 }  // namespace
 
-const ops::Flops& LedgerRow::of(ops::Ledger ledger) const {
+const ops::Flops& LedgerRow::flops_in(ops::Ledger ledger) const {
     return flops.at(index_of(ledger));
 }
 
@@ -61,7 +61,7 @@ FlopsLedger::FlopsLedger(const graph::Graph& graph) {
     for (const graph::Node& node : graph.nodes()) {
         ensure(!is_fused(node.operation), "FLOPs are counted over the unfused graph, but {} is {}",
                node.name, ops::name_of(node.operation));
-        rows_.push_back(count(graph, node, counted));
+        rows_.push_back(count_node(graph, node, counted));
         add(total_, rows_.back());
     }
 }

@@ -6,33 +6,33 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 
-/// What an input gradient reads besides the gradient of the output.
-struct ReadAgain {
+/// Tensors of the forward pass that the input gradient reads.
+struct Rereads {
     bool inputs = false;
     bool output = false;
 };
 
-struct ReadAgainBy {
-    ReadAgain operator()(const ops::BatchNorm& op) const {
+struct RereadsOf {
+    Rereads operator()(const ops::BatchNorm& op) const {
         return {.inputs = !op.frozen, .output = op.relu};
     }
-    ReadAgain operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
-    ReadAgain operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
-    ReadAgain operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
-    ReadAgain operator()(const ops::Relu&) const { return {.output = true}; }
-    ReadAgain operator()(const ops::Bias& op) const { return {.output = op.relu}; }
-    ReadAgain operator()(const ops::Linear& op) const { return {.output = op.relu}; }
-    ReadAgain operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
-    ReadAgain operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
+    Rereads operator()(const ops::NormConvolution&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::DualNorm&) const { return {.inputs = true, .output = true}; }
+    Rereads operator()(const ops::GroupNorm&) const { return {.inputs = true}; }
+    Rereads operator()(const ops::Relu&) const { return {.output = true}; }
+    Rereads operator()(const ops::Bias& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::Linear& op) const { return {.output = op.relu}; }
+    Rereads operator()(const ops::SoftmaxCrossEntropy&) const { return {.output = true}; }
+    Rereads operator()(const ops::CellCrossEntropy&) const { return {.output = true}; }
     template <typename Other>
-    ReadAgain operator()(const Other&) const {
+    Rereads operator()(const Other&) const {
         return {};
     }
 };
 
-class Bytes {
+class NodeBytes {
 public:
-    Bytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
+    NodeBytes(const graph::Graph& graph, const graph::Node& node, tensor::DType compute)
         : graph_(graph), node_(node), compute_(static_cast<double>(size_of(compute))) {}
 
     double inputs() const {
@@ -49,15 +49,15 @@ public:
         }
         return bytes;
     }
-    /// Filters and weights have `bytes_of_weights` bytes an element, other parameters are fp32.
-    double parameters(double bytes_of_weights) const {
+    /// Filters and weights have `weight_bytes` per element; other parameters are fp32.
+    double parameters(double weight_bytes) const {
         double bytes = 0;
         for (const graph::ParameterId id : node_.parameters) {
-            const graph::Parameter& one = graph_.parameters()[id];
-            const bool is_weight = one.kind == graph::ParameterKind::filters ||
-                                   one.kind == graph::ParameterKind::linear_weight;
-            bytes += static_cast<double>(one.shape.elements()) *
-                     (is_weight ? bytes_of_weights : kFp32Bytes);
+            const graph::Parameter& parameter = graph_.parameters()[id];
+            const bool is_weight = parameter.kind == graph::ParameterKind::filters ||
+                                   parameter.kind == graph::ParameterKind::linear_weight;
+            bytes += static_cast<double>(parameter.shape.elements()) *
+                     (is_weight ? weight_bytes : kFp32Bytes);
         }
         return bytes;
     }
@@ -81,8 +81,8 @@ private:
 
 double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass pass,
                    tensor::DType compute) {
-    const Bytes bytes(graph, node, compute);
-    const ReadAgain again = std::visit(ReadAgainBy{}, node.operation);
+    const NodeBytes bytes(graph, node, compute);
+    const Rereads reread = std::visit(RereadsOf{}, node.operation);
     switch (pass) {
         case ops::Pass::prepare:
             return bytes.parameters(kFp32Bytes) + bytes.parameters(bytes.compute());
@@ -92,8 +92,8 @@ double moved_bytes(const graph::Graph& graph, const graph::Node& node, ops::Pass
             return bytes.inputs() + bytes.output_gradient() + bytes.parameters(kFp32Bytes);
         case ops::Pass::input_gradient:
             return bytes.output_gradient() + bytes.parameters(bytes.compute()) +
-                   bytes.input_gradients() + (again.inputs ? bytes.inputs() : 0) +
-                   (again.output ? bytes.output() : 0);
+                   bytes.input_gradients() + (reread.inputs ? bytes.inputs() : 0) +
+                   (reread.output ? bytes.output() : 0);
     }
     return 0;
 }

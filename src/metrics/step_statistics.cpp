@@ -16,7 +16,7 @@ double nearest_rank(std::span<const double> sorted, double share) {
     return sorted[static_cast<std::size_t>(rank) - 1];
 }
 
-std::vector<double> sorted_and_known(std::vector<double> values) {
+std::vector<double> sort_finite(std::vector<double> values) {
     std::erase_if(values, [](double value) { return !std::isfinite(value); });
     std::ranges::sort(values);
     return values;
@@ -37,10 +37,10 @@ double mean_of(std::span<const StepRecord> steps, double PhaseSeconds::*phase) {
 /// Returns the spread over ranks. All numbers are unknown if any rank's value is unknown.
 SpreadRecord spread_of(std::vector<double> values, const std::string& reason) {
     const std::size_t ranks = values.size();
-    const std::vector<double> known = sorted_and_known(std::move(values));
+    const std::vector<double> known = sort_finite(std::move(values));
     if (known.empty() || known.size() < ranks) {
-        const Quantity nothing{std::nullopt, reason};
-        return {nothing, nothing, nothing, nothing};
+        const Quantity unknown{std::nullopt, reason};
+        return {unknown, unknown, unknown, unknown};
     }
     return {{known.front(), ""},
             {median(known), ""},
@@ -72,31 +72,30 @@ const char* slow_phase(const RankRecord& rank, const std::vector<RankRecord>& st
     return slowest;
 }
 
-/// Adds the stragglers among the ranks of one stage.
 void find_stragglers(int group, const std::vector<RankRecord>& stage_ranks,
                      std::vector<StragglerRecord>& stragglers) {
     std::vector<double> work;
     for (const RankRecord& rank : stage_ranks) work.push_back(work_of(rank.mean));
-    work = sorted_and_known(std::move(work));
+    work = sort_finite(std::move(work));
     if (work.size() < stage_ranks.size() || work.size() < 2) return;
-    const double middle = median(work);
+    const double median_work = median(work);
     for (const RankRecord& rank : stage_ranks) {
-        const double ratio = work_of(rank.mean) / middle;
+        const double ratio = work_of(rank.mean) / median_work;
         if (!(ratio > kStragglerRatio)) continue;
         stragglers.push_back({group, rank.group_rank, rank.world_rank, rank.host,
                               slow_phase(rank, stage_ranks), ratio});
     }
 }
 
-void take_larger(Quantity& to, const Quantity& one) {
-    if (one.value && (!to.value || *one.value > *to.value)) to = one;
-    if (!to.value && !one.reason.empty()) to.reason = one.reason;
+void keep_maximum(Quantity& maximum, const Quantity& value) {
+    if (value.value && (!maximum.value || *value.value > *maximum.value)) maximum = value;
+    if (!maximum.value && !value.reason.empty()) maximum.reason = value.reason;
 }
 
-void take_larger(SpreadRecord& to, const SpreadRecord& one) {
+void keep_maximum(SpreadRecord& maximum, const SpreadRecord& value) {
     for (auto number : {&SpreadRecord::minimum, &SpreadRecord::median, &SpreadRecord::p99,
                         &SpreadRecord::maximum}) {
-        take_larger(to.*number, one.*number);
+        keep_maximum(maximum.*number, value.*number);
     }
 }
 
@@ -109,7 +108,7 @@ RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> 
         record.mean.*row.phase = mean_of(steps, row.phase);
     }
     const std::vector<double> sorted =
-        sorted_and_known(std::vector<double>(step_seconds.begin(), step_seconds.end()));
+        sort_finite(std::vector<double>(step_seconds.begin(), step_seconds.end()));
     if (sorted.empty()) return record;
     record.median_step_seconds = median(sorted);
     record.p99_step_seconds = nearest_rank(sorted, 0.99);
@@ -122,9 +121,9 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
     ensure(stage.size() == ranks.size(), "break_down() received stages for {} of {} ranks",
            stage.size(), ranks.size());
     TimeBreakdownRecord record;
-    const auto spread = [&](auto number, const std::string& reason) {
+    const auto spread = [&](auto value_of, const std::string& reason) {
         std::vector<double> values;
-        for (const RankRecord& rank : ranks) values.push_back(number(rank));
+        for (const RankRecord& rank : ranks) values.push_back(value_of(rank));
         return spread_of(std::move(values), reason);
     };
     record.step_seconds =
@@ -141,9 +140,9 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                reasons.overlapped_communication);
     std::vector<std::vector<RankRecord>> stages;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        const std::size_t of = stage[rank];
-        stages.resize(std::max(stages.size(), of + 1));
-        stages[of].push_back(ranks[rank]);
+        const std::size_t index = stage[rank];
+        stages.resize(std::max(stages.size(), index + 1));
+        stages[index].push_back(ranks[rank]);
     }
     for (const std::vector<RankRecord>& stage_ranks : stages) {
         find_stragglers(group, stage_ranks, record.stragglers);
@@ -151,19 +150,20 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
     return record;
 }
 
-TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none) {
+TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
+                                        const std::string& no_reason) {
     TimeBreakdownRecord record;
-    const Quantity nothing{std::nullopt, none};
-    record.step_seconds = nothing;
-    record.overlapped_communication = {nothing, nothing, nothing, nothing};
+    const Quantity unknown{std::nullopt, no_reason};
+    record.step_seconds = unknown;
+    record.overlapped_communication = {unknown, unknown, unknown, unknown};
     for (const NamedSpread& row : kPhaseSpreads) {
-        record.*row.spread = {nothing, nothing, nothing, nothing};
+        record.*row.spread = {unknown, unknown, unknown, unknown};
     }
     for (const TimeBreakdownRecord& group : groups) {
-        take_larger(record.step_seconds, group.step_seconds);
-        take_larger(record.overlapped_communication, group.overlapped_communication);
+        keep_maximum(record.step_seconds, group.step_seconds);
+        keep_maximum(record.overlapped_communication, group.overlapped_communication);
         for (const NamedSpread& row : kPhaseSpreads) {
-            take_larger(record.*row.spread, group.*row.spread);
+            keep_maximum(record.*row.spread, group.*row.spread);
         }
         record.stragglers.insert(record.stragglers.end(), group.stragglers.begin(),
                                  group.stragglers.end());

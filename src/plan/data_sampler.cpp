@@ -19,7 +19,7 @@ public:
         : seed_(seed), purpose_(purpose), a_(a), b_(b), block_(seed, purpose, a, b, 0) {}
 
     std::uint64_t next() {
-        // A Philox block has two draws. A new stream for each block allows any number of draws.
+        // A Philox block yields two draws. A new stream for each block allows any number of draws.
         if (drawn_ % 2 == 0) {
             block_ = CounterStream(seed_, purpose_, a_, b_, static_cast<std::uint32_t>(drawn_ / 2));
         }
@@ -60,12 +60,12 @@ std::uint16_t poisson(std::uint64_t draw) {
     return count;
 }
 
-/// Starts a fair shuffle (Fisher-Yates): the first `taken` of `values` become a uniform choice in
-/// uniform order.
-void shuffle_first(std::vector<std::uint32_t>& values, std::size_t taken, Draws& draws) {
-    for (std::size_t i = 0; i < taken; ++i) {
-        const auto left = static_cast<std::uint32_t>(values.size() - i);
-        std::swap(values[i], values[i + draws.next_below(left)]);
+/// Runs the first `count` steps of a Fisher-Yates shuffle: the first `count` of `values` become a
+/// uniform random sample in uniform random order.
+void shuffle_first(std::vector<std::uint32_t>& values, std::size_t count, Draws& draws) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto remaining = static_cast<std::uint32_t>(values.size() - i);
+        std::swap(values[i], values[i + draws.next_below(remaining)]);
     }
 }
 
@@ -130,9 +130,9 @@ std::vector<std::uint32_t> DataSampler::epoch_order(std::uint32_t model,
                                                     std::uint32_t epoch) const {
     std::vector<std::uint32_t> order;
     order.reserve(samples_ + samples_ / 64);
-    const auto counted = counts(model);
+    const auto sample_counts = counts(model);
     for (std::uint32_t sample = 0; sample < samples_; ++sample) {
-        order.insert(order.end(), counted[sample], sample);
+        order.insert(order.end(), sample_counts[sample], sample);
     }
     Draws draws(seed_, RandomPurpose::shuffle, model, epoch);
     shuffle_first(order, order.size(), draws);

@@ -10,9 +10,9 @@
 namespace hpcai::plan {
 namespace {
 
-constexpr std::size_t kMaxEntries = 8;  // in one line
+constexpr std::size_t kMaxEntries = 8;  // per line
 
-std::string name_of(int node, const std::vector<std::string>& names) {
+std::string node_name(int node, const std::vector<std::string>& names) {
     const std::size_t index = node;
     return index < names.size() ? printable(names[index]) : fmt::format("node{}", node);
 }
@@ -44,12 +44,12 @@ std::vector<Entry> entries_of(const ParallelismController& controller, int group
     return entries;
 }
 
-std::string draw(const Entry& entry, const std::vector<std::string>& names) {
+std::string entry_text(const Entry& entry, const std::vector<std::string>& names) {
     const std::string ranks = entry.first_rank == entry.last_rank
                                   ? fmt::format("[{}]", entry.first_rank)
                                   : fmt::format("[{}-{}]", entry.first_rank, entry.last_rank);
-    const std::string first = name_of(entry.first_node, names);
-    const std::string last = name_of(entry.last_node, names);
+    const std::string first = node_name(entry.first_node, names);
+    const std::string last = node_name(entry.last_node, names);
     switch (entry.last_node - entry.first_node) {
         case 0:
             return first + ranks;
@@ -61,45 +61,45 @@ std::string draw(const Entry& entry, const std::vector<std::string>& names) {
 }
 
 /// Neighbouring groups on the same number of nodes; only the first and last node are named.
-struct Run {
+struct GroupRange {
     int first_group, last_group;
     std::size_t nodes;  // of each group
     int first_node, last_node;
 };
 
-std::vector<Run> runs_of(const ParallelismController& controller) {
-    std::vector<Run> runs;
+std::vector<GroupRange> group_ranges(const ParallelismController& controller) {
+    std::vector<GroupRange> ranges;
     for (int group = 0; group < controller.layout().groups; ++group) {
         const std::vector<int> nodes = controller.nodes_of(group);
-        if (!runs.empty() && runs.back().nodes == nodes.size()) {
-            runs.back().last_group = group;
-            runs.back().last_node = std::max(runs.back().last_node, nodes.back());
+        if (!ranges.empty() && ranges.back().nodes == nodes.size()) {
+            ranges.back().last_group = group;
+            ranges.back().last_node = std::max(ranges.back().last_node, nodes.back());
         } else {
-            runs.push_back({group, group, nodes.size(), nodes.front(), nodes.back()});
+            ranges.push_back({group, group, nodes.size(), nodes.front(), nodes.back()});
         }
     }
-    return runs;
+    return ranges;
 }
 
-std::string draw(const Run& run, int degree, const std::vector<std::string>& names) {
-    std::string text = run.first_group == run.last_group
-                           ? fmt::format("group {}: ", run.first_group)
-                           : fmt::format("groups {}-{}: ", run.first_group, run.last_group);
+std::string range_text(const GroupRange& range, int degree, const std::vector<std::string>& names) {
+    std::string text = range.first_group == range.last_group
+                           ? fmt::format("group {}: ", range.first_group)
+                           : fmt::format("groups {}-{}: ", range.first_group, range.last_group);
     text += counted(degree, "rank");
-    text += run.first_group == run.last_group ? " on " : " each on ";
-    text += counted(run.nodes, "node") + ", " + name_of(run.first_node, names);
-    if (run.last_node != run.first_node) text += " .. " + name_of(run.last_node, names);
+    text += range.first_group == range.last_group ? " on " : " each on ";
+    text += counted(range.nodes, "node") + ", " + node_name(range.first_node, names);
+    if (range.last_node != range.first_node) text += " .. " + node_name(range.last_node, names);
     return text;
 }
 
-/// Joins the lines; omits the middle ones if there are more than `most`.
-std::string join_shortened(const std::vector<std::string>& lines, std::size_t most) {
-    const std::size_t left_out = lines.size() > most ? lines.size() - most : 0;
-    const std::size_t head = (lines.size() - left_out + 1) / 2;
+/// Joins the lines, without those in the middle if there are more than `max_lines`.
+std::string join_shortened(const std::vector<std::string>& lines, std::size_t max_lines) {
+    const std::size_t omitted = lines.size() > max_lines ? lines.size() - max_lines : 0;
+    const std::size_t head = (lines.size() - omitted + 1) / 2;
     std::string text;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        if (i == head && left_out > 0) text += fmt::format("... {} more lines ...\n", left_out);
-        if (i >= head && i < head + left_out) continue;
+        if (i == head && omitted > 0) text += fmt::format("... {} more lines ...\n", omitted);
+        if (i >= head && i < head + omitted) continue;
         text += lines[i] + "\n";
     }
     return text;
@@ -113,7 +113,7 @@ std::string describe_group(const ParallelismController& controller, int group,
     std::string text;
     for (std::size_t i = 0; i < std::min(entries.size(), kMaxEntries); ++i) {
         if (i > 0) text += ' ';
-        text += draw(entries[i], node_names);
+        text += entry_text(entries[i], node_names);
     }
     if (entries.size() > kMaxEntries) {
         text += fmt::format(" and {} more", entries.size() - kMaxEntries);
@@ -125,20 +125,20 @@ std::string draw_group_map(const ParallelismController& controller,
                            const GroupMapSettings& settings) {
     const Layout& layout = controller.layout();
     std::vector<std::string> lines;
-    if (static_cast<std::size_t>(layout.groups) <= settings.most_lines) {
+    if (static_cast<std::size_t>(layout.groups) <= settings.max_lines) {
         for (int group = 0; group < layout.groups; ++group) {
             lines.push_back(fmt::format("group {}: {}", group,
                                         describe_group(controller, group, settings.node_names)));
         }
     } else {
-        for (const Run& run : runs_of(controller)) {
-            lines.push_back(draw(run, layout.degree, settings.node_names));
+        for (const GroupRange& range : group_ranges(controller)) {
+            lines.push_back(range_text(range, layout.degree, settings.node_names));
         }
     }
     const LayoutSummary summary = controller.summary();
     return fmt::format("{} x {} on {}\n", counted(layout.groups, "group"),
                        counted(layout.degree, "rank"), counted(summary.nodes, "node")) +
-           join_shortened(lines, std::max<std::size_t>(settings.most_lines, 2));
+           join_shortened(lines, std::max<std::size_t>(settings.max_lines, 2));
 }
 
 }  // namespace hpcai::plan

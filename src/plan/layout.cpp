@@ -16,7 +16,7 @@ std::string nearest_multiples(int value, int unit) {
     return fmt::format("{} or {}", below, below + unit);
 }
 
-void check_both(int groups, int degree, int ranks) {
+void require_eq_5(int groups, int degree, int ranks) {
     const std::int64_t needed = std::int64_t{groups} * degree;
     if (needed == ranks) return;
     std::string remedy = fmt::format("start with `mpirun -np {}`", needed);
@@ -27,9 +27,9 @@ void check_both(int groups, int degree, int ranks) {
                             groups, degree, counted(needed, "rank"), ranks, remedy));
 }
 
-Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int ranks_per_node) {
+Layout split_ranks(const config::BaggingConfig& bagging, int ranks, int ranks_per_node) {
     if (bagging.groups && bagging.degree) {
-        check_both(*bagging.groups, *bagging.degree, ranks);
+        require_eq_5(*bagging.groups, *bagging.degree, ranks);
         return {ranks, *bagging.groups, *bagging.degree};
     }
     if (bagging.groups) {
@@ -58,14 +58,13 @@ Layout from_configuration(const config::BaggingConfig& bagging, int ranks, int r
     return {ranks, ranks / degree, degree};
 }
 
-/// Returns " (auto)" for a value that is not configured.
-const char* how(bool is_given) {
+const char* auto_note(bool is_given) {
     return is_given ? "" : " (auto)";
 }
 
 /// Returns ExitCode::usage for a configured value, else ExitCode::launch, because another number of
 /// ranks may fix the error.
-ExitCode fault_of(bool is_configured) {
+ExitCode exit_code_of(bool is_configured) {
     return is_configured ? ExitCode::usage : ExitCode::launch;
 }
 
@@ -76,9 +75,9 @@ public:
                    Layout& layout)
         : parallel_(parallel),
           layout_(layout),
-          fault_(fault_of(bagging.degree.has_value())),
-          whole_(fmt::format("bagging.P_degree={}{}", layout.degree,
-                             how(bagging.degree.has_value()))) {}
+          error_(exit_code_of(bagging.degree.has_value())),
+          degree_text_(fmt::format("bagging.P_degree={}{}", layout.degree,
+                                   auto_note(bagging.degree.has_value()))) {}
 
     void split() {
         const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel_;
@@ -86,13 +85,13 @@ public:
         if (is_mixed) check_mixed();
         layout_.stages = stages.value_or(1);
         if (!stages && (mode == config::ParallelMode::pipeline || (is_mixed && parts))) {
-            layout_.stages = rest("pipeline_degree", data.value_or(1), parts.value_or(1));
+            layout_.stages = degree_left("pipeline_degree", data.value_or(1), parts.value_or(1));
         }
         layout_.parts = parts.value_or(1);
         if (!parts && (mode == config::ParallelMode::model || is_mixed)) {
-            layout_.parts = rest("model_degree", data.value_or(1), stages.value_or(1));
+            layout_.parts = degree_left("model_degree", data.value_or(1), stages.value_or(1));
         }
-        check_product(data ? *data : rest("data_degree", layout_.stages, layout_.parts));
+        check_product(data ? *data : degree_left("data_degree", layout_.stages, layout_.parts));
         layout_.micro_batches = micro_batches;
     }
 
@@ -107,78 +106,79 @@ private:
                 given);
     }
 
-    /// Returns the degree that the two other degrees leave for `name`.
-    int rest(const char* name, int one, int other) const {
-        const std::int64_t taken = std::max<std::int64_t>(1, std::int64_t{one} * other);
-        require(taken <= layout_.degree, fault_,
+    /// Returns what the two other degrees leave of P_degree for `name`.
+    int degree_left(const char* name, int first, int second) const {
+        const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
+        require(used_ranks <= layout_.degree, error_,
                 "the other degrees of parallel take {} of {} and leave none for parallel.{} "
-                "(auto); make one smaller, or leave it auto",
-                counted(taken, "rank"), whole_, name);
-        return static_cast<int>(layout_.degree / taken);
+                "(auto); reduce one, or set it to auto",
+                counted(used_ranks, "rank"), degree_text_, name);
+        return static_cast<int>(layout_.degree / used_ranks);
     }
 
     void check_product(int data_degree) const {
         const bool is_data = parallel_.mode == config::ParallelMode::data;
-        require(!is_data || data_degree == layout_.degree, fault_,
-                "parallel.data_degree: expected auto or {} in parallel.mode data, got {}", whole_,
-                data_degree);
+        require(!is_data || data_degree == layout_.degree, error_,
+                "parallel.data_degree: expected auto or {} in parallel.mode data, got {}",
+                degree_text_, data_degree);
         const bool is_product = layout_.stages >= 1 && layout_.parts >= 1 &&
                                 layout_.degree % layout_.stages == 0 &&
                                 layout_.degree / layout_.stages % layout_.parts == 0 &&
                                 layout_.degree / layout_.stages / layout_.parts == data_degree;
-        require(is_product, fault_,
+        require(is_product, error_,
                 "parallel.data_degree={}{} x parallel.pipeline_degree={}{}{} must be {}; change "
-                "one of them, or leave it auto",
-                data_degree, how(parallel_.data_degree.has_value()), layout_.stages,
-                how(parallel_.pipeline_degree.has_value()),
+                "one of them, or set it to auto",
+                data_degree, auto_note(parallel_.data_degree.has_value()), layout_.stages,
+                auto_note(parallel_.pipeline_degree.has_value()),
                 layout_.parts == 1 ? ""
                                    : fmt::format(" x parallel.model_degree={}{}", layout_.parts,
-                                                 how(parallel_.model_degree.has_value())),
-                whole_);
+                                                 auto_note(parallel_.model_degree.has_value())),
+                degree_text_);
     }
 
     const config::ParallelConfig& parallel_;
     Layout& layout_;
-    ExitCode fault_;
-    std::string whole_;  // "bagging.P_degree=4 (auto)"
+    ExitCode error_;
+    std::string degree_text_;  // "bagging.P_degree=4 (auto)"
 };
 
-/// Whether the number of ranks that share a batch is configured.
-bool has_fixed_share(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel) {
+/// Returns whether the configuration fixes the number of ranks that share a batch.
+bool is_degree_fixed(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel) {
     return bagging.degree || parallel.data_degree;
 }
 
-void check_batch(int batch_size, const Layout& layout, bool has_fixed_share) {
+void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
     const int ranks = layout.data_degree();
     const std::int64_t shares = std::int64_t{ranks} * layout.micro_batches;
     const bool is_shared = batch_size >= 1 && batch_size % shares == 0;
-    const ExitCode fault = fault_of(has_fixed_share || batch_size < layout.micro_batches ||
-                                    batch_size % layout.micro_batches != 0);
-    require(is_shared || (layout.micro_batches == 1 && layout.shards() == 1), fault,
+    const ExitCode exit_code = exit_code_of(is_degree_fixed || batch_size < layout.micro_batches ||
+                                            batch_size % layout.micro_batches != 0);
+    require(is_shared || (layout.micro_batches == 1 && layout.shards() == 1), exit_code,
             "training.batch_size={} cannot be divided evenly among {}{} x "
             "parallel.micro_batches={}; make it a multiple of {}",
             batch_size, counted(ranks, "rank"),
-            has_fixed_share ? "" : " (parallel.data_degree auto)", layout.micro_batches, shares);
-    require(is_shared, fault,
+            is_degree_fixed ? "" : " (parallel.data_degree auto)", layout.micro_batches, shares);
+    require(is_shared, exit_code,
             "training.batch_size={} cannot be divided evenly among {} (from bagging.P_degree{}); "
             "set training.batch_size: {}, or change bagging.P_degree",
-            batch_size, counted(ranks, "rank"), has_fixed_share ? "" : ": auto",
+            batch_size, counted(ranks, "rank"), is_degree_fixed ? "" : ": auto",
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// A span must divide a rank's micro-batch or consist of the micro-batches of several ranks.
-void check_statistics_span(const config::TrainingConfig& training, const Layout& layout,
-                           bool has_fixed_share) {
-    const int rows = layout.rows(training.batch_size);
-    const int span = training.batch_norm_samples.value_or(rows);
-    const bool is_part = span >= 1 && rows % span == 0;
-    const bool is_several =
-        span >= 1 && span % rows == 0 && layout.data_degree() % (span / rows) == 0;
+/// The span must divide a rank's micro-batch or consist of the micro-batches of several ranks.
+void check_batch_norm_samples(const config::TrainingConfig& training, const Layout& layout,
+                              bool is_degree_fixed) {
+    const int samples = layout.micro_batch_size(training.batch_size);
+    const int span = training.batch_norm_samples.value_or(samples);
+    const bool is_divisor = span >= 1 && samples % span == 0;
+    const bool is_multiple =
+        span >= 1 && span % samples == 0 && layout.data_degree() % (span / samples) == 0;
     require(
-        is_part || is_several, fault_of(has_fixed_share),
+        is_divisor || is_multiple, exit_code_of(is_degree_fixed),
         "training.batch_norm_samples: expected a divisor of the {} that a rank computes at once, "
         "or k times this number, where k divides the {}{} that share a batch, got {}",
-        counted(rows, "sample"), counted(layout.data_degree(), "rank"), how(has_fixed_share), span);
+        counted(samples, "sample"), counted(layout.data_degree(), "rank"),
+        auto_note(is_degree_fixed), span);
 }
 
 }  // namespace
@@ -192,17 +192,17 @@ Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingC
             "bagging.M: expected at least 1, got {}", bagging.groups.value_or(1));
     require(bagging.degree.value_or(1) >= 1, ExitCode::usage,
             "bagging.P_degree: expected at least 1, got {}", bagging.degree.value_or(1));
-    Layout layout = from_configuration(bagging, ranks, ranks_per_node);
+    Layout layout = split_ranks(bagging, ranks, ranks_per_node);
     DegreeSplitter(bagging, parallel, layout).split();
-    const bool is_fixed = has_fixed_share(bagging, parallel);
+    const bool is_fixed = is_degree_fixed(bagging, parallel);
     check_batch(training.batch_size, layout, is_fixed);
-    check_statistics_span(training, layout, is_fixed);
+    check_batch_norm_samples(training, layout, is_fixed);
     return layout;
 }
 
 int statistics_ranks(const config::TrainingConfig& training, const Layout& layout) {
-    const int rows = layout.rows(training.batch_size);
-    return std::max(1, training.batch_norm_samples.value_or(rows) / rows);
+    const int samples = layout.micro_batch_size(training.batch_size);
+    return std::max(1, training.batch_norm_samples.value_or(samples) / samples);
 }
 
 }  // namespace hpcai::plan

@@ -13,7 +13,7 @@ namespace {
 /// World ranks sorted by (node, world rank), with the start of each node's ranks.
 struct RanksByNode {
     std::vector<int> world_ranks;
-    std::vector<int> first;  // [node], and one past the last
+    std::vector<int> first;  // [node], index in world_ranks; the last element is its size
 };
 
 RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
@@ -68,7 +68,7 @@ public:
 
 private:
     std::map<int, std::set<std::size_t>> nodes_by_free_;
-    std::vector<int> next_;  // [node], first free position in RanksByNode::world_ranks
+    std::vector<int> next_;  // [node], first free index in RanksByNode::world_ranks
 };
 
 /// The chunks of each group, in the final order of groups.
@@ -77,8 +77,8 @@ std::vector<std::vector<Chunk>> assign_chunks(const Layout& layout, const RanksB
     const auto by_position = [](const Chunk& a, const Chunk& b) { return a.first < b.first; };
     std::vector<std::vector<Chunk>> groups(layout.groups);
     for (auto& group : groups) {
-        for (int missing = layout.degree; missing > 0; missing -= group.back().count) {
-            group.push_back(free.take(missing));
+        for (int remaining = layout.degree; remaining > 0; remaining -= group.back().count) {
+            group.push_back(free.take(remaining));
         }
         std::sort(group.begin(), group.end(), by_position);
     }
@@ -96,20 +96,20 @@ ParallelismController::ParallelismController(Layout layout,
                layout.ranks % layout.groups == 0 && layout.ranks / layout.groups == layout.degree,
            "a layout of {} ranks cannot have {} groups of {}", layout.ranks, layout.groups,
            layout.degree);
-    ensure(std::ssize(node_of_world_rank) == layout.ranks, "{} nodes given for {} ranks",
-           node_of_world_rank.size(), layout.ranks);
+    ensure(std::ssize(node_of_world_rank) == layout.ranks, "expected the nodes of {} ranks, got {}",
+           layout.ranks, node_of_world_rank.size());
     const RanksByNode sorted = sort_by_node(node_of_world_rank);
     places_.resize(node_of_world_rank.size());
-    members_.reserve(node_of_world_rank.size());
+    world_ranks_.reserve(node_of_world_rank.size());
     for (const auto& group : assign_chunks(layout, sorted)) {
         for (const Chunk& chunk : group) {
             for (int position = chunk.first; position < chunk.first + chunk.count; ++position) {
                 const int world_rank = sorted.world_ranks[position];
                 const int node = node_of_world_rank[world_rank];
-                const int member = static_cast<int>(members_.size());
-                places_[world_rank] = {world_rank, member / layout.degree, member % layout.degree,
+                const int index = static_cast<int>(world_ranks_.size());
+                places_[world_rank] = {world_rank, index / layout.degree, index % layout.degree,
                                        node, position - sorted.first[node]};
-                members_.push_back(world_rank);
+                world_ranks_.push_back(world_rank);
             }
         }
     }
@@ -119,7 +119,7 @@ int ParallelismController::world_rank_of(int group, int group_rank) const {
     if (group < 0 || group >= layout_.groups || group_rank < 0 || group_rank >= layout_.degree) {
         throw std::out_of_range(fmt::format("no rank {} of group {}", group_rank, group));
     }
-    return members_[group * layout_.degree + group_rank];
+    return world_ranks_[group * layout_.degree + group_rank];
 }
 
 std::vector<NodeShare> ParallelismController::shares_of(int group) const {

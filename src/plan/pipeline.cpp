@@ -9,13 +9,13 @@ std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int 
                                          int micro_batches) {
     // With one stage gpipe would only keep more activations.
     const bool is_gpipe = schedule == config::PipelineSchedule::gpipe && stages > 1;
-    const int ahead = is_gpipe ? micro_batches : std::min(stages - 1 - stage, micro_batches);
+    const int warmup = is_gpipe ? micro_batches : std::min(stages - 1 - stage, micro_batches);
     std::vector<PipelineTask> tasks;
-    for (int forward = 0; forward < ahead; ++forward) {
+    for (int forward = 0; forward < warmup; ++forward) {
         tasks.push_back({PipelinePass::forward, forward});
     }
     for (int backward = 0; backward < micro_batches; ++backward) {
-        const int forward = backward + ahead;
+        const int forward = backward + warmup;
         if (forward < micro_batches) tasks.push_back({PipelinePass::forward, forward});
         tasks.push_back({PipelinePass::backward, backward});
     }
@@ -23,12 +23,12 @@ std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int 
 }
 
 int micro_batches_in_flight(const std::vector<PipelineTask>& tasks) {
-    int now = 0, most = 0;
+    int in_flight = 0, maximum = 0;
     for (const PipelineTask& task : tasks) {
-        now += task.pass == PipelinePass::forward ? 1 : -1;
-        most = std::max(most, now);
+        in_flight += task.pass == PipelinePass::forward ? 1 : -1;
+        maximum = std::max(maximum, in_flight);
     }
-    return most;
+    return maximum;
 }
 
 double bubble_fraction(int stages, int micro_batches) {

@@ -71,11 +71,11 @@ std::size_t node_width_of(const metrics::FlopsLedger& ledger) {
 
 std::string line(const LedgerRow& row, const std::string& node, std::size_t node_width,
                  std::int64_t activation_bytes) {
-    const ops::Flops& two_mac = row.of(Ledger::two_mac);
-    const ops::Flops& aiperf = row.of(Ledger::aiperf);
+    const ops::Flops& two_mac = row.flops_in(Ledger::two_mac);
+    const ops::Flops& aiperf = row.flops_in(Ledger::aiperf);
     return line({node, row.operation, extents(row),
                  row.parameters == 0 ? "-" : format_count(row.parameters),
-                 format_bytes(activation_bytes), mega(row.of(Ledger::table3).forward),
+                 format_bytes(activation_bytes), mega(row.flops_in(Ledger::table3).forward),
                  mega(two_mac.forward), mega(two_mac.weight_gradient), mega(two_mac.input_gradient),
                  mega(aiperf.forward), mega(aiperf.weight_gradient), mega(aiperf.input_gradient)},
                 node_width);
@@ -85,7 +85,7 @@ std::string totals(const Counts& counts) {
     std::string text = fmt::format("\n{:<18}{:>18}{:>18}{:>18}{:>18}\n", "FLOPs of a sample",
                                    "forward", "weight gradient", "input gradient", "training");
     for (const ops::LedgerName& name : ops::kLedgers) {
-        const ops::Flops& flops = counts.ledger.total().of(name.ledger);
+        const ops::Flops& flops = counts.ledger.total().flops_in(name.ledger);
         const bool official = name.ledger == metrics::kOfficialLedger;
         text += fmt::format("{:<18}{:>18}{:>18}{:>18}{:>18}\n",
                             fmt::format("{}{}", name.name, official ? " (official)" : ""),

@@ -227,7 +227,7 @@ ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
                                  const ModelParts& parts, const std::vector<double>& exchange,
                                  const Quantity& training_samples) {
-    const int samples = layout.rows(config.training.batch_size);
+    const int samples = layout.micro_batch_size(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
     const int gradient_copies = layout.micro_batches > 1 ? 2 : 1;
@@ -269,7 +269,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
 
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
                                      const ModelParts& parts) {
-    const int samples = layout.rows(config.training.batch_size);
+    const int samples = layout.micro_batch_size(config.training.batch_size);
     PlanParallelRecord parallel{
         .data_degree = layout.data_degree(),
         .pipeline_degree = layout.stages,

@@ -28,7 +28,7 @@ void check_backend(const config::Config& config, const plan::Layout& layout) {
 /// Rejects a BatchNorm over one value, which is its own mean: output and gradients are zero.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
-    const int rows = layout.rows(config.training.batch_size);
+    const int rows = layout.micro_batch_size(config.training.batch_size);
     const std::optional<int>& samples = config.training.batch_norm_samples;
     if (samples.value_or(rows) > 1) return;
     for (const graph::Node& node : model.nodes()) {

@@ -106,7 +106,7 @@ private:
     }
 
     double compute_seconds() {
-        const double rows = layout_.rows(config_.training.batch_size);
+        const double rows = layout_.micro_batch_size(config_.training.batch_size);
         const double at_once = pass_seconds(rows);
         // Work that does not grow with the samples, such as the update, is done once per step.
         const double fixed = std::max(0.0, 2 * pass_seconds(rows / 2) - at_once);

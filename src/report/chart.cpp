@@ -12,18 +12,18 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kStyles = 8;  // of lines, in the style sheet
+constexpr int kStyles = 8;  // of lines and areas, in the style sheet
 constexpr double kPlotWidth = 1000, kPlotHeight = 400;
-constexpr double kGreatest = 1e300;  // of drawn values, so that differences are finite
+constexpr double kMaxDrawn = 1e300;  // so that differences of drawn values are finite
 
-/// The visible part of the plane.
+/// The visible ranges of x and y, and the axes' ticks.
 struct Frame {
     std::vector<double> x_ticks, y_ticks;
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
 
     double x_share(double x) const { return (x - x_low) / (x_high - x_low); }
     double y_share(double y) const { return (y - y_low) / (y_high - y_low); }
-    std::string at(double x, double y) const {
+    std::string position(double x, double y) const {
         return fmt::format("{:.1f} {:.1f}", kPlotWidth * x_share(x),
                            kPlotHeight * (1 - y_share(y)));
     }
@@ -35,7 +35,7 @@ struct Range {
     double high = -std::numeric_limits<double>::infinity();
 
     void add(double value) {
-        if (!(std::abs(value) < kGreatest)) return;
+        if (!(std::abs(value) < kMaxDrawn)) return;
         low = std::min(low, value);
         high = std::max(high, value);
     }
@@ -65,13 +65,13 @@ std::string label_class(double share) {
 Markup grid(const Frame& frame) {
     std::string path;
     for (const double tick : frame.y_ticks) {
-        path += fmt::format("M{}H{}", frame.at(frame.x_low, tick), kPlotWidth);
+        path += fmt::format("M{}H{}", frame.position(frame.x_low, tick), kPlotWidth);
     }
     return Markup{fmt::format(R"(<path class="grid" d="{}"/>)", path)};
 }
 
-/// The figure with `drawn` inside the axes.
-Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& drawn,
+/// A figure with `content` inside the axes.
+Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& content,
               const Markup& legend) {
     Markup y_labels, x_labels;
     for (const double tick : frame.y_ticks) {
@@ -89,7 +89,7 @@ Markup figure(const Frame& frame, const PlotTexts& texts, const Markup& drawn,
         element(fmt::format(R"(svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img")",
                             kPlotWidth, kPlotHeight),
                 {element("title", {text(texts.title)}), element("desc", {text(texts.description)}),
-                 grid(frame), drawn});
+                 grid(frame), content});
     return element("figure", {element("figcaption", {text(texts.title)}), legend,
                               element(R"(div class="plot")",
                                       {element(R"(div class="y" aria-hidden="true")", {y_labels}),
@@ -102,9 +102,9 @@ std::string line_path(const Frame& frame, const std::vector<Point>& points) {
     std::string path;
     bool is_drawing = false;
     for (const Point& point : points) {
-        const bool there = std::abs(point.x) < kGreatest && std::abs(point.y) < kGreatest;
-        if (there) path += (is_drawing ? "L" : "M") + frame.at(point.x, point.y);
-        is_drawing = there;
+        const bool is_drawn = std::abs(point.x) < kMaxDrawn && std::abs(point.y) < kMaxDrawn;
+        if (is_drawn) path += (is_drawing ? "L" : "M") + frame.position(point.x, point.y);
+        is_drawing = is_drawn;
     }
     // A single point would be invisible.
     if (points.size() == 1 && !path.empty()) path += "h0";
@@ -112,15 +112,15 @@ std::string line_path(const Frame& frame, const std::vector<Point>& points) {
 }
 
 std::string band_path(const Frame& frame, const Band& band) {
-    std::string there, back;
+    std::string upper, lower;
     for (std::size_t index = 0; index < band.x.size(); ++index) {
-        if (!(std::abs(band.low[index]) < kGreatest && std::abs(band.high[index]) < kGreatest)) {
+        if (!(std::abs(band.low[index]) < kMaxDrawn && std::abs(band.high[index]) < kMaxDrawn)) {
             continue;
         }
-        there += (there.empty() ? "M" : "L") + frame.at(band.x[index], band.high[index]);
-        back = "L" + frame.at(band.x[index], band.low[index]) + back;
+        upper += (upper.empty() ? "M" : "L") + frame.position(band.x[index], band.high[index]);
+        lower = "L" + frame.position(band.x[index], band.low[index]) + lower;
     }
-    return there + back + "Z";
+    return upper + lower + "Z";
 }
 
 Markup legend_entry(const Markup& sample, const std::string& name) {
@@ -169,10 +169,10 @@ std::vector<double> ticks(double low, double high, int count) {
         found.push_back(index * step);
     }
     // There are no round numbers between ends that differ only in their last digits.
-    const double around = std::max(1.0, std::abs(low));
+    const double margin = std::max(1.0, std::abs(low));
     return found.size() > 1 && found.back() > found.front()
                ? found
-               : std::vector<double>{low - around, low + around};
+               : std::vector<double>{low - margin, low + margin};
 }
 
 Markup line_plot(const LinePlot& plot) {
@@ -252,22 +252,23 @@ Markup stack_legend(const std::vector<std::string>& names) {
     return element(R"(ul class="legend")", {entries});
 }
 
-Markup mark(const Mark& mark) {
-    const auto at = [&](double value) {
-        const double share = (value - mark.low) / (mark.high - mark.low);
+Markup dot_plot(const DotPlot& plot) {
+    const auto position = [&](double value) {
+        const double share = (value - plot.low) / (plot.high - plot.low);
         return 1000 * std::clamp(share, 0.0, 1.0);
     };
-    Markup drawn = element("title", {text(mark.description)});
+    Markup drawn = element("title", {text(plot.description)});
     drawn += Markup{R"(<path class="grid" d="M0 10H1000"/>)"};
-    if (std::isfinite(mark.target)) {
-        drawn += Markup{fmt::format(R"(<path class="target" d="M{:.1f} 0V20"/>)", at(mark.target))};
+    if (std::isfinite(plot.target)) {
+        drawn += Markup{
+            fmt::format(R"(<path class="target" d="M{:.1f} 0V20"/>)", position(plot.target))};
     }
-    if (mark.interval.size() == 2) {
+    if (plot.interval.size() == 2) {
         drawn += Markup{fmt::format(R"(<path class="interval" d="M{:.1f} 10H{:.1f}"/>)",
-                                    at(mark.interval[0]), at(mark.interval[1]))};
+                                    position(plot.interval[0]), position(plot.interval[1]))};
     }
     std::string dots;
-    for (const double dot : mark.dots) dots += fmt::format("M{:.1f} 10h0", at(dot));
+    for (const double dot : plot.dots) dots += fmt::format("M{:.1f} 10h0", position(dot));
     drawn += Markup{fmt::format(R"(<path class="dots" d="{}"/>)", dots)};
     return element(
         R"(svg class="mark" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img")", {drawn});

@@ -15,7 +15,7 @@ struct Point {
     double y = 0;
 };
 
-/// A line; points that are not finite interrupt it.
+/// A line, interrupted at points that are not finite.
 struct Series {
     std::string name;
     std::vector<Point> points;
@@ -29,7 +29,7 @@ struct Band {
 
 using Format = std::function<std::string(double)>;
 
-/// An integer with separated thousands, and a number with four digits.
+/// An integer with separated thousands; a number with four significant digits.
 std::string count_label(double value);
 std::string short_label(double value);
 
@@ -47,7 +47,7 @@ struct LinePlot : PlotTexts {
     std::vector<Series> series = {};
 };
 
-/// A figure with a legend; empty if there is no point to show.
+/// A figure with a legend. Empty if there is no finite point.
 Markup line_plot(const LinePlot& plot);
 
 /// Stacked areas; `layers[k]` has the height of layer k at each `x`.
@@ -65,8 +65,8 @@ Markup share_bar(const std::vector<double>& shares, const std::string& descripti
 /// The legend of a stack plot and of share bars; empty names are omitted.
 Markup stack_legend(const std::vector<std::string>& names);
 
-/// A value on a common scale, for a table cell.
-struct Mark {
+/// Values on a common scale, for a table cell.
+struct DotPlot {
     std::vector<double> dots;
     std::vector<double> interval = {};  // empty, or low and high
     double target = 0;
@@ -74,9 +74,9 @@ struct Mark {
     std::string description;
 };
 
-Markup mark(const Mark& mark);
+Markup dot_plot(const DotPlot& plot);
 
-/// About `count` round numbers from at most `low` to at least `high`.
+/// About `count` round numbers; the first is at most `low`, the last at least `high`.
 std::vector<double> ticks(double low, double high, int count);
 
 }  // namespace hpcai::report

@@ -15,11 +15,11 @@ namespace hpcai::report {
 namespace {
 
 template <typename T, typename Record>
-concept Any =
-    std::same_as<std::remove_const_t<T>, Record>;  // const for writing, mutable for reading
+concept MaybeConst =
+    std::same_as<std::remove_const_t<T>, Record>;  // const to write, mutable to read
 
 /// describe() calls `columns` with the name of each column and the record's value.
-void describe(auto& columns, Any<PhaseSeconds> auto& phases) {
+void describe(auto& columns, MaybeConst<PhaseSeconds> auto& phases) {
     columns("input_wait_seconds", phases.input_wait);
     columns("forward_seconds", phases.forward);
     columns("backward_seconds", phases.backward);
@@ -28,7 +28,7 @@ void describe(auto& columns, Any<PhaseSeconds> auto& phases) {
     columns("other_seconds", phases.other);
 }
 
-void describe(auto& columns, Any<StepRecord> auto& step) {
+void describe(auto& columns, MaybeConst<StepRecord> auto& step) {
     columns("step", step.step);
     columns("epoch", step.epoch);
     columns("samples", step.samples);
@@ -38,7 +38,7 @@ void describe(auto& columns, Any<StepRecord> auto& step) {
     describe(columns, step.phases);
 }
 
-void describe(auto& columns, Any<RankRecord> auto& rank) {
+void describe(auto& columns, MaybeConst<RankRecord> auto& rank) {
     columns("group_rank", rank.group_rank);
     columns("world_rank", rank.world_rank);
     columns("host", rank.host);
@@ -51,7 +51,6 @@ void describe(auto& columns, Any<RankRecord> auto& rank) {
     columns("peak_memory_bytes", rank.peak_memory_bytes);
 }
 
-/// Returns whether cells of `column` must not be empty.
 bool is_required(std::string_view column) {
     return column == "end_seconds" || column == "learning_rate";
 }
@@ -62,7 +61,7 @@ std::string csv_cell(std::integral auto value) {
 std::string csv_cell(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
-/// Cells have no quotes; characters that would end a cell become underscores.
+/// Cells are not quoted; characters that would end a cell become underscores.
 std::string csv_cell(std::string text) {
     std::ranges::replace_if(
         text,
@@ -104,15 +103,15 @@ public:
         require(!has_more_, ExitCode::data, "{}:{}: more cells than columns", file_, number_);
     }
 
-    [[noreturn]] void fail(std::string_view column, std::string_view came,
+    [[noreturn]] void fail(std::string_view column, std::string_view found,
                            std::string_view legal) const {
         throw Error(ExitCode::data, fmt::format("{}:{}: {} is \"{}\"; it must be {}", file_,
-                                                number_, column, printable(came), legal));
+                                                number_, column, printable(found), legal));
     }
 
 private:
     std::string_view take(const char* column) {
-        require(has_more_, ExitCode::data, "{}:{}: there is no {}", file_, number_, column);
+        require(has_more_, ExitCode::data, "{}:{}: {} is missing", file_, number_, column);
         const std::size_t comma = rest_.find(',');
         const std::string_view cell = rest_.substr(0, comma);
         has_more_ = comma != std::string_view::npos;
@@ -126,7 +125,7 @@ private:
     bool has_more_ = true;
 };
 
-/// Checks a record against the `previous` one, which is null for the first.
+/// Checks a record against the previous record, which is null for the first.
 void check(const CsvLine& line, const StepRecord& step, const StepRecord* previous) {
     const std::int64_t expected = previous == nullptr ? 0 : previous->step + 1;
     if (step.step != expected) line.fail("step", csv_cell(step.step), csv_cell(expected));
@@ -157,8 +156,8 @@ template <typename Record>
 std::string header() {
     std::vector<std::string_view> names;
     const auto add = [&](const char* name, const auto&) { names.emplace_back(name); };
-    const Record any;
-    describe(add, any);
+    const Record defaults;
+    describe(add, defaults);
     return fmt::format("{}", fmt::join(names, ","));
 }
 
@@ -191,7 +190,7 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
     for (std::size_t number = 1; !text.empty(); ++number) {
         const std::size_t end = text.find('\n');
         require(end != std::string_view::npos, ExitCode::data,
-                "{}:{}: the line does not end; the file was cut off", file, number);
+                "{}:{}: the line has no newline; the file is truncated", file, number);
         const std::string_view line = text.substr(0, end);
         text.remove_prefix(end + 1);
         if (number == 1) {
@@ -223,7 +222,7 @@ std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view n
     return from_csv<RankRecord>(text, name);
 }
 
-std::string table_name(const std::string& name) {
+std::string csv_name(const std::string& name) {
     return csv_cell(name);
 }
 

@@ -13,14 +13,14 @@ namespace {
 constexpr std::size_t kNamedGpus = 3;
 constexpr std::size_t kNamedXids = 4;
 
-void add_lines(std::string_view title, const std::vector<const DeviceHealthRecord*>& some,
+void add_lines(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
                std::string (*text)(const DeviceHealthRecord&), std::vector<std::string>& lines) {
-    for (std::size_t index = 0; index < std::min(kNamedGpus, some.size()); ++index) {
-        lines.push_back(fmt::format("{:<20}: rank {} on {}, {}", title, some[index]->world_rank,
-                                    some[index]->host, text(*some[index])));
+    for (std::size_t index = 0; index < std::min(kNamedGpus, gpus.size()); ++index) {
+        lines.push_back(fmt::format("{:<20}: rank {} on {}, {}", title, gpus[index]->world_rank,
+                                    gpus[index]->host, text(*gpus[index])));
     }
-    if (some.size() > kNamedGpus) {
-        lines.push_back(fmt::format("{:<20}: {} more", title, some.size() - kNamedGpus));
+    if (gpus.size() > kNamedGpus) {
+        lines.push_back(fmt::format("{:<20}: {} more", title, gpus.size() - kNamedGpus));
     }
 }
 
@@ -46,23 +46,23 @@ std::string errors_text(const DeviceHealthRecord& health) {
 std::string slowdown_text(const DeviceHealthRecord& health) {
     if (health.slowed_by.empty()) return "";
     const auto& share = health.slowed_share.value;
-    return fmt::format("{} in {} of the samples", fmt::join(health.slowed_by, " and "),
+    return fmt::format("{} in {} of the readings", fmt::join(health.slowed_by, " and "),
                        share ? fmt::format("{:.0f} %", 100 * *share) : "some");
 }
 
 std::vector<std::string> health_lines(const RunRecord& record) {
-    std::vector<const DeviceHealthRecord*> ill, slowed;
+    std::vector<const DeviceHealthRecord*> with_errors, slowed;
     for (const GroupRecord& group : record.work.groups) {
-        for (const DeviceHealthRecord& one : group.device_health) {
-            if (!errors_text(one).empty()) ill.push_back(&one);
-            if (!one.slowed_by.empty()) slowed.push_back(&one);
+        for (const DeviceHealthRecord& gpu : group.device_health) {
+            if (!errors_text(gpu).empty()) with_errors.push_back(&gpu);
+            if (!gpu.slowed_by.empty()) slowed.push_back(&gpu);
         }
     }
-    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* one) {
-        return one->slowed_share.value.value_or(0);
+    std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
+        return gpu->slowed_share.value.value_or(0);
     });
     std::vector<std::string> lines;
-    add_lines("GPU with errors", ill, errors_text, lines);
+    add_lines("GPU with errors", with_errors, errors_text, lines);
     add_lines("GPU slowed", slowed, slowdown_text, lines);
     return lines;
 }

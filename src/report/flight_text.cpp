@@ -19,8 +19,8 @@ auto progress_of(const FlightRecord& record) {
     return std::tuple(record.steps_done, record.all_reduces_started);
 }
 
-/// The last event that has not ended.
-std::string place_of(const FlightRecord& record) {
+/// The phase of the last event that has not ended.
+std::string current_phase(const FlightRecord& record) {
     const auto open = std::ranges::find_if(
         record.events.rbegin(), record.events.rend(),
         [](const FlightEvent& event) { return !event.end_seconds.value.has_value(); });
@@ -28,25 +28,25 @@ std::string place_of(const FlightRecord& record) {
     return fmt::format("in {} of step {}", printable(open->what), open->step);
 }
 
-std::string describe_one(const FlightRecord& record) {
+std::string describe_rank(const FlightRecord& record) {
     return fmt::format(
         "rank {} (world rank {} on {}, process {}) is {}, {:.1f} s after its last step",
         record.group_rank, record.world_rank, printable(record.host), record.process,
-        place_of(record), record.silent_seconds);
+        current_phase(record), record.silent_seconds);
 }
 
 }  // namespace
 
 std::string describe_laggards(std::span<const FlightRecord> records) {
     if (records.empty()) return "";
-    const auto least = progress_of(*std::ranges::min_element(records, {}, progress_of));
-    std::vector<std::string> named;
+    const auto least_progress = progress_of(*std::ranges::min_element(records, {}, progress_of));
+    std::vector<std::string> descriptions;
     std::size_t count = 0;
     for (const FlightRecord& record : records) {
-        if (progress_of(record) != least) continue;
-        if (++count <= kNamed) named.push_back(describe_one(record));
+        if (progress_of(record) != least_progress) continue;
+        if (++count <= kNamed) descriptions.push_back(describe_rank(record));
     }
-    std::string text = fmt::format("{}", fmt::join(named, "; "));
+    std::string text = fmt::format("{}", fmt::join(descriptions, "; "));
     if (count > kNamed) text += fmt::format("; {} more have the same progress", count - kNamed);
     if (count < records.size())
         text += fmt::format("; {} others are ahead", records.size() - count);

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kUnfoldedReasons = 8;
 
-/// Explains why a run without a usable score is INVALID.
 std::string_view meaning_of_invalid(const VerdictRecord& verdict) {
     const auto is_broken = [](const RuleRecord& rule) { return !rule.kept; };
     if (verdict.exit_code != ExitCode::invalid) return "No base model finished; there is no score.";
@@ -69,8 +68,8 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// A large number with its name.
-Markup figure_of(std::string_view value, std::string_view name, std::string_view detail) {
+/// A number in large type with its name.
+Markup dl_entry(std::string_view value, std::string_view name, std::string_view detail) {
     return element("div", {element("dt", {text(name)}), element("dd", {text(value)}),
                            element(R"(dd class="reason")", {text(detail)})});
 }
@@ -81,7 +80,7 @@ std::string or_reason(const Quantity& quantity, const std::string& detail) {
                                            : quantity.reason;
 }
 
-std::string human(const Quantity& flops, const std::string& source) {
+std::string readable(const Quantity& flops, const std::string& source) {
     return or_reason(flops,
                      fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
 }
@@ -114,7 +113,7 @@ Markup verdict_section(const RunRecord& record) {
 
 namespace {
 
-std::string vote_of(const RunRecord& record) {
+std::string aggregation_text(const RunRecord& record) {
     const auto finished = std::ranges::count_if(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const std::string& aggregation = record.workload.aggregation;
@@ -135,24 +134,25 @@ Markup headline(const RunRecord& record) {
     const Quantity& seconds = record.time.training_seconds;
     const TopologyRecord& topology = record.topology;
     const std::string story = fmt::format(
-        "{} ({}), trained at the same time, each by {}, on {} of {}: {} over bootstraps ({}) "
-        "of {} in batches of {}, computed in {}. {}",
+        "{} ({}) trained at the same time, each by {}, on {} of {}. Each trained for {} on a "
+        "bootstrap sample ({}) of {} in batches of {}, computed in {}. {}",
         counted(topology.groups, "base model"), work.model, counted(topology.degree, "rank"),
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
-        work.batch_size, work.precision, vote_of(record));
+        work.batch_size, work.precision, aggregation_text(record));
     return element(
                R"(section id="headline" aria-label="Headline numbers")",
                {element(
                     R"(dl class="headline")",
-                    {figure_of(flops_text(scores.vflops), "VFLOPS", human(scores.vflops, "eq. 7")),
-                     figure_of(flops_text(scores.flops), "FLOPS", human(scores.flops, "eq. 6")),
-                     figure_of(
+                    {dl_entry(flops_text(scores.vflops), "VFLOPS",
+                              readable(scores.vflops, "eq. 7")),
+                     dl_entry(flops_text(scores.flops), "FLOPS", readable(scores.flops, "eq. 6")),
+                     dl_entry(
                          quality_text(quality.ensemble), "quality",
                          or_reason(quality.ensemble, metric_name(quality.metric) + ", target " +
                                                          quality_text({quality.target, ""}))),
-                     figure_of(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                               "training", or_reason(seconds, "of the slowest group"))}),
+                     dl_entry(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
+                              "training", or_reason(seconds, "of the slowest group"))}),
                 paragraph(story)}) +
            Markup{"\n"};
 }

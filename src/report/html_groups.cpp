@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kRanksWithNumbers = 128;
 constexpr std::size_t kNodesInARow = 64;
-constexpr std::size_t kTints = 3;  // neighbouring groups have different ones
+constexpr std::size_t kTints = 3;  // neighbouring groups have different tints
 constexpr std::size_t kUnfoldedGroups = 4;
 
 std::set<int> failed_groups(const RunRecord& record) {
@@ -47,7 +47,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return result;
 }
 
-/// "node1, node2 and 5 more", or with counts "4 x cpu".
+/// "node1, node2 and 5 more", or with counts "4 x cpu, 4 x cuda".
 std::string names_of(const std::map<std::string, int>& names, bool with_counts) {
     constexpr std::size_t kNames = 3;
     std::string result;
@@ -67,7 +67,7 @@ struct GroupPlace {
     std::map<std::string, int> hosts, devices;
 };
 
-Markup table_of_places(const TopologyRecord& topology) {
+Markup placement_table(const TopologyRecord& topology) {
     std::map<int, GroupPlace> groups;
     for (const PlaceRecord& place : topology.map) {
         GroupPlace& group = groups[place.group];
@@ -88,21 +88,21 @@ Markup table_of_places(const TopologyRecord& topology) {
 
 using Nodes = std::map<int, std::vector<const PlaceRecord*>>;  // by node, then local rank
 
-/// A line for each node with a numbered cell for each rank.
-Markup cells(const std::set<int>& failed, const Nodes& nodes) {
+/// A row for each node with a numbered cell for each rank.
+Markup rank_cells(const std::set<int>& failed, const Nodes& nodes) {
     Markup rows;
     for (const auto& [node, places] : nodes) {
         Markup ranks;
         for (const PlaceRecord* place : places) {
-            const bool lost = failed.contains(place->group);
+            const bool has_failed = failed.contains(place->group);
             ranks += element(
                 fmt::format(R"(li class="t{}{}" title="{}")", tint_of(place->group),
-                            lost ? " lost" : "",
+                            has_failed ? " lost" : "",
                             text(fmt::format("world rank {}, group {}, group rank {}, {}, {}, {} "
                                              "threads{}",
                                              place->world_rank, place->group, place->group_rank,
                                              place->host, place->device, place->threads,
-                                             lost ? ", failed" : ""))
+                                             has_failed ? ", failed" : ""))
                                 .html),
                 {text(fmt::format("{}", place->group)),
                  element("small", {text(fmt::format("{}", place->world_rank))})});
@@ -118,7 +118,7 @@ Markup cells(const std::set<int>& failed, const Nodes& nodes) {
          element(R"(div class="map")", {rows})});
 }
 
-/// A column per node with a row per rank; neighbouring ranks of one group form one shape.
+/// A column for each node with a cell for each rank; adjacent ranks of a group form one shape.
 Markup raster_band(const std::set<int>& failed,
                    std::span<const std::vector<const PlaceRecord*>> nodes, std::size_t first_node) {
     std::array<std::string, kTints + 1> paths;
@@ -168,8 +168,8 @@ Markup raster(const std::set<int>& failed, const Nodes& by_node) {
     return element("figure",
                    {element("figcaption", {text("Groups on the nodes")}),
                     note(fmt::format(
-                        "Each column is a node, {} in a row; each cell is a rank. Neighbours of "
-                        "one colour are one group. Failed groups are black, on a dark page white.",
+                        "Each column is a node, {} per row; each cell is a rank. Adjacent cells of "
+                        "one colour are one group. Failed groups are black, on dark pages white.",
                         kNodesInARow)),
                     element(R"(div class="raster")", {bands})});
 }
@@ -182,12 +182,13 @@ Markup rank_map(const RunRecord& record) {
         std::ranges::stable_sort(places, {}, &PlaceRecord::local_rank);
     }
     if (nodes.empty()) return note("The record has no placement of the ranks.");
-    const bool has_room = topology.map.size() <= kRanksWithNumbers;
+    const bool shows_numbers = topology.map.size() <= kRanksWithNumbers;
     const std::set<int> failed = failed_groups(record);
-    return (has_room ? cells(failed, nodes) : raster(failed, nodes)) + table_of_places(topology);
+    return (shows_numbers ? rank_cells(failed, nodes) : raster(failed, nodes)) +
+           placement_table(topology);
 }
 
-constexpr std::size_t kListedFailures = 20;
+constexpr std::size_t kUnfoldedFailures = 20;
 
 bool failed(const GroupRecord& group) {
     return !group.failure.empty();
@@ -228,7 +229,7 @@ Markup table_of_groups(const RunRecord& record) {
     groups.totals.push_back(cells_of_ensemble(record));
     return table(groups) +
            note(
-               fmt::format("samples: trained in all epochs; FLOPS: training operations per second, "
+               fmt::format("samples: total over all epochs; FLOPS: training operations per second, "
                            "counted by {}; loss: mean over the last epoch; quality: {} on the "
                            "test data with the weights of the last epoch.",
                            record.flops.convention, metric_name(record.quality.metric)));
@@ -242,13 +243,13 @@ Markup failures(const RunRecord& record) {
     if (lines.empty()) return {};
     const std::string title =
         fmt::format("{} of {} groups failed", lines.size(), record.work.groups.size());
-    return element("h3", {text(title)}) + reasons(lines, kListedFailures, "more");
+    return element("h3", {text(title)}) + reasons(lines, kUnfoldedFailures, "more");
 }
 
 /// The audits of each group, which check that its ranks trained one model.
 Markup audits(const RunRecord& record) {
     Table audits;
-    audits.caption = "Audits: comparisons of the replicas of each group, and its final model";
+    audits.caption = "Audits, which compare the replicas of each group, and final models";
     audits.columns = {left("group"), "passed", left("differed"), left("SHA-256 of the model")};
     audits.unfolded = 4;
     for (std::size_t index = 0; index < record.work.groups.size(); ++index) {
@@ -271,14 +272,13 @@ Markup audits(const RunRecord& record) {
     return table(audits);
 }
 
-/// The health of the GPUs during training.
 Markup health_of_gpus(const RunRecord& record) {
     Table gpus;
     gpus.caption = "GPU health during training, from the driver";
     gpus.columns = {"rank",
                     left("host"),
                     left("slowed by"),
-                    "of the samples",
+                    "share of readings",
                     "corrected memory errors",
                     left("uncorrected errors and Xids")};
     gpus.unfolded = 4;

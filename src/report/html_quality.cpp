@@ -20,20 +20,20 @@ constexpr std::size_t kMemberRows = 16;
 constexpr std::size_t kUnfoldedRows = 30;
 
 /// The quality of another way to combine or evaluate the base models, by the same metric.
-struct OtherQuality {
+struct AlternativeQuality {
     std::string name;
     Quantity quality;
 };
 
-std::vector<OtherQuality> others(const TopAccuracyRecord& metric) {
+std::vector<AlternativeQuality> alternative_qualities(const TopAccuracyRecord& metric) {
     return {{"majority vote", metric.ensemble_majority}, {"out of bag", metric.out_of_bag}};
 }
 
-std::vector<OtherQuality> others(const AveragePrecisionRecord&) {
+std::vector<AlternativeQuality> alternative_qualities(const AveragePrecisionRecord&) {
     return {};
 }
 
-std::vector<OtherQuality> others(const MeanIouRecord& metric) {
+std::vector<AlternativeQuality> alternative_qualities(const MeanIouRecord& metric) {
     return {{"majority vote", metric.ensemble_majority}};
 }
 
@@ -87,8 +87,8 @@ Markup classes_of(const MeanIouRecord& metric, const Quantity& mean) {
     return section("segments", "Classes", table(rows));
 }
 
-std::vector<OtherQuality> other_qualities(const MetricRecord& metric) {
-    return std::visit([](const auto& numbers) { return others(numbers); }, metric);
+std::vector<AlternativeQuality> other_qualities(const MetricRecord& metric) {
+    return std::visit([](const auto& numbers) { return alternative_qualities(numbers); }, metric);
 }
 
 std::vector<Fact> metric_facts(const MetricRecord& metric) {
@@ -112,11 +112,10 @@ Markup loss_curves(const PageContent& content) {
                       ? fmt::format("step; each point is the mean of {} neighbouring steps",
                                     ceil_div(steps, kLossBins))
                       : "step";
-    show(std::move(series), kLossBins, plot);
+    add_series(std::move(series), kLossBins, plot);
     return line_plot(plot);
 }
 
-/// The quality of the models during training.
 Markup quality_curves(const RunRecord& record) {
     std::vector<Series> series;
     int last = 0;
@@ -134,7 +133,7 @@ Markup quality_curves(const RunRecord& record) {
     plot.description = fmt::format("Quality ({}) of {} models on the test samples over {} epochs.",
                                    metric_name(record.quality.metric), series.size(), last);
     plot.x_name = "epochs done";
-    show(std::move(series), kLossBins, plot);
+    add_series(std::move(series), kLossBins, plot);
     const double target = record.quality.target;
     plot.series.push_back({"target", {{0, target}, {static_cast<double>(last), target}}});
     return line_plot(plot) +
@@ -153,17 +152,16 @@ public:
               &quality.confidence_interval.high}) {
             add(*one);
         }
-        for (const OtherQuality& other : other_qualities(quality.metric)) add(other.quality);
-        const double room = std::max(0.02, 0.05 * (high_ - low_));
-        low_ = std::max(0.0, low_ - room);
-        high_ = std::min(1.0, high_ + room);
+        for (const AlternativeQuality& other : other_qualities(quality.metric)) add(other.quality);
+        const double margin = std::max(0.02, 0.05 * (high_ - low_));
+        low_ = std::max(0.0, low_ - margin);
+        high_ = std::min(1.0, high_ + margin);
         if (!(high_ > low_)) low_ = 0, high_ = 1;
     }
 
-    Markup mark_of(const std::vector<double>& dots, const std::vector<double>& interval,
+    Markup plot_of(const std::vector<double>& dots, const std::vector<double>& interval,
                    const std::string& description) const {
-        Mark one{dots, interval, target_, low_, high_, description};
-        return mark(one);
+        return dot_plot({dots, interval, target_, low_, high_, description});
     }
     std::string text() const {
         return fmt::format("The scale is {:.4f} to {:.4f}; the vertical line is the target, {}.",
@@ -189,7 +187,7 @@ void add_row(const Scale& scale, const std::string& name, const Quantity& value,
         is_finite(value) ? std::vector{*value.value} : std::vector<double>{};
     const std::string shown = quality_text(value);
     rows.push_back(row(name,
-                       is_finite(value) ? scale.mark_of(dots, interval, name + ": " + shown)
+                       is_finite(value) ? scale.plot_of(dots, interval, name + ": " + shown)
                                         : element(R"(span class="reason")", {text(value.reason)}),
                        shown));
 }
@@ -209,16 +207,16 @@ void add_members(const QualityRecord& quality, const Scale& scale, Rows& rows) {
     const std::string extremes =
         dots.empty() ? "n/a" : fmt::format("{:.4f}\xE2\x80\x93{:.4f}", dots.front(), dots.back());
     rows.push_back(row(fmt::format("{} members", dots.size()),
-                       scale.mark_of(dots, {}, "members: " + extremes), extremes));
+                       scale.plot_of(dots, {}, "members: " + extremes), extremes));
 }
 
-Markup gain(const RunRecord& record) {
+Markup quality_chart(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const Scale scale(quality);
     const IntervalRecord& interval = quality.confidence_interval;
-    std::vector<double> bar;
+    std::vector<double> ensemble_interval;
     if (is_finite(interval.low) && is_finite(interval.high)) {
-        bar = {*interval.low.value, *interval.high.value};
+        ensemble_interval = {*interval.low.value, *interval.high.value};
     }
     Table marks;
     marks.caption = fmt::format("Quality ({}) of the members and of their ensemble",
@@ -227,7 +225,7 @@ Markup gain(const RunRecord& record) {
     marks.unfolded = kMemberRows + 5;
     add_members(quality, scale, marks.rows);
     add_row(scale, "members\xE2\x80\x99 mean", quality.members_mean, {}, marks.rows);
-    add_row(scale, "ensemble", quality.ensemble, bar, marks.rows);
+    add_row(scale, "ensemble", quality.ensemble, ensemble_interval, marks.rows);
     for (const auto& [name, value] : other_qualities(quality.metric)) {
         add_row(scale, name, value, {}, marks.rows);
     }
@@ -240,7 +238,7 @@ Markup limits_of(const IntervalRecord& interval, std::string_view format) {
     return limits;
 }
 
-Markup numbers(const RunRecord& record) {
+Markup quality_facts(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
@@ -253,7 +251,7 @@ Markup numbers(const RunRecord& record) {
          "over the members\xE2\x80\x99 mean"},
         {number({100 * interval.level, ""}, "{:.0f}") + "\xC2\xA0% interval",
          limits_of(interval, "{:.4f}"), interval.method},
-        {"with the choice of members", limits_of(quality.members_interval, "{:.4f}"),
+        {"interval over members", limits_of(quality.members_interval, "{:.4f}"),
          quality.members_interval.method},
         {"interval of VFLOPS", limits_of(record.scores.vflops_interval, "{:.3e}"),
          record.scores.vflops_interval.method}};
@@ -275,7 +273,8 @@ Markup quality_section(const PageContent& content) {
     Markup remarks;
     for (const std::string& remark : content.remarks) remarks += note(remark);
     return section("learning", "Learning", curves + remarks) +
-           section("ensemble", "Ensemble", gain(content.record) + numbers(content.record));
+           section("ensemble", "Ensemble",
+                   quality_chart(content.record) + quality_facts(content.record));
 }
 
 Markup classes_section(const QualityRecord& quality) {

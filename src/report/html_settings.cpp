@@ -15,7 +15,6 @@
 namespace hpcai::report {
 namespace {
 
-/// The energy by each meter of each node, or the reason why there is none.
 Markup meters(const EnergyRecord& energy) {
     if (energy.meters.empty()) return {};
     Table rows;
@@ -27,7 +26,7 @@ Markup meters(const EnergyRecord& energy) {
     return table(rows);
 }
 
-/// The time span for the readings of an external meter.
+/// The period in which an external meter must read.
 Markup core_phase(const EnergyRecord& energy) {
     if (energy.core_begin_utc.empty()) return {};
     return facts({{"core phase", text(energy.core_begin_utc + " to " + energy.core_end_utc),
@@ -44,28 +43,28 @@ Markup interfaces(const CommunicationRecord& record) {
                                 bytes_quantity(one.received_bytes)));
     }
     return facts({{"sent by interfaces", bytes_quantity(record.counted_sent_bytes),
-                   "of all nodes, with headers and other programs"}}) +
+                   "by all nodes, including packet headers and other programs"}}) +
            table(rows);
 }
 
-Markup sums(const CommunicationRecord& record) {
-    return facts({{"gradient all-reduces", text(fmt::format("{} in {}, by {}", record.algorithm,
-                                                            record.precision, record.backend))},
-                  {"payload per step", text(bytes_text(record.gradient_bytes)),
-                   fmt::format("of one rank, in {} buckets", record.buckets)},
-                  {"sent per step", bytes_quantity(record.sent_bytes_per_step),
-                   "by the rank that sends the most"},
-                  {"of these between nodes", bytes_quantity(record.between_nodes_bytes_per_step)},
-                  {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
-                   "by all ranks of a group on it"},
-                  {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"),
-                   "in training, maximum of all groups"},
-                  {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
-                  {"all-reduce bandwidth", bytes_quantity(record.bandwidth_bytes_per_second),
-                   "per second"}});
+Markup all_reduces(const CommunicationRecord& record) {
+    return facts(
+        {{"gradient all-reduces",
+          text(fmt::format("{} in {}, by {}", record.algorithm, record.precision, record.backend))},
+         {"payload per step", text(bytes_text(record.gradient_bytes)),
+          fmt::format("of one rank, in {} buckets", record.buckets)},
+         {"sent per step", bytes_quantity(record.sent_bytes_per_step),
+          "by the rank that sends the most"},
+         {"between nodes, per step", bytes_quantity(record.between_nodes_bytes_per_step)},
+         {"sent by a node", bytes_quantity(record.out_of_node_bytes_per_step),
+          "by all ranks of a group on it"},
+         {"exposed", quantity(record.exposed_seconds, "{:.2f}", "s"), "maximum over all groups"},
+         {"exposed, per step", quantity(record.exposed_seconds_per_step, "{:.4f}", "s")},
+         {"all-reduce bandwidth", bytes_quantity(record.bandwidth_bytes_per_second),
+          "per second"}});
 }
 
-Markup statistics(const CommunicationRecord& record) {
+Markup batch_norm_statistics(const CommunicationRecord& record) {
     if (record.statistics_ranks <= 1) return {};
     return facts(
         {{"BatchNorm statistics", text(fmt::format("over {} ranks", record.statistics_ranks))},
@@ -74,17 +73,18 @@ Markup statistics(const CommunicationRecord& record) {
          {"time of all-reduces", quantity(record.statistics_seconds, "{:.2f}", "s")}});
 }
 
-Markup stages(const ParallelRecord& record) {
+Markup parallelism(const ParallelRecord& record) {
     if (record.pipeline_degree <= 1 && record.model_degree <= 1) return {};
-    return facts({{"parallelism", text(fmt::format("{}: {} replicas, {} stages, {} shards",
-                                                   record.mode, record.data_degree,
-                                                   record.pipeline_degree, record.model_degree))},
-                  {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
-                  {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "of a step, computed"},
-                  {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
-                  {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
-                  {"between shards, per step", text(bytes_text(record.shard_bytes_per_step))},
-                  {"wait for shards", quantity(record.shard_wait_seconds, "{:.2f}", "s")}});
+    return facts(
+        {{"parallelism",
+          text(fmt::format("{}: {} replicas, {} stages, {} shards", record.mode, record.data_degree,
+                           record.pipeline_degree, record.model_degree))},
+         {"micro-batches", text(std::to_string(record.micro_batches)), record.schedule},
+         {"bubble", quantity(record.bubble_fraction, "{:.3f}"), "share of a step, computed"},
+         {"between stages, per step", text(bytes_text(record.message_bytes_per_step))},
+         {"wait for stages", quantity(record.message_wait_seconds, "{:.2f}", "s")},
+         {"between shards, per step", text(bytes_text(record.shard_bytes_per_step))},
+         {"wait for shards", quantity(record.shard_wait_seconds, "{:.2f}", "s")}});
 }
 
 Markup ledgers(const FlopsRecord& flops) {
@@ -136,14 +136,14 @@ Markup staging(const StagingRecord& record) {
 Markup environment(const RunRecord& record) {
     std::vector<Fact> rows;
     for (const auto& [name, value] : record.environment) rows.push_back({name, text(value)});
-    const DeterminismRecord& bits = record.determinism;
-    rows.push_back({"determinism", text(bits.guarantee), bits.conditions});
+    const DeterminismRecord& determinism = record.determinism;
+    rows.push_back({"determinism", text(determinism.guarantee), determinism.conditions});
     return section("environment", "Environment", facts(rows) + staging(record.staging));
 }
 
 /// Empty if the configuration has no submission.
 Markup submission(const SubmissionRecord& record) {
-    const std::array<std::pair<const char*, const std::string*>, 12> texts{
+    const std::array<std::pair<const char*, const std::string*>, 12> fields{
         {{"system", &record.system_name},
          {"organization", &record.organization},
          {"contact", &record.contact},
@@ -157,15 +157,15 @@ Markup submission(const SubmissionRecord& record) {
          {"8 hyper-parameters", &record.hyper_parameters},
          {"9 problem", &record.problem}}};
     std::vector<Fact> rows;
-    for (const auto& [name, value] : texts) {
+    for (const auto& [name, value] : fields) {
         if (!value->empty()) rows.push_back({name, text(*value)});
     }
     if (rows.empty()) return {};
-    const Markup lacking =
+    const Markup missing_fields =
         record.missing.empty()
             ? Markup{}
             : note(fmt::format("A ranking also needs {}.", fmt::join(record.missing, ", ")));
-    return section("submission", "Submission", facts(rows) + lacking);
+    return section("submission", "Submission", facts(rows) + missing_fields);
 }
 
 Markup parameters(const RunRecord& record) {
@@ -187,18 +187,18 @@ Markup parameters(const RunRecord& record) {
 
 Markup communication_section(const RunRecord& record) {
     return section("communication", "Communication",
-                   sums(record.communication) + statistics(record.communication) +
-                       stages(record.parallel) + interfaces(record.communication));
+                   all_reduces(record.communication) + batch_norm_statistics(record.communication) +
+                       parallelism(record.parallel) + interfaces(record.communication));
 }
 
 Markup energy_section(const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.source.empty()) {
-        const std::string& why = energy.joules.reason;
-        return section(
-            "energy", "Energy",
-            paragraph(fmt::format("No meter: {}.", why.empty() ? "energy was not measured" : why)) +
-                core_phase(energy) + meters(energy));
+        const std::string& reason = energy.joules.reason;
+        return section("energy", "Energy",
+                       paragraph(fmt::format("No meter: {}.",
+                                             reason.empty() ? "energy was not measured" : reason)) +
+                           core_phase(energy) + meters(energy));
     }
     return section(
         "energy", "Energy",

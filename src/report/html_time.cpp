@@ -15,31 +15,30 @@ namespace {
 
 constexpr std::size_t kPhaseBins = 120;
 
-Markup phases_of_run(const TimeRecord& time) {
+Markup run_phases(const TimeRecord& time) {
     double epochs = 0;
     for (const double one : time.epoch_seconds) epochs += one;
     const bool has_epochs = !time.epoch_seconds.empty() && std::isfinite(epochs);
     const Quantity mean{has_epochs
                             ? std::optional(epochs / static_cast<double>(time.epoch_seconds.size()))
                             : std::nullopt,
-                        "no epoch was finished"};
+                        "no epoch finished"};
     const std::string count =
-        fmt::format("{} epochs, maximum of all groups each", time.epoch_seconds.size());
+        fmt::format("over {} epochs, each the maximum over all groups", time.epoch_seconds.size());
     return facts({{"start-up", quantity(time.startup_seconds, "{:.2f}", "s")},
                   {"staging", quantity(time.staging_seconds, "{:.2f}", "s")},
                   {"training", quantity(time.training_seconds, "{:.2f}", "s"),
                    "of the slowest group, the denominator of eq. 6"},
                   {"mean epoch", quantity(mean, "{:.2f}", "s"), has_epochs ? count : ""},
                   {"vote", quantity(time.vote_seconds, "{:.2f}", "s")},
-                  {"whole run", quantity(time.total_seconds, "{:.2f}", "s")}});
+                  {"total", quantity(time.total_seconds, "{:.2f}", "s")}});
 }
 
 std::string percent(double share) {
     return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "n/a";
 }
 
-/// The waiting times of each group, from the record alone.
-Markup waits_of_groups(const RunRecord& record) {
+Markup training_time_table(const RunRecord& record) {
     const std::vector<std::string> names{"input wait", "", "computation", "exposed communication"};
     Table rows;
     rows.caption = "Training time of each group (seconds; means over its ranks)";
@@ -67,8 +66,7 @@ bool has_phases(const std::vector<StepRecord>& steps) {
     return std::ranges::any_of(phase_totals(steps), [](double one) { return std::isfinite(one); });
 }
 
-/// The phases of each group's first rank, from its steps.
-Markup phases_of_groups(const GroupSteps& steps) {
+Markup phase_table(const GroupSteps& steps) {
     Table rows;
     rows.caption =
         "Phases of a step, mean over the steps of each group\xE2\x80\x99s first rank "
@@ -111,9 +109,9 @@ Markup phases_over_time(const GroupSteps& steps) {
     if (group >= steps.size() || !has_phases(steps[group])) return {};
     const PhaseBins bins = phase_bins(steps[group], kPhaseBins);
     StackPlot plot;
-    plot.title = fmt::format("Milliseconds of a step over the run, group {} (the slowest)", group);
+    plot.title = fmt::format("Step time over the run in ms, group {} (the slowest)", group);
     plot.description =
-        "Stacked times of input wait, forward, backward, communication, optimizer and the rest.";
+        "Stacked times of input wait, forward, backward, communication, optimizer and other.";
     plot.x_name = "step";
     plot.y_format = [](double y) { return fmt::format("{:.4g}", 1000 * y); };
     plot.names = phase_names();
@@ -140,21 +138,21 @@ Markup speed_plot(const PageContent& content) {
     }
     LinePlot plot;
     plot.title = "Achieved FLOPS of each group over time";
-    plot.description = fmt::format("Operations per second of {} groups, in {} parts of {}.",
+    plot.description = fmt::format("FLOPS of {} groups in {} intervals of a run of {}.",
                                    series.size(), bins, format_seconds(seconds));
     plot.x_name = fmt::format("seconds of training; each point is the mean over {}",
                               format_seconds(seconds / static_cast<double>(bins)));
     plot.x_format = [](double x) { return fmt::format("{:.6g}", x); };
     plot.y_format = [](double y) { return y == 0 ? "0" : format_si(y, ""); };
-    show(std::move(series), bins, plot);
+    add_series(std::move(series), bins, plot);
     return line_plot(plot);
 }
 
 }  // namespace
 
 Markup time_section(const PageContent& content) {
-    Markup result = phases_of_run(content.record.time) + waits_of_groups(content.record);
-    const Markup phases = phases_of_groups(content.steps);
+    Markup result = run_phases(content.record.time) + training_time_table(content.record);
+    const Markup phases = phase_table(content.steps);
     if (phases.html.empty()) {
         result += note(has_steps(content.steps) ? "The records of the steps have no phases."
                                                 : "There are no records of the steps.");

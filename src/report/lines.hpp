@@ -17,7 +17,7 @@
 /// Formatting for texts and pages.
 namespace hpcai::report {
 
-/// `text` with spaces in place of control characters, so that it cannot add a line.
+/// `text` with its control characters replaced by spaces, so that it cannot add a line.
 inline std::string one_line(std::string_view text) {
     std::string result(text);
     std::ranges::replace_if(
@@ -26,7 +26,7 @@ inline std::string one_line(std::string_view text) {
     return result;
 }
 
-/// A text that is written line by line; blanks at the end of a line are removed.
+/// A text that is built line by line, without trailing blanks.
 class Page {
 public:
     template <typename... Arguments>
@@ -46,22 +46,20 @@ inline bool is_finite(const Quantity& quantity) {
     return quantity.value && std::isfinite(*quantity.value);
 }
 
-/// The value in `format` (of fmt), or "n/a".
+/// The value in the fmt `format`, or "n/a".
 inline std::string number(const Quantity& quantity, std::string_view format) {
     return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
 }
 
-/// FLOPS in exponential notation with three decimals.
 inline std::string flops_text(const Quantity& quantity) {
     return number(quantity, "{:.3e}");
 }
 
-/// The text of format_bytes(), where a negative count is 0.
+/// format_bytes(), where a negative count becomes 0.
 inline std::string bytes_text(std::int64_t bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-/// A quality with four decimals.
 inline std::string quality_text(const Quantity& quantity) {
     return number(quantity, "{:.4f}");
 }

@@ -24,8 +24,8 @@ Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) 
                table.columns.size());
         body.html += "<tr>";
         for (std::size_t index = 0; index < row.size(); ++index) {
-            const bool heads = index == 0;
-            body += element(cell_tag(heads ? "th" : "td", table.columns[index], heads ? "row" : ""),
+            const bool is_th = index == 0;
+            body += element(cell_tag(is_th ? "th" : "td", table.columns[index], is_th ? "row" : ""),
                             {row[index]});
         }
         body.html += "</tr>\n";
@@ -33,8 +33,8 @@ Markup body_rows(const Table& table, std::span<const std::vector<Markup>> rows) 
     return body;
 }
 
-/// A table element with some of the rows.
-Markup part(const Table& table, std::span<const std::vector<Markup>> rows, bool with_totals) {
+/// A table element with `rows`, which are some of the table's rows.
+Markup table_part(const Table& table, std::span<const std::vector<Markup>> rows, bool with_totals) {
     Markup head;
     for (const Column& column : table.columns) {
         head += element(cell_tag("th", column, "col"), {text(column.name)});
@@ -66,16 +66,16 @@ Markup element(std::string_view open, std::initializer_list<Markup> children) {
 
 Markup table(const Table& table) {
     // One or two rows are not folded.
-    const bool folds = table.rows.size() > table.unfolded + 2;
+    const bool is_folded = table.rows.size() > table.unfolded + 2;
     const std::span<const std::vector<Markup>> rows(table.rows);
-    // Outside of the scrolling part.
+    // The caption does not scroll with the table.
     const Markup caption =
         table.caption.empty() ? Markup{} : element(R"(p class="caption")", {text(table.caption)});
-    if (!folds) return caption + part(table, rows, true);
+    if (!is_folded) return caption + table_part(table, rows, true);
     const std::size_t rest = rows.size() - table.unfolded;
-    return caption + part(table, rows.first(table.unfolded), true) +
+    return caption + table_part(table, rows.first(table.unfolded), true) +
            folded(fmt::format("{} more rows", format_count(static_cast<std::int64_t>(rest))),
-                  part(table, rows.last(rest), false));
+                  table_part(table, rows.last(rest), false));
 }
 
 Markup facts(const std::vector<Fact>& facts) {
@@ -129,18 +129,18 @@ Quantity percent_of(const Quantity& share) {
 }
 
 Markup quantity(const Quantity& quantity, std::string_view format, std::string_view unit) {
-    const bool there = is_finite(quantity);
+    const bool is_known = is_finite(quantity);
     Markup result = text(number(quantity, format));
-    if (there && !unit.empty()) result += text(std::string("\xC2\xA0") + std::string(unit));
-    if (there) return result;
-    const std::string why = quantity.reason.empty() ? "not measured" : quantity.reason;
-    return result + Markup{" "} + element(R"(span class="reason")", {text(why)});
+    if (is_known && !unit.empty()) result += text(std::string("\xC2\xA0") + std::string(unit));
+    if (is_known) return result;
+    const std::string reason = quantity.reason.empty() ? "not measured" : quantity.reason;
+    return result + Markup{" "} + element(R"(span class="reason")", {text(reason)});
 }
 
 Markup bytes_quantity(const Quantity& bytes) {
-    const bool fits = bytes.value && *bytes.value >= 0 && *bytes.value < 1e18;
-    return fits ? text(bytes_text(static_cast<std::int64_t>(*bytes.value)))
-                : quantity({std::nullopt, bytes.reason}, "{}");
+    const bool is_valid = bytes.value && *bytes.value >= 0 && *bytes.value < 1e18;
+    return is_valid ? text(bytes_text(static_cast<std::int64_t>(*bytes.value)))
+                    : quantity({std::nullopt, bytes.reason}, "{}");
 }
 
 }  // namespace hpcai::report

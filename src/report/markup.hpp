@@ -12,7 +12,7 @@
 
 #include "lines.hpp"
 
-/// Elements of a page. Only text(), which escapes it, makes Markup of text.
+/// Elements of a page. Only text(), which escapes its argument, converts text to Markup.
 namespace hpcai::report {
 
 struct Markup {
@@ -32,7 +32,7 @@ Markup text(std::string_view text);
 /// values of attributes must come from text().
 Markup element(std::string_view open, std::initializer_list<Markup> children);
 
-/// A column of a table, aligned right for numbers; left() makes one for texts.
+/// A column of a table, right-aligned for numbers. left() returns a left-aligned column for texts.
 struct Column {
     Column(const char* heading) : name(heading) {}
     explicit Column(std::string heading) : name(std::move(heading)) {}
@@ -62,7 +62,7 @@ std::vector<Markup> row(const auto&... cells) {
     return {cell(cells)...};
 }
 
-/// Rows of cells; the first cell of each is its header.
+/// Rows of cells; the first cell of a row is its header.
 struct Table {
     std::string caption;  // may be empty
     std::vector<Column> columns;
@@ -87,10 +87,10 @@ Markup paragraph(std::string_view text);
 Markup note(std::string_view text);
 Markup folded(std::string_view summary, const Markup& content);
 
-/// A list of `lines`; those after the first `unfolded` are folded under "5 <more>".
+/// A list of `lines`; lines after the first `unfolded` are folded under a title such as "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);
 
-/// A share in per cent.
+/// `share` as a percentage.
 Quantity percent_of(const Quantity& share);
 
 /// number() followed by `unit`, or "n/a" with the reason.

@@ -18,27 +18,27 @@ using nlohmann::ordered_json;
 
 /// Milliseconds since 1970 of "2022-11-05T14:03:09Z".
 std::int64_t milliseconds_of(const std::string& utc) {
-    std::tm parts{};
-    const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    const std::time_t seconds = end == nullptr ? 0 : timegm(&parts);
-    // strptime also accepts blanks and fewer digits. No std::chrono time point: it ends in 2262.
+    std::tm calendar{};
+    const char* const end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
+    const std::time_t seconds = end == nullptr ? 0 : timegm(&calendar);
+    // strptime also accepts blanks and fewer digits. std::chrono time points end in 2262.
     const bool is_exact = fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)) == utc;
     require(end != nullptr && is_exact, ExitCode::data,
-            "result.json: time.started_utc is \"{}\"; it must be a time as 2022-11-05T14:03:09Z",
+            "result.json: time.started_utc is \"{}\"; it must be UTC as 2022-11-05T14:03:09Z",
             printable(utc));
     return 1000 * std::int64_t{seconds};
 }
 
-/// A log with a monotonic clock.
+/// A log whose clock starts at a given time and only advances.
 class Log {
 public:
     Log(std::int64_t start_milliseconds, int group) : now_(start_milliseconds), group_(group) {}
 
     /// Advances the clock by `seconds`, if they are known.
     void advance(const Quantity& seconds) {
-        constexpr double kLongest = 1e10;  // seconds, three centuries
+        constexpr double kMaxSeconds = 1e10;  // seconds, three centuries
         const double value = seconds.value.value_or(0);
-        if (value > 0 && value < kLongest) now_ += std::llround(1000 * value);
+        if (value > 0 && value < kMaxSeconds) now_ += std::llround(1000 * value);
     }
 
     void begin(const char* key, const ordered_json& metadata = {}) {
@@ -52,10 +52,10 @@ public:
         add("POINT_IN_TIME", key, value, metadata);
     }
     void point(const std::string& key, const Quantity& value, const ordered_json& metadata = {}) {
-        const bool there = value.value && std::isfinite(*value.value);
-        ordered_json more = metadata;
-        if (!there) more["reason"] = value.reason.empty() ? "not measured" : value.reason;
-        add("POINT_IN_TIME", key, there ? ordered_json(*value.value) : ordered_json(nullptr), more);
+        const bool known = value.value && std::isfinite(*value.value);
+        ordered_json full = metadata;
+        if (!known) full["reason"] = value.reason.empty() ? "not measured" : value.reason;
+        add("POINT_IN_TIME", key, known ? ordered_json(*value.value) : ordered_json(nullptr), full);
     }
 
     std::string take() { return std::move(text_); }
@@ -63,10 +63,10 @@ public:
 private:
     void add(const char* type, const std::string& key, const ordered_json& value,
              const ordered_json& metadata) {
-        ordered_json all{{"group", group_}};
-        if (!metadata.is_null()) all.update(metadata);
+        ordered_json merged{{"group", group_}};
+        if (!metadata.is_null()) merged.update(metadata);
         const ordered_json line{{"namespace", ""}, {"time_ms", now_}, {"event_type", type},
-                                {"key", key},      {"value", value},  {"metadata", all}};
+                                {"key", key},      {"value", value},  {"metadata", merged}};
         text_ +=
             ":::MLLOG " + line.dump(-1, ' ', true, ordered_json::error_handler_t::replace) + "\n";
     }
@@ -122,35 +122,35 @@ void add_settings(const RunRecord& record, const GroupRecord& group,
 }
 
 /// An evaluation between epochs, which takes no training time.
-void add_evaluation_of(const EpochQualityRecord& one, const RunRecord& record, Log& log) {
-    const ordered_json epoch{{"epoch_num", one.epoch}};
+void add_epoch_eval(const EpochQualityRecord& quality, const RunRecord& record, Log& log) {
+    const ordered_json epoch{{"epoch_num", quality.epoch}};
     ordered_json metadata = epoch;
     metadata["metric"] = metric_name(record.quality.metric);
     log.begin("eval_start", epoch);
-    log.point("eval_accuracy", Quantity{one.quality, ""}, metadata);
+    log.point("eval_accuracy", Quantity{quality.quality, ""}, metadata);
     log.end("eval_stop", epoch);
 }
 
 void add_epochs(const RunRecord& record, const GroupRecord& group, Log& log) {
-    double known = 0;
+    double known_seconds = 0;
     for (std::size_t epoch = 0; epoch < group.epoch_seconds.size(); ++epoch) {
         const ordered_json number{{"epoch_num", epoch + 1}};
         log.begin("epoch_start", number);
         log.advance({group.epoch_seconds[epoch], ""});
         log.end("epoch_stop", number);
-        known += group.epoch_seconds[epoch];
+        known_seconds += group.epoch_seconds[epoch];
         if (epoch + 1 == group.epoch_seconds.size())
-            break;  // the last evaluation is that of the run
-        for (const EpochQualityRecord& one : group.quality_by_epoch) {
-            if (one.epoch == static_cast<int>(epoch) + 1) add_evaluation_of(one, record, log);
+            break;  // the evaluation after the last epoch is that of the run
+        for (const EpochQualityRecord& quality : group.quality_by_epoch) {
+            if (quality.epoch == static_cast<int>(epoch) + 1) add_epoch_eval(quality, record, log);
         }
     }
     // The rest of the training time is audits between epochs.
     const double training = group.training_seconds.value.value_or(0);
-    log.advance({training - known, ""});
+    log.advance({training - known_seconds, ""});
 }
 
-void add_evaluation(const RunRecord& record, std::size_t index, Log& log) {
+void add_final_eval(const RunRecord& record, std::size_t index, Log& log) {
     const GroupRecord& group = record.work.groups[index];
     if (index >= record.quality.members.size() || !record.quality.members[index].value) return;
     const ordered_json epoch{{"epoch_num", group.epoch_seconds.size()}};
@@ -166,19 +166,19 @@ void add_evaluation(const RunRecord& record, std::size_t index, Log& log) {
 
 std::string mllog(const RunRecord& record, std::size_t group,
                   const std::vector<MllogSetting>& settings) {
-    const GroupRecord& mine = record.work.groups.at(group);
-    Log log(milliseconds_of(record.time.started_utc), mine.group);
-    add_submission(record, mine, log);
+    const GroupRecord& group_record = record.work.groups.at(group);
+    Log log(milliseconds_of(record.time.started_utc), group_record.group);
+    add_submission(record, group_record, log);
     log.begin("init_start");
-    add_settings(record, mine, settings, log);
+    add_settings(record, group_record, settings, log);
     log.advance(record.time.startup_seconds);
     log.advance(record.time.staging_seconds);
     log.end("init_stop");
     log.begin("run_start");
-    add_epochs(record, mine, log);
-    add_evaluation(record, group, log);
-    ordered_json status{{"status", mine.failure.empty() ? "success" : "aborted"}};
-    if (!mine.failure.empty()) status["reason"] = mine.failure;
+    add_epochs(record, group_record, log);
+    add_final_eval(record, group, log);
+    ordered_json status{{"status", group_record.failure.empty() ? "success" : "aborted"}};
+    if (!group_record.failure.empty()) status["reason"] = group_record.failure;
     log.end("run_stop", status);
     return log.take();
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr int kColorCount = 6;
 constexpr double kWidth = 760, kHeight = 460;
 constexpr double kLeft = 116, kRight = 40, kTop = 44, kBottom = 84;
-constexpr const char* kColorRules =
+constexpr const char* kColorStyle =
     "<style>.chart{--c0:#1f5fbf;--c1:#c2410c;--c2:#15803d;--c3:#7e22ce;--c4:#a16207;--c5:#be123c;"
     "--ink:#1f2937;--faint:#d1d5db;--page:#ffffff}"
     "@media (prefers-color-scheme:dark){.chart{--c0:#7db4ff;--c1:#fb923c;--c2:#4ade80;--c3:#d8b4fe;"
@@ -27,12 +27,12 @@ constexpr const char* kColorRules =
 /// The range of a logarithmic axis.
 struct LogAxis {
     std::string label;
-    std::string unit;  // of the marks
+    std::string unit;  // of the tick labels
     double lowest = 1;
     double highest = 10;
 };
 
-std::string mark_text(double value, const std::string& unit) {
+std::string tick_text(double value, const std::string& unit) {
     if (!unit.empty()) return format_si(value, unit);
     return value >= 1 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:g}", value);
 }
@@ -70,7 +70,7 @@ public:
         body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", place_x(x),
                              place_y(y) - 6, ends ? " text-anchor=\"end\"" : "", html_text(text));
     }
-    /// Names the colors from 0.
+    /// Explains colors 0, 1, ...
     void legend(const std::vector<std::string>& names) {
         double x = kLeft;
         for (std::size_t color = 0; color < names.size(); ++color) {
@@ -78,8 +78,8 @@ public:
                 "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"10\" height=\"10\" fill=\"var(--c{})\"/>"
                 "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
                 x, kHeight - 20, color, x + 15, kHeight - 11, html_text(names[color]));
-            constexpr double kLetter = 6.6;  // pixels, about
-            x += 34 + kLetter * static_cast<double>(names[color].size());
+            constexpr double kLetterWidth = 6.6;  // pixels, about
+            x += 34 + kLetterWidth * static_cast<double>(names[color].size());
         }
     }
 
@@ -92,7 +92,7 @@ public:
             "<text x=\"{6:.0f}\" y=\"{7}\" text-anchor=\"middle\">{8}</text>\n"
             "<text transform=\"translate(16 {9:.0f}) rotate(-90)\" "
             "text-anchor=\"middle\">{10}</text>\n{11}</svg>\n",
-            kWidth, kHeight, kColorRules, kLeft, html_text(title_), grid(),
+            kWidth, kHeight, kColorStyle, kLeft, html_text(title_), grid(),
             kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, html_text(x_.label),
             middle, html_text(y_.label), body_);
     }
@@ -110,22 +110,22 @@ private:
         std::string text;
         const auto first = [](double lowest) { return std::ceil(std::log10(lowest) - 1e-9); };
         for (double power = first(x_.lowest); std::pow(10, power) <= x_.highest * 1.0001; ++power) {
-            const double at = place_x(std::pow(10, power));
+            const double position = place_x(std::pow(10, power));
             text += fmt::format(
                 "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" "
                 "stroke=\"var(--faint)\"/><text x=\"{0:.1f}\" y=\"{3}\" "
                 "text-anchor=\"middle\">{4}</text>\n",
-                at, kTop, kHeight - kBottom, kHeight - kBottom + 17,
-                mark_text(std::pow(10, power), x_.unit));
+                position, kTop, kHeight - kBottom, kHeight - kBottom + 17,
+                tick_text(std::pow(10, power), x_.unit));
         }
         for (double power = first(y_.lowest); std::pow(10, power) <= y_.highest * 1.0001; ++power) {
-            const double at = place_y(std::pow(10, power));
+            const double position = place_y(std::pow(10, power));
             text += fmt::format(
                 "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
                 "stroke=\"var(--faint)\"/><text x=\"{3}\" y=\"{4:.1f}\" "
                 "text-anchor=\"end\">{5}</text>\n",
-                kLeft, kWidth - kRight, at, kLeft - 8, at + 4,
-                mark_text(std::pow(10, power), y_.unit));
+                kLeft, kWidth - kRight, position, kLeft - 8, position + 4,
+                tick_text(std::pow(10, power), y_.unit));
         }
         return text;
     }
@@ -135,7 +135,7 @@ private:
     std::string body_;
 };
 
-/// The powers of ten around all values.
+/// The range from the power of ten below all values to the power above them.
 class Extent {
 public:
     void add(double value) {
@@ -154,21 +154,21 @@ private:
     double highest_ = 0;
 };
 
-bool can_be_drawn(const PlottedOperation& one) {
-    return one.flops > 0 && one.bytes > 0 && one.seconds > 0;
+bool is_drawable(const PlottedOperation& operation) {
+    return operation.flops > 0 && operation.bytes > 0 && operation.seconds > 0;
 }
 
-/// Kinds by decreasing time; those without a color of their own are "other".
+/// Kinds by decreasing time; kinds beyond the number of colors are "other".
 std::vector<std::string> kinds_of(const std::vector<PlottedOperation>& operations) {
     std::vector<std::pair<double, std::string>> kinds;
-    for (const PlottedOperation& one : operations) {
-        if (!can_be_drawn(one)) continue;
+    for (const PlottedOperation& operation : operations) {
+        if (!is_drawable(operation)) continue;
         const auto known =
-            std::ranges::find(kinds, one.kind, &std::pair<double, std::string>::second);
+            std::ranges::find(kinds, operation.kind, &std::pair<double, std::string>::second);
         if (known == kinds.end()) {
-            kinds.emplace_back(one.seconds, one.kind);
+            kinds.emplace_back(operation.seconds, operation.kind);
         } else {
-            known->first += one.seconds;
+            known->first += operation.seconds;
         }
     }
     std::ranges::stable_sort(kinds, std::ranges::greater{}, &std::pair<double, std::string>::first);
@@ -203,7 +203,8 @@ void draw_memory(LogChart& chart, const RooflinePlot& plot, const LogAxis& x, co
     if (!plot.memory_bytes_per_second.value) return;
     const double rate = *plot.memory_bytes_per_second.value;
     double top = plot.ceilings.empty() ? y.highest : 0;
-    for (const PlottedCeiling& one : plot.ceilings) top = std::max(top, one.flops_per_second);
+    for (const PlottedCeiling& ceiling : plot.ceilings)
+        top = std::max(top, ceiling.flops_per_second);
     const double start = std::max(x.lowest, y.lowest / rate);
     chart.line({{start, start * rate}, {std::min(x.highest, top / rate), top}},
                {.color = kColorCount - 1, .is_dashed = true});
@@ -213,56 +214,56 @@ void draw_memory(LogChart& chart, const RooflinePlot& plot, const LogAxis& x, co
 }  // namespace
 
 std::string roofline_svg(const RooflinePlot& plot) {
-    Extent across, upward;
+    Extent x_extent, y_extent;
     double longest = 0;
-    for (const PlottedOperation& one : plot.operations) {
-        if (!can_be_drawn(one)) continue;
-        across.add(one.flops / one.bytes);
-        upward.add(one.flops / one.seconds);
-        longest = std::max(longest, one.seconds);
+    for (const PlottedOperation& operation : plot.operations) {
+        if (!is_drawable(operation)) continue;
+        x_extent.add(operation.flops / operation.bytes);
+        y_extent.add(operation.flops / operation.seconds);
+        longest = std::max(longest, operation.seconds);
     }
-    require(!across.is_empty(), ExitCode::data,
+    require(!x_extent.is_empty(), ExitCode::data,
             "roofline plot: expected operations with FLOPs, bytes and times, got none");
-    for (const PlottedCeiling& one : plot.ceilings) upward.add(one.flops_per_second);
-    const LogAxis x = across.axis("FLOPs per byte moved", ""),
-                  y = upward.axis("speed in the step", "FLOPS");
+    for (const PlottedCeiling& ceiling : plot.ceilings) y_extent.add(ceiling.flops_per_second);
+    const LogAxis x = x_extent.axis("FLOPs per byte moved", ""),
+                  y = y_extent.axis("speed in the step", "FLOPS");
     LogChart chart(plot.title, x, y);
     draw_memory(chart, plot, x, y);
     draw_ceilings(chart, plot, x);
     const std::vector<std::string> kinds = kinds_of(plot.operations);
-    for (const PlottedOperation& one : plot.operations) {
-        if (!can_be_drawn(one)) continue;
-        const auto kind = std::ranges::find(kinds, one.kind);
+    for (const PlottedOperation& operation : plot.operations) {
+        if (!is_drawable(operation)) continue;
+        const auto kind = std::ranges::find(kinds, operation.kind);
         const auto color = std::min<std::ptrdiff_t>(kind - kinds.begin(), kColorCount - 1);
-        const double speed = one.flops / one.seconds;
-        chart.dot(one.flops / one.bytes, speed, 2 + 8 * std::sqrt(one.seconds / longest),
-                  static_cast<int>(color),
-                  fmt::format("{} {}: {}, {:.3g} FLOP/B, {}", one.name, one.pass,
-                              format_flops_human(speed), one.flops / one.bytes,
-                              format_seconds(one.seconds)));
+        const double speed = operation.flops / operation.seconds;
+        chart.dot(operation.flops / operation.bytes, speed,
+                  2 + 8 * std::sqrt(operation.seconds / longest), static_cast<int>(color),
+                  fmt::format("{} {}: {}, {:.3g} FLOP/B, {}", operation.name, operation.pass,
+                              format_flops_human(speed), operation.flops / operation.bytes,
+                              format_seconds(operation.seconds)));
     }
     chart.legend(kinds);
     return chart.svg();
 }
 
 std::string sweep_svg(const SweepRecord& sweep) {
-    Extent across, upward;
+    Extent x_extent, y_extent;
     std::vector<std::pair<double, double>> bagging, one_model;
     const auto add = [&](std::vector<std::pair<double, double>>& line, int ranks,
                          const Quantity& flops) {
         if (!flops.value) return;
         line.emplace_back(ranks, *flops.value);
-        across.add(ranks);
-        upward.add(*flops.value);
+        x_extent.add(ranks);
+        y_extent.add(*flops.value);
     };
     for (const SweepPoint& point : sweep.points) {
         add(bagging, point.ranks, point.bagging_flops);
         add(one_model, point.ranks, point.data_parallel_flops);
     }
-    require(!across.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
-    LogChart chart(fmt::format("Predicted, not run: {}, {} samples a rank", sweep.model,
+    require(!x_extent.is_empty(), ExitCode::data, "sweep plot: expected a speed, got none");
+    LogChart chart(fmt::format("Predicted, not measured: {}, {} samples per rank", sweep.model,
                                sweep.samples_per_rank),
-                   across.axis("ranks", ""), upward.axis("speed", "FLOPS"));
+                   x_extent.axis("ranks", ""), y_extent.axis("speed", "FLOPS"));
     chart.line(bagging, {.color = 0});
     chart.line(one_model, {.color = 1});
     for (const SweepPoint& point : sweep.points) {

@@ -13,16 +13,17 @@ namespace hpcai::report {
 namespace {
 
 struct ProgressRow {
-    std::string group, state, epoch, step, loss, speed, left, sign, host;
+    std::string group, state, epoch, step, loss, speed, remaining, heartbeat, host;
 };
 
 std::string progress_line(const ProgressRow& row) {
     return fmt::format("{:<8}{:<12}{:>9}{:>16}{:>10}{:>12}{:>14}{:>16}  {}\n", row.group, row.state,
-                       row.epoch, row.step, row.loss, row.speed, row.left, row.sign, row.host);
+                       row.epoch, row.step, row.loss, row.speed, row.remaining, row.heartbeat,
+                       row.host);
 }
 
-/// The age of a record; another node's clock may be ahead of this one.
-std::string sign_of_life(std::int64_t written, std::int64_t now) {
+/// The age of a heartbeat; "now" also if the clock of the node that wrote it is ahead.
+std::string heartbeat_age(std::int64_t written, std::int64_t now) {
     if (written == 0) return "n/a";
     const double age = static_cast<double>(now) - static_cast<double>(written);
     return age < 1 ? "now" : format_seconds(age) + " ago";
@@ -46,8 +47,8 @@ ProgressRow row_of(const GroupProgress& group, std::int64_t now) {
     row.loss = number(progress.loss, "{:.4f}");
     row.speed = number(progress.images_per_second, "{:.1f}");
     const bool has_end = is_at_work(progress) && progress.seconds_left.value;
-    row.left = has_end ? format_seconds(*progress.seconds_left.value) : "";
-    row.sign = sign_of_life(progress.written_unix_seconds, now);
+    row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
+    row.heartbeat = heartbeat_age(progress.written_unix_seconds, now);
     row.host = printable(progress.host);
     return row;
 }
@@ -62,7 +63,7 @@ bool is_at_work(const RunProgress& run) {
     return run.is_at_work.value_or(false);
 }
 
-/// True if all groups have ended by their records and none will evaluate the ensemble.
+/// True if the records of all groups show an end and no group will evaluate the ensemble.
 bool have_all_ended(const RunProgress& run) {
     const std::ptrdiff_t failed = count(run, ProgressState::failed);
     const std::ptrdiff_t stopped = count(run, ProgressState::stopped) +
@@ -79,14 +80,14 @@ bool has_died(const RunProgress& run) {
     return run.is_at_work == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
-/// Explains a silence from the lock of the directory.
-const char* meaning_of_silence(const std::optional<bool>& held) {
-    if (!held) {
+/// Explains a silence by the lock of the directory: held, free or unknown.
+const char* meaning_of_silence(const std::optional<bool>& is_lock_held) {
+    if (!is_lock_held) {
         return "the run has died, hangs, copies samples or evaluates: this user cannot read the "
                "lock of its directory";
     }
-    return *held ? "a program is running: it copies samples, evaluates or hangs"
-                 : "the run has died or hangs";
+    return *is_lock_held ? "a program is running: it copies samples, evaluates or hangs"
+                         : "the run has died or hangs";
 }
 
 const char* word_of(ExitCode code) {
@@ -124,7 +125,7 @@ std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
 
 std::string progress_table(const RunProgress& run) {
     std::string text = progress_line(
-        {"group", "state", "epoch", "step", "loss", "images/s", "left", "sign of life", "host"});
+        {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
     std::string reasons;
     for (const GroupProgress& group : run.groups) {
         text += progress_line(row_of(group, run.now_unix_seconds));
@@ -134,13 +135,13 @@ std::string progress_table(const RunProgress& run) {
     }
     text += reasons;
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
-        text += fmt::format("no sign of life for {}: {}\n",
-                            format_seconds(static_cast<double>(*silence)),
-                            meaning_of_silence(run.is_at_work));
+        text +=
+            fmt::format("no heartbeat for {}: {}\n", format_seconds(static_cast<double>(*silence)),
+                        meaning_of_silence(run.is_at_work));
     }
     const bool is_certain = is_over(run) || has_died(run);
     if ((is_certain || run.is_at_work == false) && !run.resume_command.empty()) {
-        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless it runs on another node",
+        text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless another node runs it",
                             run.resume_command);
     }
     text += fmt::format("STATUS {}  groups={}", word_of(exit_code_of(run)), run.groups.size());

@@ -31,28 +31,28 @@ std::string repetitions_line(const RepetitionsRecord& record, std::string_view d
 }
 
 std::string repetitions_table(const RepetitionsRecord& record, std::string_view digest) {
-    const std::string rule = std::string(90, '-') + "\n";
+    const std::string separator = std::string(90, '-') + "\n";
     std::string text = std::string(90, '=') + "\n";
-    text += fmt::format("repetitions of run {}\n", printable(record.name)) + rule;
+    text += fmt::format("repetitions of run {}\n", printable(record.name)) + separator;
     text += fmt::format("{:<16}{:>18}  {:<8}{:>12}{:>12}{:>12}{:>10}\n", "repetition", "seed",
                         "verdict", "seconds", "FLOPS", "VFLOPS", "quality") +
-            rule;
-    for (const RepetitionRecord& one : record.repetitions) {
-        const std::string word(word_of(one.status));
-        text += repetition_line({printable(one.directory), std::to_string(one.seed), word,
-                                 one.training_seconds, one.flops, one.vflops, one.quality});
+            separator;
+    for (const RepetitionRecord& run : record.repetitions) {
+        const std::string word(word_of(run.status));
+        text += repetition_line({printable(run.directory), std::to_string(run.seed), word,
+                                 run.training_seconds, run.flops, run.vflops, run.quality});
     }
-    text += rule;
+    text += separator;
     using Spread = RepetitionSpreadRecord;
-    const auto spread = [&](const char* name, Quantity Spread::*of) {
-        text += repetition_line({name, "", "", record.training_seconds.*of, record.flops.*of,
-                                 record.vflops.*of, record.quality.*of});
+    const auto spread = [&](const char* name, Quantity Spread::*value) {
+        text += repetition_line({name, "", "", record.training_seconds.*value, record.flops.*value,
+                                 record.vflops.*value, record.quality.*value});
     };
     spread("median", &Spread::median);
     spread("minimum", &Spread::minimum);
     spread("maximum", &Spread::maximum);
     spread("deviation", &Spread::median_absolute_deviation);
-    text += rule + "deviation: median absolute deviation from the median\n";
+    text += separator + "deviation: median absolute deviation from the median\n";
     if (!record.stopped.empty()) text += fmt::format("reason: {}\n", printable(record.stopped));
     return text + repetitions_line(record, digest) + "\n";
 }

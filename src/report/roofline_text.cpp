@@ -23,11 +23,11 @@ void print_operations(Page& page, const RooflineRecord& record) {
         page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
                   one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
                   seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
-                  rate.nodes > 1 ? fmt::format(" ({} of them)", rate.nodes) : "");
+                  rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
     }
 }
 
-void print_sums(Page& page, const RooflineRecord& record) {
+void print_all_reduces(Page& page, const RooflineRecord& record) {
     if (record.all_reduce.empty()) {
         page.line("all-reduce      none: there is only one rank");
         return;
@@ -81,7 +81,7 @@ std::string roofline_text(const RooflineRecord& record) {
         page.line("{:<15} {}{}", one_line(rate.name), si(rate.bytes_per_second, "B/s"),
                   rate.bytes_per_second.value ? fmt::format("  ({})", one_line(rate.method)) : "");
     }
-    print_sums(page, record);
+    print_all_reduces(page, record);
     print_calibration(page, record.calibration);
     return page.take();
 }

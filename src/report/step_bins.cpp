@@ -9,7 +9,7 @@
 namespace hpcai::report {
 namespace {
 
-/// Calls `work(bin, first, last)` for `bins` parts of 0 .. `count` of nearly equal sizes.
+/// Divides 0 .. `count` into `bins` ranges of nearly equal size and calls work(bin, first, last).
 void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     bins = std::min(bins, count);
     for (std::size_t bin = 0; bin < bins; ++bin) {
@@ -17,7 +17,7 @@ void for_each_bin(std::size_t count, std::size_t bins, auto&& work) {
     }
 }
 
-/// Number of samples done by a point in time, with constant speed within a step.
+/// The number of samples trained until a time, assuming constant speed within a step.
 class Progress {
 public:
     explicit Progress(std::span<const StepRecord> steps) : steps_(steps) {}
@@ -84,11 +84,11 @@ Series speed_over_time(std::string name, std::span<const StepRecord> steps, doub
     for (std::size_t bin = 0; bin < bins; ++bin) {
         const double end = width * static_cast<double>(bin + 1);
         const double now = progress.samples_at(end);
-        // The last part with work may be shorter.
-        const double worked = std::min(end, steps.back().end_seconds) - (end - width);
+        // Training may end within the last interval.
+        const double busy_seconds = std::min(end, steps.back().end_seconds) - (end - width);
         const double middle = end - width / 2;
-        series.points.push_back(
-            {middle, worked > 0.1 * width ? (now - before) / worked : PhaseSeconds::kUnknown});
+        series.points.push_back({middle, busy_seconds > 0.1 * width ? (now - before) / busy_seconds
+                                                                    : PhaseSeconds::kUnknown});
         before = now;
     }
     return series;
@@ -123,7 +123,7 @@ Spread spread_of(const std::vector<Series>& series, std::size_t points) {
     return spread;
 }
 
-void show(std::vector<Series> series, std::size_t points, LinePlot& plot) {
+void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot) {
     constexpr std::size_t kMaxLines = 8;
     if (series.size() <= kMaxLines) {
         plot.series = std::move(series);

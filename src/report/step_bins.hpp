@@ -19,12 +19,12 @@ bool has_steps(const GroupSteps& steps);
 /// The training loss by step; each point is the mean over a bin of neighbouring steps with a loss.
 Series loss_by_step(std::string name, std::span<const StepRecord> steps, std::size_t bins);
 
-/// Samples per second over the group's time, in `bins` equal parts of 0 to `seconds`; NaN after the
-/// last step.
+/// Samples per second of a group in `bins` equal intervals of 0 to `seconds`; NaN after the last
+/// step.
 Series speed_over_time(std::string name, std::span<const StepRecord> steps, double seconds,
                        std::size_t bins);
 
-/// Median, minimum and maximum over all series, each within its own range of x.
+/// Median, minimum and maximum over the series; each series counts within its range of x.
 struct Spread {
     Series median;
     Band band;
@@ -32,14 +32,14 @@ struct Spread {
 
 Spread spread_of(const std::vector<Series>& series, std::size_t points);
 
-/// Adds up to eight `series` to `plot` as lines; more are shown as their spread at `points` points.
-void show(std::vector<Series> series, std::size_t points, LinePlot& plot);
+/// Adds up to eight `series` to `plot` as lines, or the spread of more at `points` values of x.
+void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
 /// The phases of a step: names, and seconds in one step, in the same order.
 const std::vector<std::string>& phase_names();
 std::vector<double> phase_seconds(const PhaseSeconds& phases);
 
-/// The sum of each phase's seconds over `steps`; NaN if no step has the phase.
+/// The sum of each phase's seconds over `steps`; NaN if no step measured the phase.
 std::vector<double> phase_totals(std::span<const StepRecord> steps);
 
 /// Mean seconds of each phase in bins of neighbouring steps, [phase][bin], and the middle step of

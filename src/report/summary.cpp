@@ -30,7 +30,6 @@ void print_rule(Page& page, char letter) {
     page.line("{}", std::string(kLineWidth, letter));
 }
 
-/// The cells of one row of the table, or of its header.
 struct SummaryRow {
     std::string name, ranks, hosts, samples, seconds, images_per_second, flops, quality;
 };
@@ -76,10 +75,10 @@ void print_parameters(Page& page, const RunRecord& record) {
     print_rule(page, '=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
-    const SubmissionRecord& by = record.submission;
-    if (!by.system_name.empty() || !by.organization.empty()) {
-        page.line("system {}, organization {}", or_not_given(by.system_name),
-                  or_not_given(by.organization));
+    const SubmissionRecord& submission = record.submission;
+    if (!submission.system_name.empty() || !submission.organization.empty()) {
+        page.line("system {}, organization {}", or_not_given(submission.system_name),
+                  or_not_given(submission.organization));
     }
     print_rule(page, '-');
     page.line("The following parameter values were used:");
@@ -109,7 +108,7 @@ void print_table(Page& page, const RunRecord& record) {
 
 void print_scores(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
-    page.line("samples: trained in all epochs; FLOPS: training operations/s, counted by {}",
+    page.line("samples: total over all epochs; FLOPS: training operations/s, counted by {}",
               one_line(record.flops.convention));
     page.line("quality: {} on the test data with the weights of the last epoch",
               metric_name(result.metric));
@@ -122,12 +121,12 @@ void print_scores(Page& page, const RunRecord& record) {
                   quality_text(interval.low), quality_text(interval.high),
                   one_line(interval.method));
     }
-    const auto print_interval = [&](const char* name, const IntervalRecord& one, auto format) {
-        if (!one.low.value) return;
-        page.line("{:<20}: {} to {} ({})", name, number(one.low, format), number(one.high, format),
-                  one_line(one.method));
+    const auto print_interval = [&](const char* name, const IntervalRecord& limits, auto format) {
+        if (!limits.low.value) return;
+        page.line("{:<20}: {} to {} ({})", name, number(limits.low, format),
+                  number(limits.high, format), one_line(limits.method));
     };
-    print_interval("CI, members varied", result.members_interval, "{:.4f}");
+    print_interval("CI over members", result.members_interval, "{:.4f}");
     print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
         page.line("out of bag          : {} on {}", quality_text(numbers->out_of_bag),
@@ -187,8 +186,7 @@ const GroupRecord* slowest_group(const RunRecord& record) {
     return slowest;
 }
 
-/// Prints the phases of a step and stragglers.
-void print_times(Page& page, const RunRecord& record) {
+void print_step_phases(Page& page, const RunRecord& record) {
     const GroupRecord* group = slowest_group(record);
     if (group == nullptr) return;
     const TimeBreakdownRecord& time = group->time_breakdown;
@@ -212,36 +210,34 @@ void print_times(Page& page, const RunRecord& record) {
     page.line("step of group {:<5} : {} s (median); {}", group->group,
               number(time.step_seconds, "{:.4f}"),
               sum > 0 ? shares : "phases unknown: " + one_line(time.forward.median.reason));
-    constexpr std::size_t kNamed = 3;
+    constexpr std::size_t kMaxNamed = 3;
     const std::vector<StragglerRecord>& stragglers = record.time_breakdown.stragglers;
-    for (std::size_t index = 0; index < std::min(kNamed, stragglers.size()); ++index) {
-        const StragglerRecord& one = stragglers[index];
+    for (std::size_t index = 0; index < std::min(kMaxNamed, stragglers.size()); ++index) {
+        const StragglerRecord& straggler = stragglers[index];
         page.line(
             "straggler           : rank {} on {} (group rank {} of group {}) takes {:.2f} x the "
             "median, with the largest excess in {}",
-            one.world_rank, one_line(one.host), one.group_rank, one.group, one.ratio,
-            one_line(one.phase));
+            straggler.world_rank, one_line(straggler.host), straggler.group_rank, straggler.group,
+            straggler.ratio, one_line(straggler.phase));
     }
-    if (stragglers.size() > kNamed) {
-        page.line("stragglers          : {} more", stragglers.size() - kNamed);
+    if (stragglers.size() > kMaxNamed) {
+        page.line("stragglers          : {} more", stragglers.size() - kMaxNamed);
     }
 }
 
-/// Prints the share of the ceiling that the run achieved.
 void print_utilization(Page& page, const RunRecord& record) {
-    const UtilizationRecord& used = record.utilization;
-    if (!used.fraction.value) return;
+    const UtilizationRecord& utilization = record.utilization;
+    if (!utilization.fraction.value) return;
     page.line("utilization         : {}; each rank reaches {} of the {} ceiling ({} in {})",
-              format_percent(*used.fraction.value), flops_text(used.flops_per_rank),
+              format_percent(*utilization.fraction.value), flops_text(utilization.flops_per_rank),
               flops_text(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
               one_line(record.roofline.precision));
 }
 
-/// Prints the measurements of meters and interfaces, if any.
-void print_counters(Page& page, const RunRecord& record) {
+void print_energy_and_network(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
-        page.line("energy              : {} J, {} W by {}, not of whole nodes; VFLOPS per watt {}",
+        page.line("energy              : {} J, {} W by {} (not whole nodes); VFLOPS per watt {}",
                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
                   one_line(energy.source), flops_text(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
@@ -249,18 +245,18 @@ void print_counters(Page& page, const RunRecord& record) {
     }
     const Quantity& sent = record.communication.counted_sent_bytes;
     if (!sent.value) return;
-    page.line("interfaces          : {} sent by all programs on the nodes during training",
+    page.line("network interfaces  : {} sent by all programs on the nodes during training",
               bytes(sent));
 }
 
 /// Prints resumptions, parallelism, audits and digests of the models.
-void print_models(Page& page, const RunRecord& record) {
+void print_training(Page& page, const RunRecord& record) {
     std::int64_t passed = 0;
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     for (const GroupRecord& group : record.work.groups) {
-        for (const ContinuationRecord& one : group.continuations) {
-            page.line("group {:<5} resumed  : at step {}, by a program started {}", group.group,
-                      one.step, one_line(one.started_utc));
+        for (const ContinuationRecord& continuation : group.continuations) {
+            page.line("group {:<5} resumed  : at step {}, by the launch of {}", group.group,
+                      continuation.step, one_line(continuation.started_utc));
         }
     }
     const ParallelRecord& parallel = record.parallel;
@@ -270,12 +266,12 @@ void print_models(Page& page, const RunRecord& record) {
                   counted(parallel.data_degree * parallel.model_degree, "rank"),
                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
                   number(parallel.bubble_fraction, "{:.3f}"));
-        page.line("messages            : a rank sends up to {} per step to other stages",
+        page.line("pipeline messages   : a rank sends up to {} per step to other stages",
                   bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
         page.line(
-            "shards of layers    : each layer has {} shards per stage and replica; a rank "
+            "tensor parallelism  : each layer has {} shards per stage and replica; a rank "
             "sends up to {} per step",
             parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
@@ -334,11 +330,11 @@ std::string summary(const RunRecord& record, std::string_view manifest) {
     std::visit([&](const auto& metric) { print_classes(page, metric, record.quality.ensemble); },
                record.quality.metric);
     print_scores(page, record);
-    print_times(page, record);
+    print_step_phases(page, record);
     print_utilization(page, record);
-    print_counters(page, record);
+    print_energy_and_network(page, record);
     for (const std::string& line : health_lines(record)) page.line("{}", one_line(line));
-    print_models(page, record);
+    print_training(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));
     }

@@ -26,7 +26,7 @@ const char* category_of(TraceLane lane) {
     return kCategories[static_cast<int>(lane)];
 }
 
-/// Orders events by their start, then longer ones first, because viewers nest the later event.
+/// Sorts by start, then by decreasing duration, because viewers nest the later event.
 bool is_before(const TraceEvent& one, const TraceEvent& other) {
     if (one.begin_seconds != other.begin_seconds) return one.begin_seconds < other.begin_seconds;
     return one.end_seconds > other.end_seconds;
@@ -45,7 +45,7 @@ std::string trace_events(const RankTrace& rank, double offset_seconds) {
     }
     std::vector<TraceEvent> events = rank.events;
     std::ranges::stable_sort(events, is_before);
-    int sum = 0;
+    int all_reduce = 0;
     for (const TraceEvent& event : events) {
         const double begin = 1e6 * (event.begin_seconds + offset_seconds);
         const double end = 1e6 * (event.end_seconds + offset_seconds);
@@ -62,7 +62,7 @@ std::string trace_events(const RankTrace& rank, double offset_seconds) {
             continue;
         }
         line["ph"] = "b";
-        line["id"] = fmt::format("{}.{}", pid, sum++);
+        line["id"] = fmt::format("{}.{}", pid, all_reduce++);
         text += ",\n" + text_of(line);
         line["ph"] = "e";
         line["ts"] = end;

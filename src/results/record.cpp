@@ -96,7 +96,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
                 }
                 const int world_rank = context.controller.world_rank_of(number, rank.group_rank);
                 std::string& host = hosts[world_rank];
-                if (report::table_name(host) != rank.host) host = rank.host;
+                if (report::csv_name(host) != rank.host) host = rank.host;
             }
         } catch (const Error& error) {
             std::cerr << fmt::format(

@@ -51,7 +51,7 @@ std::vector<report::LayerRecord> layers_of(const config::Config& config) {
     const metrics::FlopsLedger ledger(models::make_model(config));
     std::vector<report::LayerRecord> layers;
     for (const metrics::LedgerRow& row : ledger.rows()) {
-        const ops::Flops& flops = row.of(metrics::kOfficialLedger);
+        const ops::Flops& flops = row.flops_in(metrics::kOfficialLedger);
         std::vector<std::int64_t> output(row.output.begin(), row.output.end());
         if (output.size() > 1 && output.front() == 1) output.erase(output.begin());
         layers.push_back({row.node, row.operation, fmt::format("{}", fmt::join(output, "x")),

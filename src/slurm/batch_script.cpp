@@ -59,7 +59,7 @@ std::string directives(const BatchJob& job) {
     text += fmt::format(
         "# Slurm signals only this script, {0} seconds before the time limit.\n"
         "#SBATCH --signal=B:USR1@{0}\n",
-        kNoticeSeconds);
+        kSignalLeadSeconds);
     text += job.requeues > 0 ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
     return text +
            "# A restarted job appends to its log.\n"
@@ -67,17 +67,17 @@ std::string directives(const BatchJob& job) {
 }
 
 /// If the program were missing, mpirun with --enable-recovery would hang silently.
-constexpr const char* kProgram = R"(set -u
+constexpr const char* kFindProgram = R"(set -u
 hpcai500=${HPCAI500:-hpcai500}
 if ! command -v "$hpcai500" >/dev/null; then
-    echo "$hpcai500: there is no such program; load its module or set HPCAI500" >&2
+    echo "$hpcai500: command not found; load its module or set HPCAI500" >&2
     exit 2
 fi
 
 )";
 
 /// Returns " --set a --set b" for the option "--set" with the values a and b.
-std::string repeated(const char* option, const std::vector<std::string>& values) {
+std::string option_words(const char* option, const std::vector<std::string>& values) {
     std::string words;
     for (const std::string& value : values)
         words += fmt::format(" {} {}", option, shell_word(value));
@@ -89,7 +89,7 @@ std::string array_cases(const BatchJob& job) {
     std::string text = "case $SLURM_ARRAY_TASK_ID in\n";
     for (std::size_t task = 0; task < job.array.size(); ++task) {
         text += fmt::format("    {}) ranks={} task=({}) ;;\n", task, job.array[task].ranks,
-                            repeated("--set", job.array[task].settings).substr(1));
+                            option_words("--set", job.array[task].settings).substr(1));
     }
     return text +
            R"(    *) echo "no task $SLURM_ARRAY_TASK_ID in this script" >&2 && exit 2 ;;
@@ -98,7 +98,7 @@ esac
 )";
 }
 
-std::string choice(const BatchJob& job) {
+std::string run_or_resume(const BatchJob& job) {
     const bool is_array = !job.array.empty();
     std::string text = fmt::format(
         "# A restarted job keeps its number and so finds its result directory.\n"
@@ -106,46 +106,48 @@ std::string choice(const BatchJob& job) {
         shell_word(job.results + "/" + job_name(job)));
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
     text += fmt::format("    command=(run{}{}{} --output \"$results\")\nfi\n\n",
-                        repeated("--config", job.configs), repeated("--set", job.settings),
+                        option_words("--config", job.configs), option_words("--set", job.settings),
                         is_array ? " \"${task[@]}\"" : "");
     return text;
 }
 
-/// Returns the name that denotes only this job; an array task's job number may denote the array.
-std::string_view this_job(const BatchJob& job) {
+/// Returns a name for this job alone; the job number of an array task may denote the whole array.
+std::string_view requeue_name(const BatchJob& job) {
     return job.array.empty() ? "$SLURM_JOB_ID" : "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID";
 }
 
-/// Sets `place`, the launcher's options for placement and binding. All nodes must have the same
-/// NUMA layout as the first node. Ranks of a NUMA node have consecutive numbers, like its GPUs.
-std::string places(const BatchJob& job) {
+/// Returns commands that set `place`, the launcher's options for placement and binding. Assumes the
+/// same NUMA layout on all nodes. Ranks of a NUMA node are consecutive, like its GPUs.
+std::string placement_options(const BatchJob& job) {
     const bool is_mpirun = job.launcher == Launcher::mpirun;
-    const int most = job.ranks_per_node;
-    const std::string anywhere = is_mpirun
-                                     ? fmt::format("--map-by ppr:{}:node --bind-to none", most)
-                                     : fmt::format("--ntasks-per-node={}", most);
+    const int node_ranks = job.ranks_per_node;
+    const std::string placement =
+        is_mpirun ? fmt::format("--map-by ppr:{}:node --bind-to none", node_ranks)
+                  : fmt::format("--ntasks-per-node={}", node_ranks);
     // Slurm itself binds each rank to the cores that it allocates for the rank.
     if (job.cpus_per_rank > 0) {
-        return fmt::format("place=({}{})\n", anywhere,
+        return fmt::format("place=({}{})\n", placement,
                            is_mpirun ? "" : fmt::format(" --cpus-per-task={}", job.cpus_per_rank));
     }
     const std::string unbound =
-        fmt::format("place=({}{})\n", anywhere, is_mpirun ? "" : " --cpu-bind=none");
-    if (most == 1) return unbound;
+        fmt::format("place=({}{})\n", placement, is_mpirun ? "" : " --cpu-bind=none");
+    if (node_ranks == 1) return unbound;
     std::string text =
         "# Binds each rank to one NUMA node if the ranks divide evenly among the NUMA nodes.\n"
         "numa=($(lscpu --parse=NODE | grep -v '^#' | sort -nu))\n";
-    text += job.array.empty() ? fmt::format("here={}\n", most)
-                              : fmt::format("here=$((ranks < {0} ? ranks : {0}))\n", most);
+    text += job.array.empty()
+                ? fmt::format("node_ranks={}\n", node_ranks)
+                : fmt::format("node_ranks=$((ranks < {0} ? ranks : {0}))\n", node_ranks);
     text += unbound;
-    text += "if ((${#numa[@]} > 1 && here % ${#numa[@]} == 0)); then\n";
+    text += "if ((${#numa[@]} > 1 && node_ranks % ${#numa[@]} == 0)); then\n";
     if (is_mpirun) {
-        text += "    place=(--map-by \"ppr:$((here / ${#numa[@]})):numa\" --bind-to numa)\n";
+        text += "    place=(--map-by \"ppr:$((node_ranks / ${#numa[@]})):numa\" --bind-to numa)\n";
     } else {
         text +=
             "    nodes=\n"
-            "    for ((i = 0; i < here; ++i)); do nodes+=,${numa[i * ${#numa[@]} / here]}; done\n";
-        text += fmt::format("    place=({} --cpu-bind=\"map_ldom:${{nodes:1}}\")\n", anywhere);
+            "    for ((i = 0; i < node_ranks; ++i)); do nodes+=,${numa[i * ${#numa[@]} / "
+            "node_ranks]}; done\n";
+        text += fmt::format("    place=({} --cpu-bind=\"map_ldom:${{nodes:1}}\")\n", placement);
     }
     return text + "fi\n";
 }
@@ -176,18 +178,18 @@ std::string launch(const BatchJob& job) {
                                         job.ranks_per_node));
 }
 
-constexpr const char* kTraces = R"(
-# The output changes when a run writes its progress or summary.
-traces() {
+constexpr const char* kOutputState = R"(
+# Prints another text after a run has written its progress or summary.
+output_state() {
     find "$results" \( -name summary.txt -o -name progress.json \) \
         -printf '%p %i %T@ ' 2>/dev/null
 }
-traces=$(traces)
+initial_state=$(output_state)
 summary=$(stat -c %i.%Y "$results/summary.txt" 2>/dev/null)
 )";
 
 /// Bash ends a `wait` on a signal that it traps, while the launcher continues.
-constexpr const char* kWait = R"(    "$hpcai500" "${command[@]}" &
+constexpr const char* kWaitForLauncher = R"(    "$hpcai500" "${command[@]}" &
 launcher=$!
 # The launcher forwards USR1 to every rank, which stops at a checkpoint.
 signalled=0
@@ -195,7 +197,7 @@ trap 'signalled=1; kill -USR1 "$launcher"' USR1
 # If a rank was killed, the launcher may hang after all others have exited. This script kills the
 # launcher one minute after the summary appears, which a run writes last, or 10 s after a stop.
 has_stopped() {
-    ((signalled)) && [[ $(traces) != "$traces" ]] || return 1
+    ((signalled)) && [[ $(output_state) != "$initial_state" ]] || return 1
     "$hpcai500" status "$results" >/dev/null 2>&1
     case $? in 5 | 8) return 0 ;; *) return 1 ;; esac
 }
@@ -216,11 +218,11 @@ trap '' USR1
 
 )";
 
-std::string ending(const BatchJob& job) {
+std::string report_status(const BatchJob& job) {
     std::string text = R"("$hpcai500" status "$results"
 code=$?
 # Code 8 (a stop) belongs to an earlier launch if this launch has written nothing.
-if [[ $(traces) == "$traces" ]] && ((launched != 0 || code == 8)); then
+if [[ $(output_state) == "$initial_state" ]] && ((launched != 0 || code == 8)); then
     echo "this launch has written no results; the status is from an earlier launch" >&2
     code=$((launched != 0 ? launched : 1))
 fi
@@ -230,7 +232,7 @@ fi
             "if ((code == 8 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
             "    scontrol requeue \"{}\"\n"
             "fi\n",
-            job.requeues, this_job(job));
+            job.requeues, requeue_name(job));
     }
     return text + "exit $code\n";
 }
@@ -249,15 +251,15 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
     const bool has_hours = match[1].matched || match[4].matched;
     const std::int64_t seconds =
         has_hours ? number(2) * 3600 + number(3) * 60 + number(4) : number(2) * 60 + number(3);
-    const std::int64_t all = number(1) * 86400 + seconds;
-    return all <= kMaxSeconds ? std::optional(all) : std::nullopt;
+    const std::int64_t total = number(1) * 86400 + seconds;
+    return total <= kMaxSeconds ? std::optional(total) : std::nullopt;
 }
 
 std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
-           kProgram + array_cases(job) + choice(job) + places(job) + kTraces + launch(job) + kWait +
-           ending(job);
+           kFindProgram + array_cases(job) + run_or_resume(job) + placement_options(job) +
+           kOutputState + launch(job) + kWaitForLauncher + report_status(job);
 }
 
 }  // namespace hpcai::slurm

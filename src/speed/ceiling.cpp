@@ -43,7 +43,8 @@ CeilingRecord measured(const context::RunContext& context, const context::Resour
                        comm::Communicator& everyone) {
     const Stopwatch watch;
     RateMeter meter(*resources.device, everyone, kSeconds);
-    const int samples = context.controller.layout().rows(context.config.training.batch_size);
+    const int samples =
+        context.controller.layout().micro_batch_size(context.config.training.batch_size);
     std::vector<OperationRate> rates;
     if (!resources.precision.int8) {  // int8 has no matrix products
         rates =

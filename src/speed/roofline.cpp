@@ -223,7 +223,7 @@ private:
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
                                      ranks_.on_fullest_node())
-                       .rows(config_.training.batch_size);
+                       .micro_batch_size(config_.training.batch_size);
     }
 
     void describe() {

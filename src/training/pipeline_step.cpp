@@ -27,7 +27,8 @@ constexpr std::byte kNoPixel{0}, kNoLabel{0xFF};  // padding
 Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
     const plan::Layout& layout = share.layout;
     const int rank = share.group.rank();
-    const int rows = layout.rows(setup.config.training.batch_size) * layout.micro_batches;
+    const int rows =
+        layout.micro_batch_size(setup.config.training.batch_size) * layout.micro_batches;
     return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, layout.replica_of(rank),
                                  layout.part_of(rank)),
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};

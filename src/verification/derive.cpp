@@ -198,7 +198,7 @@ void derive_time_breakdown(RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) {
         if (group.failure.empty()) groups.push_back(group.time_breakdown);
     }
-    record.time_breakdown = metrics::largest(groups, kNoGroupFinished);
+    record.time_breakdown = metrics::maximum_over_groups(groups, kNoGroupFinished);
 }
 
 void add_gpus(const GroupRecord& group, VerdictFacts& facts) {

@@ -218,7 +218,7 @@ private:
             };
             compare("world_rank", rank.world_rank, world_rank);
             compare("host", rank.host,
-                    report::table_name(claim_.record.topology.map[world_rank].host));
+                    report::csv_name(claim_.record.topology.map[world_rank].host));
             compare("steps", rank.steps, steps);
         }
     }

@@ -122,7 +122,7 @@ TEST_F(Status, EndsItsWatchOfARunThatSaysNothingForTenMinutes) {
                         fs::file_time_type::clock::now() - std::chrono::minutes(11));
     const Outcome outcome = run_in(folder_.path(), {"status", "run", "--watch"});
     EXPECT_EQ(outcome.exit_code, 6) << outcome.error;
-    EXPECT_NE(outcome.out.find("no sign of life for 11 min"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("no heartbeat for 11 min"), std::string::npos) << outcome.out;
 }
 
 TEST_F(Status, NamesProgressThatCannotBeRead) {

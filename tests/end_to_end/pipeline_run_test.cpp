@@ -131,7 +131,7 @@ TEST_F(PipelineRun, RecordsHowItWasCut) {
               json_of(result("alone/result.json"))["work"]["samples_trained"]);
     const std::string summary = text_of(result("staged/summary.txt"));
     EXPECT_THAT(summary, HasSubstr("2 stages x 1 rank, 2 micro-batches, 1f1b, bubble 0.333\n"
-                                   "messages            : "));
+                                   "pipeline messages   : "));
     // Values that were auto are reported as resolved.
     EXPECT_THAT(summary, HasSubstr("parallel.mode            : pipeline"));
     EXPECT_THAT(summary, HasSubstr("parallel.pipeline_degree : 2"));

@@ -48,11 +48,11 @@ TEST(FlopsLedger, CountsByHandComputableRules) {
     const FlopsLedger ledger(small_network(1));
     const std::int64_t conv = 2 * 64 * 4 * 27;
     const LedgerRow& row = ledger.rows()[0];
-    EXPECT_EQ(row.of(Ledger::table3).training(), 3 * conv);
-    EXPECT_EQ(row.of(Ledger::two_mac).forward, conv);
-    EXPECT_EQ(row.of(Ledger::two_mac).weight_gradient, conv);
-    EXPECT_EQ(row.of(Ledger::two_mac).input_gradient, 0) << "nothing before it is trained";
-    EXPECT_EQ(row.of(Ledger::aiperf).weight_gradient, conv + 2 * 108);
+    EXPECT_EQ(row.flops_in(Ledger::table3).training(), 3 * conv);
+    EXPECT_EQ(row.flops_in(Ledger::two_mac).forward, conv);
+    EXPECT_EQ(row.flops_in(Ledger::two_mac).weight_gradient, conv);
+    EXPECT_EQ(row.flops_in(Ledger::two_mac).input_gradient, 0) << "nothing before it is trained";
+    EXPECT_EQ(row.flops_in(Ledger::aiperf).weight_gradient, conv + 2 * 108);
 
     const std::int64_t relu_and_mean = 256 + 256;
     EXPECT_EQ(ledger.forward_per_sample(Ledger::table3), conv + relu_and_mean + 8);
@@ -69,7 +69,7 @@ TEST(FlopsLedger, TotalsAreTheSumsOfTheRows) {
     EXPECT_EQ(ledger.total().parameters, 108 + 10);
     for (const ops::LedgerName& name : ops::kLedgers) {
         std::int64_t training = 0;
-        for (const LedgerRow& row : ledger.rows()) training += row.of(name.ledger).training();
+        for (const LedgerRow& row : ledger.rows()) training += row.flops_in(name.ledger).training();
         EXPECT_EQ(ledger.training_per_sample(name.ledger), training) << name.name;
         EXPECT_EQ(ledger.training_per_sample(name.ledger),
                   graph::flops(small_network(1), name.ledger).training())

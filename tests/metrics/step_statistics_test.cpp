@@ -99,7 +99,7 @@ TEST(TimeBreakdown, OfARunIsTheLargestOfItsGroups) {
         return break_down(group, ranks, std::vector{0, 0}, kReasons);
     };
     const std::vector<TimeBreakdownRecord> groups{of(0, 2), of(1, 4), of(2, 1)};
-    const TimeBreakdownRecord run = largest(groups, "nobody");
+    const TimeBreakdownRecord run = maximum_over_groups(groups, "nobody");
     EXPECT_EQ(run.forward.maximum.value, 4);
     EXPECT_EQ(run.forward.median.value, 2.5);
     EXPECT_EQ(run.forward.minimum.value, 1);
@@ -107,7 +107,7 @@ TEST(TimeBreakdown, OfARunIsTheLargestOfItsGroups) {
     ASSERT_EQ(run.stragglers.size(), 2U);
     EXPECT_EQ(run.stragglers[0].group, 0);
     EXPECT_EQ(run.stragglers[1].group, 1);
-    EXPECT_EQ(largest({}, "nobody").forward.median, (Quantity{std::nullopt, "nobody"}));
+    EXPECT_EQ(maximum_over_groups({}, "nobody").forward.median, (Quantity{std::nullopt, "nobody"}));
 }
 
 }  // namespace

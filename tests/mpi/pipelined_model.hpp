@@ -77,8 +77,8 @@ public:
         : config(small_config(kBatch, 1)),
           layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.parts},
           device(device::make_cpu_device({})),
-          model_graph(
-              shape.graph(layout.rows(kBatch), shape.statistics_ranks * layout.rows(kBatch))),
+          model_graph(shape.graph(layout.micro_batch_size(kBatch),
+                                  shape.statistics_ranks * layout.micro_batch_size(kBatch))),
           model(model_graph, *device, 2),
           slices(graph::partition_stages(graph::fuse(model_graph), shape.stages, shape.parts)),
           mine(slices[static_cast<std::size_t>(layout.shard_of(group.rank()))]),
@@ -126,7 +126,7 @@ public:
 
     /// The source of this rank's replica.
     ToySource source() const {
-        const int rows = layout.rows(kBatch) * layout.micro_batches;
+        const int rows = layout.micro_batch_size(kBatch) * layout.micro_batches;
         ToySource source(rows, kSteps);
         source.set_place(layout.replica_of(group_.rank()) * rows, kBatch);
         return source;

@@ -165,16 +165,16 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 2, 2, 3)},
                       ExitCode::launch),
               "parallel.data_degree=2 x parallel.pipeline_degree=2 x parallel.model_degree=3 must "
-              "be bagging.P_degree=8 (auto); change one of them, or leave it auto");
+              "be bagging.P_degree=8 (auto); change one of them, or set it to auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::mixed, 3, {}, 3)},
                       ExitCode::launch),
               "the other degrees of parallel take 9 ranks of bagging.P_degree=8 (auto) and "
-              "leave none for parallel.pipeline_degree (auto); make one smaller, or leave it auto");
+              "leave none for parallel.pipeline_degree (auto); reduce one, or set it to auto");
     EXPECT_EQ(refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, {}, {}, 3)},
                       ExitCode::launch),
               "parallel.data_degree=2 (auto) x parallel.pipeline_degree=1 (auto) x "
               "parallel.model_degree=3 must be bagging.P_degree=8 (auto); change one of them, or "
-              "leave it auto");
+              "set it to auto");
     refusal({.groups = 1, .ranks = 8, .parallel = parts(ParallelMode::model, 16, {}, {})},
             ExitCode::launch);
 }
@@ -182,7 +182,7 @@ TEST(Layout, RefusesDegreesThatLeaveAMixedModeOpen) {
 TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
     const Layout layout =
         layout_for({.groups = 1, .ranks = 4, .batch_size = 48, .parallel = pipeline(2, 2, 6)});
-    EXPECT_EQ(layout.rows(48), 4);
+    EXPECT_EQ(layout.micro_batch_size(48), 4);
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .batch_size = 40, .parallel = pipeline(2, 2, 6)},
                       ExitCode::usage),
               "training.batch_size=40 cannot be divided evenly among 2 ranks x "
@@ -192,7 +192,7 @@ TEST(Layout, SharesABatchAmongReplicasAndMicroBatches) {
 TEST(Layout, RefusesDegreesThatDoNotMakeTheRanksOfAGroup) {
     EXPECT_EQ(refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, 2)}, ExitCode::launch),
               "parallel.data_degree=3 x parallel.pipeline_degree=2 must be bagging.P_degree=4 "
-              "(auto); change one of them, or leave it auto");
+              "(auto); change one of them, or set it to auto");
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline({}, 3)}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline(3, {})}, ExitCode::launch);
     refusal({.groups = 1, .ranks = 4, .parallel = pipeline(8, {})}, ExitCode::launch);

@@ -41,13 +41,13 @@ void compare_with_walk(const graph::Graph& graph, const std::string& name,
             const ops::Ledger column = ops::kLedgers[j].ledger;
             const ops::Flops counted = counting::flops(operation, walk, column, first_layer);
             error.add(
-                difference(ledger.rows()[i].of(column), counted),
+                difference(ledger.rows()[i].flops_in(column), counted),
                 fmt::format("{}: {}, {}", name, graph.nodes()[i].name, ops::kLedgers[j].name));
             totals[j] += counted;
         }
     }
     for (std::size_t j = 0; j < totals.size(); ++j) {
-        error.add(difference(ledger.total().of(ops::kLedgers[j].ledger), totals[j]),
+        error.add(difference(ledger.total().flops_in(ops::kLedgers[j].ledger), totals[j]),
                   fmt::format("{}: total, {}", name, ops::kLedgers[j].name));
     }
 }

@@ -108,10 +108,10 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
     auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
     EXPECT_EQ(silence_seconds(run), 125);
     run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds - 1;
-    EXPECT_EQ(progress_table(run).find("no sign of life"), std::string::npos);
+    EXPECT_EQ(progress_table(run).find("no heartbeat"), std::string::npos);
     ++run.now_unix_seconds;
     EXPECT_NE(progress_table(run).find(
-                  "\nno sign of life for 10 min 00 s: the run has died or hangs\nSTATUS"),
+                  "\nno heartbeat for 10 min 00 s: the run has died or hangs\nSTATUS"),
               std::string::npos)
         << progress_table(run);
     run.begun_unix_seconds = run.now_unix_seconds - 5;  // resumed
@@ -193,7 +193,7 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
     EXPECT_EQ(status_lines(run)[2], "resume: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'000 + kUnlockedSilenceSeconds - 1;
     EXPECT_EQ(status_lines(run)[2],
-              "resume, unless it runs on another node: mpirun -np 2 hpcai500 resume results/a");
+              "resume, unless another node runs it: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'125;
     run.is_at_work = std::nullopt;
     EXPECT_EQ(status_lines(run).size(), 3U);

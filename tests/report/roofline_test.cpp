@@ -55,7 +55,7 @@ TEST(RooflineText, HasEveryMeasurementOnALine) {
     const std::string text = roofline_text(example_roofline());
     for (const char* words :
          {"roofline of 1 thread of a machine", "2 ranks at once on 1 node, 1 thread each, 2 cores",
-          "gemm 2048", "100 GFLOPS", "100.0", "(3 of them)", "memory          9.60 GB/s",
+          "gemm 2048", "100 GFLOPS", "100.0", "(3 layers)", "memory          9.60 GB/s",
           "host to device  none: the device's memory is the host's", "latency 100 us",
           "bandwidth 1.00 GB/s",
           "16 samples per rank: 1.80 s, 1.85 s with all-reduces of 95.4 MiB"}) {
@@ -122,7 +122,7 @@ TEST(SweepSvg, LeavesOutWhatIsNotKnown) {
                              {2, {2e9, ""}, {1, ""}, {1.5e9, ""}, {0.75, ""}}},
                             {}};
     const std::string svg = sweep_svg(sweep);
-    EXPECT_NE(svg.find("Predicted, not run: a model"), std::string::npos);
+    EXPECT_NE(svg.find("Predicted, not measured: a model"), std::string::npos);
     EXPECT_NE(svg.find("2 ranks: 1.50 GFLOPS, efficiency 75.0 %"), std::string::npos) << svg;
     EXPECT_EQ(svg.find("nan"), std::string::npos);
     storage::error_of(ExitCode::data, [] { sweep_svg({}); });

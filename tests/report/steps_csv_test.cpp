@@ -56,7 +56,7 @@ TEST(StepsCsv, NamesTheLineAndColumnThatIsWrong) {
               "s.csv:3: loss is \"inf\"; it must be a number or nothing");
     EXPECT_EQ(refusal_of_steps(good + "1,0,-8,0.2,0.1,,,,,,,\n"),
               "s.csv:3: samples is \"-8\"; it must be a whole number, 0 or more");
-    EXPECT_EQ(refusal_of_steps(good + "1,0,8,0.2\n"), "s.csv:3: there is no learning_rate");
+    EXPECT_EQ(refusal_of_steps(good + "1,0,8,0.2\n"), "s.csv:3: learning_rate is missing");
     EXPECT_EQ(refusal_of_steps(good + "1,0,8,0.2,0.1,,,,,,,,\n"),
               "s.csv:3: more cells than columns");
     EXPECT_EQ(refusal_of_steps(good + "2,0,8,0.2,0.1,,,,,,,\n"),
@@ -66,7 +66,7 @@ TEST(StepsCsv, NamesTheLineAndColumnThatIsWrong) {
     EXPECT_EQ(refusal_of_steps(good + "1,0,8,0.05,0.1,,,,,,,\n"),
               "s.csv:3: end_seconds is \"0.05\"; it must be 0.1 or more");
     EXPECT_EQ(refusal_of_steps(good + "1,0,8,0.2"),
-              "s.csv:3: the line does not end; the file was cut off");
+              "s.csv:3: the line has no newline; the file is truncated");
     EXPECT_NE(refusal_of_steps("step\n").find("s.csv:1: the header is \"step\""),
               std::string::npos);
     EXPECT_NE(refusal_of_steps("").find("s.csv: empty"), std::string::npos);

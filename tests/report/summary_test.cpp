@@ -73,7 +73,7 @@ TEST(Summary, HasTheEnergyThatWasMeasured) {
     record.energy.average_watts = {771.6, ""};
     record.scores.vflops_per_watt = {46.66e6, ""};
     EXPECT_NE(summary(record, kManifest)
-                  .find("energy              : 1.234e+04 J, 771.6 W by NVML, not of whole nodes; "
+                  .find("energy              : 1.234e+04 J, 771.6 W by NVML (not whole nodes); "
                         "VFLOPS per watt 4.666e+07\n"),
               std::string::npos)
         << summary(record, kManifest);
@@ -89,10 +89,10 @@ TEST(Summary, NamesTheFewWorstOfTheGpusThatWereSlowedOrHadErrors) {
         text.find("GPU with errors     : rank 0 on node0, 1 uncorrected memory error\n"
                   "GPU with errors     : rank 1 on node 0, 2 uncorrected memory errors, Xid 79\n"
                   "GPU slowed          : rank 1 on node 0, hw_slowdown and sw_power_cap in "
-                  "100 % of the samples\n"
+                  "100 % of the readings\n"
                   "GPU slowed          : rank 3 on node1, hw_thermal_slowdown in 41 % of the "
                   "samples\n"
-                  "GPU slowed          : rank 0 on node0, sw_power_cap in 12 % of the samples\n"),
+                  "GPU slowed          : rank 0 on node0, sw_power_cap in 12 % of the readings\n"),
         std::string::npos)
         << text;
     record.work.groups[0].device_health.push_back(record.work.groups[0].device_health[0]);
@@ -116,7 +116,7 @@ TEST(Summary, TellsWhereAGroupWentOn) {
     record.work.groups[1].continuations = {{4, "2022-11-06T00:00:00Z"}};
     EXPECT_NE(
         summary(record, kManifest)
-            .find("group 1     resumed  : at step 4, by a program started 2022-11-06T00:00:00Z\n"),
+            .find("group 1     resumed  : at step 4, by the launch of 2022-11-06T00:00:00Z\n"),
         std::string::npos)
         << summary(record, kManifest);
 }

@@ -11,7 +11,7 @@ namespace hpcai::cli {
 
 /// Runs the command line; `arguments` follow the program's name, and results are written to `out`.
 /// Only run, resume, doctor and a roofline of several ranks start MPI. Throws Error(usage), with
-/// the nearest legal name, for unknown arguments, and as the command does.
+/// the nearest legal name, for unknown arguments, and the errors of the command.
 ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& out);
 
 }  // namespace hpcai::cli

@@ -10,7 +10,7 @@
 #include <hpcai/ops/flops.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// Numbers of the benchmark: work, time, score. Definitions and sources: docs/METRICS.md.
+/// The benchmark's metrics: work, time, score. Definitions and sources: docs/METRICS.md.
 namespace hpcai::metrics {
 
 /// The ledger that the scores use.
@@ -25,7 +25,7 @@ struct LedgerRow {
     std::int64_t activation_elements = 0;                  // of the output
     std::array<ops::Flops, ops::kLedgers.size()> flops{};  // in the order of ops::kLedgers
 
-    const ops::Flops& of(ops::Ledger ledger) const;
+    const ops::Flops& flops_in(ops::Ledger ledger) const;
 };
 
 /// The work of one sample, node by node: the basis of Work, APC and FLOPS.
@@ -39,10 +39,12 @@ public:
     const LedgerRow& total() const { return total_; }
 
     /// FLOPs of one sample.
-    std::int64_t forward_per_sample(ops::Ledger ledger) const { return total_.of(ledger).forward; }
+    std::int64_t forward_per_sample(ops::Ledger ledger) const {
+        return total_.flops_in(ledger).forward;
+    }
     /// Forward, weight gradient and input gradient. In table3 it is 3 x forward.
     std::int64_t training_per_sample(ops::Ledger ledger) const {
-        return total_.of(ledger).training();
+        return total_.flops_in(ledger).training();
     }
 
 private:

@@ -5,15 +5,15 @@
 #include <optional>
 #include <span>
 
-/// Equations 6 to 8 of the HPC AI500 V3.0 paper, as specified in docs/METRICS.md. A result that is
-/// undefined (division by zero, an input that is not finite or not legal) is empty, never NaN.
+/// Equations 6 to 8 of the HPC AI500 V3.0 paper, as specified in docs/METRICS.md. An
+/// undefined result (division by zero, an infinite, NaN or illegal input) is empty, never NaN.
 namespace hpcai::metrics {
 
 /// The work of one group.
 struct GroupWork {
     std::int64_t samples_trained = 0;  // over all epochs
     double training_seconds = 0;       // from the end of start-up to the last optimizer step
-    bool survived = true;              // false: its time counts (if known), its work does not
+    bool survived = true;  // false: the group's time counts if it is known, its work does not
 };
 
 /// Eq. 6 over the whole run, in FLOP/s: the sum of the surviving groups' samples x
@@ -22,7 +22,7 @@ struct GroupWork {
 std::optional<double> flops(std::span<const GroupWork> groups,
                             std::int64_t training_flops_per_sample);
 
-/// The same quotient for samples instead of FLOPs: images per second of the surviving groups.
+/// Eq. 6 with samples in place of FLOPs: images per second of the surviving groups.
 std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 
 /// Eq. 8: (achieved / target)^exponent; above 1 when the target is exceeded. Qualities are

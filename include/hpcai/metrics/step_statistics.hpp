@@ -14,11 +14,11 @@ namespace hpcai::metrics {
 /// its stage.
 inline constexpr double kStragglerRatio = 1.2;
 
-/// Summarizes the steps of one rank: median, p99 (nearest rank) and longest of `step_seconds`, and
-/// the mean of each phase over the steps in which it was measured. NaN where nothing was measured.
+/// Summarizes the steps of one rank: median, p99 (nearest rank) and maximum of `step_seconds`, and
+/// the mean of each phase over the steps in which it was measured. Unmeasured numbers are NaN.
 RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> step_seconds);
 
-/// Reasons for unknown numbers of a breakdown.
+/// Reasons why numbers of a breakdown are unknown.
 struct UnknownReasons {
     std::string phases;
     std::string host_phases;  // reason for the phases `input_wait` and `other`
@@ -31,11 +31,12 @@ struct UnknownReasons {
 TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
                                std::span<const int> stage, const UnknownReasons& reasons);
 
-/// Returns the largest value of each number over all groups. An unknown number has the last group's
-/// reason, or `none` if there is no reason. Stragglers are those of all groups.
-TimeBreakdownRecord largest(std::span<const TimeBreakdownRecord> groups, const std::string& none);
+/// Returns the maximum of each number over all groups and the stragglers of all groups. An unknown
+/// number has the last reason that a group gives, or `no_reason` if no group gives a reason.
+TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
+                                        const std::string& no_reason);
 
-/// A phase in two records.
+/// The members that hold a phase in two records.
 struct NamedSpread {
     const char* name;
     SpreadRecord TimeBreakdownRecord::*spread;

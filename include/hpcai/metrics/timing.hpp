@@ -14,14 +14,14 @@ namespace hpcai::metrics {
 
 /// Time of one kernel in one pass of a training step.
 struct OperationTime {
-    std::string name;  // of a node or of a gradient sum
+    std::string name;  // of a node or a gradient accumulation
     ops::Pass pass = ops::Pass::forward;
     double median_seconds = 0;  // over the measured training steps
 };
 
 /// Measures every kernel call of a network over several training steps; the k-th run of a call
 /// belongs to step k. The time ends when the call returns, so on a device that only enqueues work
-/// it is not the time of the work. Costs two clock readings for each call.
+/// it is the launch time, not the execution time. Each call costs two clock readings.
 class TimingObserver final : public graph::Observer {
 public:
     /// `now` returns seconds of a monotonic clock.
@@ -34,7 +34,7 @@ public:
     void clear() { calls_.clear(); }
 
     /// Times by node and pass, in the order of their first runs. Empty before the first step.
-    std::vector<OperationTime> by_node() const;
+    std::vector<OperationTime> times_by_node() const;
 
 private:
     struct Call {

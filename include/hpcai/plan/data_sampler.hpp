@@ -8,21 +8,21 @@
 
 namespace hpcai::plan {
 
-/// The Data Sampler of the paper: the training samples of each base model and their order. All are
+/// The Data Sampler of the paper: the training samples of each base model and their order. Both are
 /// functions of (seed, model, sample or draw, epoch) by Philox4x32-10, so they are the same for
 /// every M, P_degree, rank, thread and machine.
 ///
 /// The count of sample i in model m's data, for N samples:
-///   poisson    Poisson(1): the distribution's inverse at 64 random bits f(seed, m, i); at most 20
-///   bootstrap  the number of the N draws f(seed, m, j, N) that are i; 36.8 % of the counts are 0
+///   poisson    Poisson(1): the inverse CDF at 64 random bits f(seed, m, i); at most 20
+///   bootstrap  how many of the N draws f(seed, m, j, N) are i; 36.8 % of the counts are 0
 ///   subsample  1 for the first max(1, round(fraction x N)) of a permutation f(seed, m), else 0
 ///   none       1
 ///
 /// Draw d of a stream (purpose, m, b) has 64 bits: words 0 and 1 of one Philox block, low word
 /// first, or words 2 and 3 if d is odd. The block's counter is (purpose x 2^24, m, b, d / 2), its
-/// key the seed. A draw u selects number floor(u n / 2^64) of n. Counts use the stream (bootstrap,
-/// m, 0), the order of an epoch uses (shuffle, m, epoch). Permutations are Fisher-Yates shuffles
-/// from the front. RandomPurpose has the numbers of the purposes.
+/// key the seed. A draw u in [0, 2^64) selects index floor(u n / 2^64) of n. Counts use the stream
+/// (bootstrap, m, 0), the order of an epoch uses (shuffle, m, epoch). Permutations are Fisher-Yates
+/// shuffles from the front. RandomPurpose defines the purposes' numbers.
 ///
 /// Seed 1, model 0, poisson, eight samples:
 ///
@@ -38,7 +38,7 @@ namespace hpcai::plan {
 /// and are thread-safe. Results are not cached.
 class DataSampler {
 public:
-    /// Throws Error(data) for no samples or more than 2^31, Error(usage) if the sampler is
+    /// Throws Error(data) for no samples or more than 2^31, and Error(usage) if the sampler is
     /// subsample and subsample_fraction is not in (0, 1].
     DataSampler(const config::BaggingConfig& bagging, std::uint64_t seed, std::uint32_t samples);
 

@@ -11,7 +11,7 @@ namespace hpcai::plan {
 
 struct GroupMapSettings {
     std::vector<std::string> node_names = {};  // [node]; a node without a name is "node<number>"
-    std::size_t most_lines = 16;               // if there are more groups, neighbours are merged
+    std::size_t max_lines = 16;                // if there are more groups, neighbours share a line
 };
 
 /// Returns the map of groups to nodes as lines of text. Brackets contain the ranks within a node:
@@ -21,14 +21,14 @@ struct GroupMapSettings {
 ///   group 1: node001[4-5] node002[0-1]
 ///
 /// Three or more neighbouring nodes with the same ranks become one entry, `node001..node016[0-7]`.
-/// A line shows at most eight entries and counts the others. If there are more groups than
-/// `most_lines`, neighbouring groups on the same number of nodes share a line, such as
+/// A line shows at most eight entries and the number of further ones. If there are more groups than
+/// `max_lines`, neighbouring groups on the same number of nodes share a line, such as
 /// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If there are still more lines,
-/// those in the middle are omitted and counted. Time grows linearly with ranks.
+/// the number of omitted lines replaces those in the middle. Time grows linearly with ranks.
 std::string draw_group_map(const ParallelismController& controller,
                            const GroupMapSettings& settings);
 
-/// Returns one group's nodes and ranks as in a line of the map, without "group 0: ".
+/// Returns the line of one group in the map, without "group 0: ".
 std::string describe_group(const ParallelismController& controller, int group,
                            const std::vector<std::string>& node_names);
 

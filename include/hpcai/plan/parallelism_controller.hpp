@@ -14,10 +14,10 @@ struct Layout {
     int groups = 1;         // M
     int degree = 1;         // P_degree, ranks of one group
     int stages = 1;         // of the pipeline; the ranks of a stage are contiguous in the group
-    int micro_batches = 1;  // of a rank's share of a batch
+    int micro_batches = 1;  // into which a rank divides its samples of a batch
     int parts = 1;          // tensor-parallel shards of each stage, by channels
 
-    /// Returns the number of replicas of the model in a group, which share the samples of a batch.
+    /// Returns the number of replicas in a group, which share the samples of a batch.
     int data_degree() const { return degree / (stages * parts); }
     int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
     int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
@@ -27,13 +27,15 @@ struct Layout {
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Returns the index of a rank's stage and shard, below shards(). Replicas have the same index.
+    /// Returns the index of a rank's (stage, shard) pair, less than shards(). Replicas share it.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
     int shards() const { return stages * parts; }
-    /// Returns the samples in one micro-batch of a rank.
-    int rows(int batch_size) const { return batch_size / (data_degree() * micro_batches); }
+    /// Returns the number of samples in one micro-batch of a rank.
+    int micro_batch_size(int batch_size) const {
+        return batch_size / (data_degree() * micro_batches);
+    }
 };
 
 /// Returns the layout that `bagging` requests on `ranks` ranks. Missing values follow from eq. 5;
@@ -47,9 +49,8 @@ struct Layout {
 ///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
 ///     for a k that divides the number of ranks that share a batch.
 ///
-/// A violation of eq. 5 is Error(launch). Errors that another number of ranks can fix, because
-/// P_degree (and for a batch or batch_norm_samples also data_degree) is `auto`, are too. Other
-/// errors are Error(usage).
+/// The error is Error(launch) if eq. 5 is violated or another number of ranks may fix it, because
+/// P_degree (and for a batch or batch_norm_samples also data_degree) is `auto`, else Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -75,7 +76,7 @@ struct NodeShare {
     bool operator==(const NodeShare&) const = default;
 };
 
-/// Facts about a placement, for estimates of traffic and memory.
+/// Statistics of a placement, for estimates of traffic and memory.
 struct LayoutSummary {
     Layout layout;
     int nodes = 0;  // with at least one rank
@@ -104,15 +105,15 @@ struct LayoutSummary {
 /// Groups by world rank (0-3, 4-7) would send the gradients of both groups over the network.
 class ParallelismController {
 public:
-    /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; not all numbers
-    /// need to be used. Memory is O(n) and time is O(n log n) for n ranks. Throws Error(internal)
+    /// `node_of_world_rank[r]` is the node of world rank r, from 0 to ranks - 1; node numbers
+    /// may be skipped. Memory is O(n) and time is O(n log n) for n ranks. Throws Error(internal)
     /// if `layout` violates eq. 5, if `layout.ranks` differs from the size of
     /// `node_of_world_rank`, or if a node is out of range.
     ParallelismController(Layout layout, const std::vector<int>& node_of_world_rank);
 
     const Layout& layout() const { return layout_; }
 
-    /// These throw std::out_of_range for a rank or group that does not exist.
+    /// The following functions throw std::out_of_range for a rank or group that does not exist.
     const RankPlace& place(int world_rank) const { return places_.at(world_rank); }
     int world_rank_of(int group, int group_rank) const;
     int leader(int group) const { return world_rank_of(group, 0); }
@@ -128,11 +129,11 @@ public:
 private:
     Layout layout_;
     std::vector<RankPlace> places_;  // [world_rank]
-    std::vector<int> members_;       // [group * degree + group_rank], world ranks
+    std::vector<int> world_ranks_;   // [group * degree + group_rank]
 };
 
-/// Returns nodes for a dry run: ranks 0 to ranks_per_node - 1 on node 0, and so on; the last node
-/// may have fewer. Throws Error(usage) unless both are at least 1.
+/// Returns node_of_world_rank for a dry run: ranks 0 to ranks_per_node - 1 on node 0, and so on;
+/// the last node may have fewer. Throws Error(usage) unless both arguments are at least 1.
 std::vector<int> fill_nodes(int ranks, int ranks_per_node);
 
 }  // namespace hpcai::plan

@@ -21,18 +21,18 @@ struct PipelineTask {
 /// Returns the tasks of stage `stage` of `stages` in a step, in order. Forward and backward passes
 /// are each in the order of the micro-batches, so that gradient sums are the same in all schedules.
 /// gpipe: all forward passes, then all backward passes (Huang et al. 2019, who start these with the
-/// last micro-batch); one stage runs 1f1b. 1f1b: as many forward passes as there are later stages,
-/// then one forward and one backward pass in turn (PipeDream-Flush, Narayanan et al. 2021). Stages
-/// that run these lists and only wait for the inputs of a pass never deadlock.
+/// last micro-batch); a single stage runs 1f1b. 1f1b: as many forward passes as there are later
+/// stages, then alternating forward and backward passes (PipeDream-Flush, Narayanan et al. 2021).
+/// Stages that run these tasks in order and wait only for the inputs of a pass never deadlock.
 std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int stages, int stage,
                                          int micro_batches);
 
-/// Returns the largest number of micro-batches that have had their forward but not their backward
-/// pass. A stage stores the activations of this many micro-batches.
+/// Returns the maximum number of micro-batches between their forward and backward passes. A stage
+/// stores the activations of this many micro-batches.
 int micro_batches_in_flight(const std::vector<PipelineTask>& tasks);
 
-/// Share of a step in which a rank waits while the pipeline fills and drains, for stages of equal
-/// duration: (stages - 1) / (micro_batches + stages - 1) in both schedules.
+/// Returns the fraction of a step in which a rank waits while the pipeline fills and drains, for
+/// stages of equal duration: (stages - 1) / (micro_batches + stages - 1) in both schedules.
 double bubble_fraction(int stages, int micro_batches);
 
 }  // namespace hpcai::plan

@@ -8,7 +8,7 @@
 
 #include <hpcai/records/step_record.hpp>
 
-/// The tables of a group, `groups/<m>/steps.csv` and `groups/<m>/ranks.csv`: a header and a line
+/// The CSV files of a group, `groups/<m>/steps.csv` and `groups/<m>/ranks.csv`: a header and a line
 /// for each record. Numbers are exact; a missing or non-finite number is an empty cell. Readers
 /// throw Error(data) with line, column, value and legal values for a wrong header, a wrong number
 /// of cells or an invalid number. `name` is the file in messages.
@@ -24,7 +24,7 @@ std::string ranks_to_csv(std::span<const RankRecord> ranks);
 /// Also throws unless ranks are 0, 1, 2, ... and no number is negative.
 std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view name = "ranks.csv");
 
-/// Returns a host's name as it is in the table, without characters that would end a cell.
-std::string table_name(const std::string& name);
+/// Returns a host's name as it is in ranks.csv, without characters that would end a cell.
+std::string csv_name(const std::string& name);
 
 }  // namespace hpcai::report

@@ -22,15 +22,15 @@ struct LayerRecord {
 
 struct PageContent {
     const RunRecord& record;
-    std::vector<std::vector<StepRecord>> steps;  // by group; an empty list: no records
-    std::vector<std::string> remarks;            // on unreadable steps
+    std::vector<std::vector<StepRecord>> steps;  // [group]; empty without records of the group
+    std::vector<std::string> remarks;            // about unreadable steps
     std::vector<LayerRecord> layers;             // may be empty
 };
 
 /// `report.html`: the whole result as one HTML page without scripts or other files, with plots in
 /// SVG, for light and dark, wide and narrow screens and paper. External text is escaped. A missing
-/// number is "n/a", where possible with its reason, never NaN. Long lists are folded; plots of more
-/// than eight groups show their median and spread.
+/// number is "n/a", with its reason if known, never NaN. Long lists are folded; plots of more than
+/// eight groups show their median and spread.
 std::string html(const PageContent& content);
 
 }  // namespace hpcai::report

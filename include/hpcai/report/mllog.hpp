@@ -17,9 +17,9 @@ struct MllogSetting {
 
 /// `mllog/result_<m>.txt`: the events of group `group` in MLPerf's logging format, one line
 /// `:::MLLOG {...}` each, ordered by time. Times are milliseconds since 1970, computed from the
-/// record's start and durations; an event of unknown time has that of the event before it. run_stop
-/// is "success" if the group finished, else "aborted". A group that failed before training has no
-/// epochs. docs/METRICS.md lists the keys. `group` must be an index of the record's groups.
+/// record's start and durations; an event of unknown time has the time of the previous event.
+/// run_stop is "success" if the group finished, else "aborted". A group that failed before training
+/// has no epochs. docs/METRICS.md lists the keys. `group` must be an index of the record's groups.
 std::string mllog(const RunRecord& record, std::size_t group,
                   const std::vector<MllogSetting>& settings);
 

@@ -32,12 +32,12 @@ struct RooflinePlot {
     std::vector<PlottedOperation> operations;
 };
 
-/// Speed against FLOPs per byte, both logarithmic: a dot for each operation with FLOPs, bytes and a
-/// time, and the ceilings. Longer operations have larger dots. Throws Error(data) without
-/// operations.
+/// Speed over FLOPs per byte, both logarithmic, with the ceilings and a dot for each operation that
+/// has FLOPs, bytes and a time. Longer operations have larger dots. Throws Error(data) if there is
+/// no such operation.
 std::string roofline_svg(const RooflinePlot& plot);
 
-/// Predicted FLOPS and scale efficiency against ranks. Throws Error(data) if no speed is known.
+/// Predicted FLOPS and scale efficiency over ranks. Throws Error(data) if no speed is known.
 std::string sweep_svg(const SweepRecord& sweep);
 
 }  // namespace hpcai::report

@@ -17,24 +17,23 @@ namespace hpcai::report {
 ExitCode exit_code_of(const RunProgress& run);
 
 /// Returns true if the run is over: no program is known to run, and either all groups have ended
-/// without an evaluation to come, or none has shown a sign of life for kSilenceSeconds.
+/// and no evaluation follows, or no group has sent a heartbeat for kSilenceSeconds.
 bool is_over(const RunProgress& run);
 
-/// Seconds of silence after which an unfinished run counts as dead: in general, and if no lock of
-/// its directory is seen. Some file systems lock per node, so that a lock may be held elsewhere.
+/// Seconds without a heartbeat after which an unfinished run counts as dead: in general, and if its
+/// directory is not locked. Some file systems lock per node, so another node may hold a lock.
 inline constexpr std::int64_t kSilenceSeconds = 600;
 inline constexpr std::int64_t kUnlockedSilenceSeconds = 30;
 
-/// Seconds since the last sign of life of any group, or since the start. Nothing if all groups have
+/// Seconds since the last heartbeat of any group, or since the start. Empty if all groups have
 /// ended and no program is running, or if the time is unknown.
 std::optional<std::int64_t> silence_seconds(const RunProgress& run);
 
 /// A table with a row for each group, the reasons of failures and stops, and a line such as
 /// STATUS STOPPED  groups=4 finished=1 stopped=3 directory=...
-/// or UNSAVED, FAILED or UNFINISHED. Above it are a remark on a silence of kSilenceSeconds, and the
-/// command to resume a run that is over or whose lock is free. The command is conditional until no
-/// group has shown a sign of life for kUnlockedSilenceSeconds. Control characters in texts are
-/// escaped.
+/// or UNSAVED, FAILED or UNFINISHED. The lines above it report a silence of kSilenceSeconds and the
+/// command to resume a run that is over or whose lock is free. The command has a condition until no
+/// group has sent a heartbeat for kUnlockedSilenceSeconds. Control characters are escaped.
 std::string progress_table(const RunProgress& run);
 
 }  // namespace hpcai::report

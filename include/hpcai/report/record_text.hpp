@@ -26,7 +26,7 @@ std::string roofline_text(const RooflineRecord& record);
 /// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
 
-/// "hw_thermal_slowdown in 41 % of the samples" (polls); empty if the clocks were never lowered.
+/// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never lowered.
 std::string slowdown_text(const DeviceHealthRecord& health);
 
 /// Lines of the summary: the GPUs with errors, then the slowed ones by decreasing share. Long lists

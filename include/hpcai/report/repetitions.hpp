@@ -8,7 +8,7 @@
 
 namespace hpcai::report {
 
-/// The line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
+/// Returns the line "REPETITIONS ...". `digest` is the SHA-256 of repetitions.json.
 std::string repetitions_line(const RepetitionsRecord& record, std::string_view digest);
 
 /// A table of the runs with their medians, followed by repetitions_line().

@@ -8,13 +8,13 @@
 
 namespace hpcai::report {
 
-/// One rank's part of `groups/<m>/trace.json`: events, one per line, separated by commas, in the
-/// Trace Event Format of Perfetto and Chrome. A process is a rank and a thread is a lane;
-/// all-reduces, which overlap, are asynchronous events. Times are microseconds of the rank's clock
+/// One rank's events in `groups/<m>/trace.json`, one per line and separated by commas, in the Trace
+/// Event Format of Perfetto and Chrome. A process is a rank and a thread is a lane; all-reduces,
+/// which may overlap, are asynchronous events. Times are microseconds of the rank's clock
 /// plus `offset_seconds`.
 std::string trace_events(const RankTrace& rank, double offset_seconds);
 
-/// The whole file from the parts of all ranks.
+/// The complete file from the events of all ranks.
 std::string trace_json(std::span<const std::string> ranks);
 
 }  // namespace hpcai::report
