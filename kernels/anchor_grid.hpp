@@ -11,10 +11,10 @@
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fits 4 KiB of kernel arguments
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fit 4 KiB of kernel arguments
 
     struct Level {
-        int first = 0;  // the number of its first anchor
+        int first = 0;  // index of its first anchor, counted over all levels
         int height = 0;
         int width = 0;
         int stride = 0;
@@ -45,12 +45,12 @@ struct AnchorGrid {
     HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
 };
 
-/// Throws Error(internal) for 2^24 or more anchors, or unless there are 1 to kMaxLevels levels with
-/// the same number of anchors in a cell, 1 to kMaxInCell.
+/// Throws Error(internal) for 2^24 or more anchors, and unless 1 to kMaxLevels levels have the same
+/// number of anchors per cell, 1 to kMaxInCell.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
-/// W, 4 A) of `dtype`, with A anchors in a cell. The strides are the elements from pixel to pixel.
+/// W, 4 A) of `dtype`, with A anchors per cell. Strides are elements per pixel.
 struct AnchorNumbers {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;

@@ -5,7 +5,7 @@
 namespace hpcai::kernels {
 namespace {
 
-__host__ __device__ inline bool finite(std::uint32_t bits) {
+__host__ __device__ inline bool is_finite(std::uint32_t bits) {
     return (bits & 0x7f800000u) != 0x7f800000u;
 }
 
@@ -13,7 +13,7 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
                                     ops::StepScalars* numbers) {
     constexpr int kInFlight = 4;
     const std::int64_t quads = count / 4, stride = item_stride();
-    bool good = true;
+    bool all_finite = true;
     for (std::int64_t first = first_item(); first < quads; first += kInFlight * stride) {
         uint4 quad[kInFlight];
         for (int part = 0; part < kInFlight; ++part) {
@@ -21,19 +21,19 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
             quad[part] = at < quads ? reinterpret_cast<const uint4*>(bits)[at] : uint4{0, 0, 0, 0};
         }
         for (int part = 0; part < kInFlight; ++part) {
-            good = good && finite(quad[part].x) && finite(quad[part].y) && finite(quad[part].z) &&
-                   finite(quad[part].w);
+            all_finite = all_finite && is_finite(quad[part].x) && is_finite(quad[part].y) &&
+                         is_finite(quad[part].z) && is_finite(quad[part].w);
         }
     }
     for (std::int64_t at = quads * 4 + first_item(); at < count; at += stride) {
-        good = good && finite(bits[at]);
+        all_finite = all_finite && is_finite(bits[at]);
     }
-    if (!good) numbers->finite = 0;  // all writers write the same value
+    if (!all_finite) numbers->finite = 0;  // all writers write the same value
 }
 
 /// Computes the scalars of the next step.
-__host__ __device__ inline ops::StepScalars next(const ops::LossScalePolicy& policy,
-                                                 ops::StepScalars numbers) {
+__host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePolicy& policy,
+                                                         ops::StepScalars numbers) {
     if (numbers.finite != 0) {
         ++numbers.good_steps;
         ++numbers.taken_steps;
@@ -56,7 +56,7 @@ __host__ __device__ inline ops::StepScalars next(const ops::LossScalePolicy& pol
 }
 
 __global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* numbers) {
-    *numbers = next(policy, *numbers);
+    *numbers = next_scalars(policy, *numbers);
 }
 
 }  // namespace

@@ -17,11 +17,11 @@ struct UpdateRange {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     bool decays = true;            // whether weight decay applies
-    bool has_trust_ratio = false;  // else it is 1
+    bool has_trust_ratio = false;  // false: the ratio is 1
     void* working_copy = nullptr;  // (end - begin), 16-byte aligned; null: none
 };
 
-/// A part of a range, whose squares one block sums; `begin` is a multiple of 8.
+/// A part of a range; one block sums its squares; `begin` is a multiple of 8.
 struct UpdatePart {
     std::int64_t range = 0;
     std::int64_t begin = 0;
@@ -32,7 +32,7 @@ struct UpdatePart {
 struct UpdateArguments {
     float* parameters = nullptr;
     const float* gradients = nullptr;
-    float* states[2] = {};  // those of the rule, in the order of its formula
+    float* states[2] = {};                             // of the rule, in the order of its formula
     tensor::DType working_dtype = tensor::DType::f16;  // of working copies: f16, bf16 or f32
     bool rounds_parameters = false;  // w is rounded to working_dtype before it is written
     std::int64_t count = 0;
@@ -60,13 +60,13 @@ void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream str
 void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream stream);
 void adam_step(const UpdateArguments& arguments, const ops::Adam& rule, Stream stream);
 void adagrad_step(const UpdateArguments& arguments, const ops::AdaGrad& rule, Stream stream);
-/// The last part of the step of LAMB, after lamb_moments() and lamb_ratios().
+/// The final update of LAMB, after lamb_moments() and lamb_ratios().
 void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream stream);
 
 /// Sums the squares of parameters and gradients of each part in a fixed order.
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream);
-/// Updates m and v of LAMB, and sums the squares of parameters and of u likewise. Does nothing
-/// while numbers->finite is 0.
+/// Updates m and v of LAMB, and sums the squares of parameters and of u in a fixed order. Does
+/// nothing while numbers->finite is 0.
 void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
                   Stream stream);
 
