@@ -193,8 +193,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     const TileThread<kWide> thread(tiling);
     if (!thread.is_active) return;
     const std::int64_t channels = tiling.channels;
-    // Iterates from the end of the tensor to its beginning. After sum_kernel, which reads forward,
-    // the cache holds the end.
+    // Descending, because after sum_kernel, which ascends, the cache holds the end of the tensor.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y;
     const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + thread.channel;
     const std::int64_t statistic_index = span * channels + thread.channel;

@@ -36,13 +36,11 @@ template <typename T>
 __global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
         const auto channel = static_cast<int>(at % shape.padded_channels);
-        const std::int64_t padded_pixel = at / shape.padded_channels,
-                           row = padded_pixel / shape.padded_columns;
-        const int column =
-            static_cast<int>(padded_pixel % shape.padded_columns) - shape.first_column;
-        const bool real = channel < shape.channels && column >= 0 && column < shape.columns;
+        const std::int64_t pixel = at / shape.padded_channels, row = pixel / shape.padded_columns;
+        const int column = static_cast<int>(pixel % shape.padded_columns) - shape.first_column;
+        const bool is_inside = channel < shape.channels && column >= 0 && column < shape.columns;
         const std::int64_t source = (row * shape.columns + column) * shape.channels + channel;
-        to[at] = from_float<T>(real ? from[source] : 0.0f);
+        to[at] = from_float<T>(is_inside ? from[source] : 0.0f);
     }
 }
 
