@@ -10,7 +10,7 @@ __host__ __device__ inline bool is_finite(std::uint32_t bits) {
 }
 
 __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t count,
-                                    ops::StepScalars* numbers) {
+                                    ops::StepScalars* scalars) {
     constexpr int kInFlight = 4;
     const std::int64_t quads = count / 4, stride = item_stride();
     bool all_finite = true;
@@ -28,48 +28,48 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
     for (std::int64_t at = quads * 4 + first_item(); at < count; at += stride) {
         all_finite = all_finite && is_finite(bits[at]);
     }
-    if (!all_finite) numbers->finite = 0;  // all writers write the same value
+    if (!all_finite) scalars->finite = 0;  // all writers write the same value
 }
 
 /// Computes the scalars of the next step.
 __host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePolicy& policy,
-                                                         ops::StepScalars numbers) {
-    if (numbers.finite != 0) {
-        ++numbers.good_steps;
-        ++numbers.taken_steps;
+                                                         ops::StepScalars scalars) {
+    if (scalars.finite != 0) {
+        ++scalars.good_steps;
+        ++scalars.taken_steps;
     } else {
-        ++numbers.skipped_steps;
-        numbers.good_steps = 0;
+        ++scalars.skipped_steps;
+        scalars.good_steps = 0;
     }
-    if (policy.dynamic && numbers.finite == 0) {
-        const float half = numbers.loss_scale / 2;
-        numbers.loss_scale = half < policy.smallest ? policy.smallest : half;
+    if (policy.dynamic && scalars.finite == 0) {
+        const float half = scalars.loss_scale / 2;
+        scalars.loss_scale = half < policy.smallest ? policy.smallest : half;
     }
-    if (policy.dynamic && numbers.good_steps >= policy.good_steps_to_double) {
-        numbers.good_steps = 0;
-        const float twice = numbers.loss_scale * 2;
-        if (twice <= policy.largest) numbers.loss_scale = twice;
+    if (policy.dynamic && scalars.good_steps >= policy.good_steps_to_double) {
+        scalars.good_steps = 0;
+        const float twice = scalars.loss_scale * 2;
+        if (twice <= policy.largest) scalars.loss_scale = twice;
     }
-    numbers.gradient_factor = policy.loss_weight / numbers.loss_scale;
-    numbers.finite = 1;
-    return numbers;
+    scalars.gradient_factor = policy.loss_weight / scalars.loss_scale;
+    scalars.finite = 1;
+    return scalars;
 }
 
-__global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* numbers) {
-    *numbers = next_scalars(policy, *numbers);
+__global__ void update_kernel(ops::LossScalePolicy policy, ops::StepScalars* scalars) {
+    *scalars = next_scalars(policy, *scalars);
 }
 
 }  // namespace
 
-void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* scalars,
                   Stream stream) {
     launch(check_finite_kernel, grid_over(divide_up(count, 4), stream),
-           reinterpret_cast<const std::uint32_t*>(gradients), count, numbers);
+           reinterpret_cast<const std::uint32_t*>(gradients), count, scalars);
 }
 
-void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* scalars,
                        Stream stream) {
-    launch(update_kernel, {.threads = 1, .stream = stream}, policy, numbers);
+    launch(update_kernel, {.threads = 1, .stream = stream}, policy, scalars);
 }
 
 }  // namespace hpcai::kernels

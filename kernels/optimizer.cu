@@ -141,9 +141,9 @@ __device__ void step_pack(const UpdateArguments& args, const Rule& rule, const R
 
 template <typename T, typename Rule>
 __global__ void update_kernel(UpdateArguments args, Rule rule) {
-    if (args.numbers->finite == 0) return;
+    if (args.scalars->finite == 0) return;
     __shared__ typename Rule::Constants shared;
-    if (threadIdx.x == 0) rule.read(*args.numbers, shared);
+    if (threadIdx.x == 0) rule.read(*args.scalars, shared);
     __syncthreads();
     const typename Rule::Constants constants = shared;
     const std::int64_t units = (args.count + kUnit - 1) / kUnit;

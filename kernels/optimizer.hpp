@@ -42,7 +42,7 @@ struct UpdateArguments {
     const float* trust_ratios = nullptr;  // (range_count) in device memory; null: all are 1
 
     float weight_decay = 0;
-    const ops::StepScalars* numbers = nullptr;  // in device memory
+    const ops::StepScalars* scalars = nullptr;  // in device memory
 };
 
 /// The parts of all ranges in device memory, range after range, and memory for sums.
@@ -53,7 +53,7 @@ struct UpdateParts {
     double* sums = nullptr;                    // (2, count): of squares of w, and of g or u
 };
 
-/// The following functions take one step for the elements in ranges, unless numbers->finite is 0.
+/// The following functions take one step for the elements in ranges, unless scalars->finite is 0.
 /// Where w is written, the working copy of the range is updated too, rounded to nearest even.
 void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream);
 /// Uses the trust ratios of `arguments`.
@@ -66,7 +66,7 @@ void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream s
 /// Sums the squares of parameters and gradients of each part in a fixed order.
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream);
 /// Updates m and v of LAMB, and sums the squares of parameters and of u in a fixed order. Does
-/// nothing while numbers->finite is 0.
+/// nothing while scalars->finite is 0.
 void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
                   Stream stream);
 
@@ -76,13 +76,13 @@ void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const 
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 
-/// Clears numbers->finite if any of gradients (count), which are 16-byte aligned, is infinite or
+/// Clears scalars->finite if any of gradients (count), which are 16-byte aligned, is infinite or
 /// NaN. If the gradients are sums over ranks, all ranks get the same result.
-void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* scalars,
                   Stream stream);
 
 /// Ends a step; see Device::finish_step.
-void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* scalars,
                        Stream stream);
 
 }  // namespace hpcai::kernels

@@ -87,9 +87,9 @@ struct LambPack {
 };
 
 __global__ void lamb_moments_kernel(UpdateArguments args, ops::Lamb rule, UpdateParts parts) {
-    if (args.numbers->finite == 0) return;
+    if (args.scalars->finite == 0) return;
     __shared__ Moments shared;
-    if (threadIdx.x == 0) shared.set(rule, *args.numbers);
+    if (threadIdx.x == 0) shared.set(rule, *args.scalars);
     __syncthreads();
     const Moments moments = shared;
     for (std::int64_t index = blockIdx.x; index < parts.count; index += gridDim.x) {
@@ -124,7 +124,7 @@ __global__ void ratios_kernel(UpdateArguments args, UpdateParts parts, Ratio rat
         double divisor = others;
         if (ratio.is_lars) {
             const double decay = range.decays ? args.weight_decay : 0.0f;
-            divisor = args.numbers->gradient_factor * others + decay * parameters + ratio.epsilon;
+            divisor = args.scalars->gradient_factor * others + decay * parameters + ratio.epsilon;
         }
         ratios[index] = static_cast<float>(ratio.trust_coefficient * parameters / divisor);
     }

@@ -61,7 +61,7 @@ protected:
         return static_cast<std::size_t>(&part - parts_.data());
     }
     const StepScalars& numbers() const {
-        return *tensors_.numbers;
+        return *tensors_.scalars;
     }
     const SimdKernels& loops() const {
         return *context_.loops;
