@@ -17,23 +17,23 @@ __global__ void __launch_bounds__(kThreads)
     __shared__ AxisSample rows[RoiAlignShape::kMaxSamples], columns[RoiAlignShape::kMaxSamples];
     const std::int64_t region = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), ratio = shape.sampling_ratio;
-    const RoiPlace place = roi_place(shape, args.regions + region * shape.region_columns);
-    if (thread == 0 && args.places != nullptr) args.places[region] = place;
+    const BinGrid grid = bin_grid(shape, args.regions + region * shape.region_columns);
+    if (thread == 0 && args.grids != nullptr) args.grids[region] = grid;
     const int vectors = shape.channels / V, pooled = shape.pooled;
     T* output = static_cast<T*>(args.output) + region * pooled * pooled * shape.channels;
-    const bool is_used = place.level >= 0;
-    const int width = is_used ? shape.width[place.level] : 0;
+    const bool is_used = grid.level >= 0;
+    const int width = is_used ? shape.width[grid.level] : 0;
     if (is_used && thread < pooled * ratio) {
-        const int height = shape.height[place.level];
-        rows[thread] = axis_sample(place.y, place.bin_height, thread, ratio, height);
-        columns[thread] = axis_sample(place.x, place.bin_width, thread, ratio, width);
+        const int height = shape.height[grid.level];
+        rows[thread] = axis_sample(grid.y, grid.bin_height, thread, ratio, height);
+        columns[thread] = axis_sample(grid.x, grid.bin_width, thread, ratio, width);
     }
     __syncthreads();
     const int stride = shape.stored_channels;
     const T* image = nullptr;
     if (is_used) {
-        image = static_cast<const T*>(args.pyramid[place.level]) +
-                region / shape.regions * shape.height[place.level] * width * stride;
+        image = static_cast<const T*>(args.pyramid[grid.level]) +
+                region / shape.regions * shape.height[grid.level] * width * stride;
     }
     const float sample_weight = 1.0f / static_cast<float>(ratio * ratio);
     for (int item = thread; item < pooled * pooled * vectors; item += kThreads) {
@@ -75,12 +75,12 @@ struct Weights {
     unsigned strip_bins[kBatch][kStrips];  // bit b: bin b has a weight in a column of the strip
 };
 
-struct TilePlace {
+struct TileOrigin {
     int level, y, x;
 };
 
 /// The tiles of the coarsest level come first, because they have the most regions.
-__device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
+__device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
     for (int level = kLevels - 1; level > 0; --level) {
         const int across = (shape.width[level] + kTile - 1) / kTile;
         const int tiles = across * ((shape.height[level] + kTile - 1) / kTile);
@@ -122,17 +122,17 @@ struct Batch {
 };
 
 /// All threads of a block must call it; it ends with a barrier.
-__device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const Batch& batch,
-                      const TilePlace& tile, Weights& weights) {
+__device__ void weigh(const RoiAlignShape& shape, const BinGrid* grids, const Batch& batch,
+                      const TileOrigin& tile, Weights& weights) {
     const int thread = static_cast<int>(threadIdx.x), pooled = shape.pooled;
     const int height = shape.height[tile.level], width = shape.width[tile.level];
     for (int i = thread; i < batch.count * kTile * pooled; i += kGradientThreads) {
         const int bin = i % pooled, line = i / pooled % kTile, index = i / pooled / kTile;
-        const RoiPlace place = places[batch.regions[index]];
+        const BinGrid grid = grids[batch.regions[index]];
         weights.row_weights[index][line][bin] =
-            bin_weight(shape, {place.y, place.bin_height, height}, bin, tile.y + line);
+            bin_weight(shape, {grid.y, grid.bin_height, height}, bin, tile.y + line);
         weights.column_weights[index][line][bin] =
-            bin_weight(shape, {place.x, place.bin_width, width}, bin, tile.x + line);
+            bin_weight(shape, {grid.x, grid.bin_width, width}, bin, tile.x + line);
     }
     __syncthreads();
     constexpr int kMasks = kTile + kStrips;
@@ -159,17 +159,17 @@ __device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const 
 
 /// Finds the regions that affect the tile among kGradientThreads regions from `first` on, in order.
 /// Returns their number. All threads of a block must call it; it begins and ends with a barrier.
-__device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, int first,
-                            const TilePlace& tile, int* found) {
+__device__ int find_regions(const RoiAlignShape& shape, const BinGrid* grids, int first,
+                            const TileOrigin& tile, int* found) {
     __shared__ int warp_counts[kGradientThreads / kWarp];
     const int region = first + static_cast<int>(threadIdx.x);
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     bool is_reached = false;
     if (region < shape.regions) {
-        const RoiPlace place = places[region];
-        is_reached = place.level == tile.level &&
-                     reaches(place.y, place.bin_height, shape.pooled, tile.y) &&
-                     reaches(place.x, place.bin_width, shape.pooled, tile.x);
+        const BinGrid grid = grids[region];
+        is_reached = grid.level == tile.level &&
+                     reaches(grid.y, grid.bin_height, shape.pooled, tile.y) &&
+                     reaches(grid.x, grid.bin_width, shape.pooled, tile.x);
     }
     const unsigned votes = __ballot_sync(kAllLanes, is_reached);
     __syncthreads();
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
                               int channel_chunks) {
     __shared__ Weights weights;
     __shared__ int found[kGradientThreads];
-    const TilePlace tile = tile_place(shape, static_cast<int>(blockIdx.x));
+    const TileOrigin tile = tile_origin(shape, static_cast<int>(blockIdx.x));
     T* dx = static_cast<T*>(args.dx[tile.level]);
     if (dx == nullptr) return;
     const int image = static_cast<int>(blockIdx.y) / channel_chunks,
@@ -204,15 +204,15 @@ __global__ void __launch_bounds__(kGradientThreads, 1)
     const int channel =
         (channel_chunk * static_cast<int>(kWarp) + static_cast<int>(threadIdx.x % kWarp)) * V;
     const int bins = shape.pooled * shape.pooled;
-    const RoiPlace* places = args.places + std::int64_t{image} * shape.regions;
+    const BinGrid* grids = args.grids + std::int64_t{image} * shape.regions;
     const T* dy = static_cast<const T*>(args.dy) +
                   std::int64_t{image} * shape.regions * bins * shape.channels + channel;
     Pack<V> sums[kStrip] = {};
     for (int first = 0; first < shape.regions; first += kGradientThreads) {
-        const int count = find_regions(shape, places, first, tile, found);
+        const int count = find_regions(shape, grids, first, tile, found);
         for (int start = 0; start < count; start += kBatch) {
             const int size = count - start < kBatch ? count - start : kBatch;
-            weigh(shape, places, {found + start, size}, tile, weights);
+            weigh(shape, grids, {found + start, size}, tile, weights);
             for (int index = 0; channel < shape.channels && index < size; ++index) {
                 const T* region_dy =
                     dy + std::int64_t{found[start + index]} * bins * shape.channels;

@@ -26,8 +26,8 @@ struct RoiAlignShape {
     int width[kLevels] = {};
 };
 
-/// The bins of a region on its level, in pixels of that level.
-struct RoiPlace {
+/// The grid of bins of a region, in pixels of its level.
+struct BinGrid {
     int level;  // 0 is the finest; -1: unused
     float y, x;
     float bin_height, bin_width;
@@ -39,7 +39,7 @@ struct AxisSample {
     float low_weight, high_weight;
 };
 
-HPCAI_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignShape& shape, const float* region) {
+HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};
     const int level = ops::pyramid_level(box);
@@ -73,13 +73,13 @@ struct RoiAlignArguments {
     const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, stored C), the finest first
     const float* regions = nullptr;                    // (N R, region_columns)
     void* output = nullptr;                            // (N R, pooled pooled C)
-    RoiPlace* places = nullptr;                        // (N R), or null
+    BinGrid* grids = nullptr;                          // (N R), or null
 };
-/// Writes the output and the places. Throws Error(internal) beyond the limits of RoiAlignShape.
+/// Writes the output and the bin grids. Throws Error(internal) beyond the limits of RoiAlignShape.
 void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream);
 
 struct RoiAlignGradientArguments {
-    const RoiPlace* places = nullptr;
+    const BinGrid* grids = nullptr;
     const void* dy = nullptr;               // (N R, pooled pooled C)
     void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
