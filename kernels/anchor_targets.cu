@@ -147,11 +147,11 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
                             [&](int slot, std::uint64_t key) { drawn[slot] = number_of(key); });
         sort(drawn, count);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
-            const auto number = static_cast<int>(drawn[i]);
+            const auto anchor = static_cast<int>(drawn[i]);
             ops::BoxDeltas target;
-            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(number));
+            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(anchor));
             float* row = targets + (written + i) * 6;
-            row[0] = static_cast<float>(number);
+            row[0] = static_cast<float>(anchor);
             row[1] = is_positive ? 1.0f : 0.0f;
             row[2] = target.x;
             row[3] = target.y;

@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
         float score = 0;
         int label = 0;
         if (i < count) {
-            const int number = static_cast<int>(number_of(sorted[i]));
-            label = number / regions;
-            box = decode_proposal(plan, image * regions + number % regions, label);
+            const int index = static_cast<int>(number_of(sorted[i]));
+            label = index / regions;
+            box = decode_proposal(plan, image * regions + index % regions, label);
             fits(box, plan.shape.bounds);
             score = score_of(sorted[i]);
         }

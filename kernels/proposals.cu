@@ -11,7 +11,7 @@ namespace {
 /// The arguments and workspace of one call. A chunk has up to kChunk anchors of a level.
 struct Plan {
     AnchorGrid grid;
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     ops::Bounds bounds;
     int per_level, limit;
     int length;  // capacity of a list of boxes, the same for all levels
@@ -27,13 +27,13 @@ struct Plan {
 };
 
 template <typename T>
-__device__ ops::Box decode_anchor(const Plan& plan, int image, int level, int number) {
+__device__ ops::Box decode_anchor(const Plan& plan, int image, int level, int anchor) {
     const AnchorGrid& grid = plan.grid;
-    const T* deltas = static_cast<const T*>(plan.numbers.deltas[level]) +
-                      anchor_index(grid, image, number, 4, plan.numbers.delta_stride);
+    const T* deltas = static_cast<const T*>(plan.rpn.deltas[level]) +
+                      anchor_index(grid, image, anchor, 4, plan.rpn.delta_stride);
     return ops::decode(
         {to_float(deltas[0]), to_float(deltas[1]), to_float(deltas[2]), to_float(deltas[3])},
-        grid.box(level, number), ops::BoxCoder{});
+        grid.box(level, anchor), ops::BoxCoder{});
 }
 
 /// Selects the best anchors of a chunk. blockIdx.x is the chunk, blockIdx.y the image.
@@ -48,11 +48,11 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int left = grid.count_of(level) - before, count = left < kChunk ? left : kChunk;
     const int first = grid.level[level].first + before, per_cell = grid.per_cell;
     const int pixels = grid.level[level].height * grid.level[level].width;
-    const T* logits = static_cast<const T*>(plan.numbers.logits[level]) +
-                      std::int64_t{image} * pixels * plan.numbers.logit_stride;
+    const T* logits = static_cast<const T*>(plan.rpn.logits[level]) +
+                      std::int64_t{image} * pixels * plan.rpn.logit_stride;
     const auto key_at = [&](int i) {
         const int pixel = (before + i) / per_cell, shape = (before + i) % per_cell;
-        const T logit = logits[std::int64_t{pixel} * plan.numbers.logit_stride + shape];
+        const T logit = logits[std::int64_t{pixel} * plan.rpn.logit_stride + shape];
         return rank_key(to_float(logit), static_cast<std::uint32_t>(first + i));
     };
     std::uint64_t* best =
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         ops::Box box;
         float score = -1;
         if (i < count) {
-            const int number = static_cast<int>(number_of(sorted[i]));
-            box = decode_anchor<T>(plan, image, plan.grid.level_of(number), number);
+            const int anchor = static_cast<int>(number_of(sorted[i]));
+            box = decode_anchor<T>(plan, image, plan.grid.level_of(anchor), anchor);
             fits(box, plan.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));
         }
@@ -155,11 +155,11 @@ std::size_t proposals_workspace_bytes(const ProposalsShape& shape) {
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream) {
     Carve workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
-    plan.numbers = arguments.numbers;
+    plan.rpn = arguments.rpn;
     plan.proposals = arguments.proposals;
     const auto images = static_cast<unsigned>(shape.images);
     const auto levels = static_cast<unsigned>(plan.grid.levels);
-    with_type(arguments.numbers.dtype, [&]<typename T>() {
+    with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(chunk_best_kernel<T>,
                {.blocks_x = static_cast<unsigned>(plan.chunks()),
                 .blocks_y = images,

@@ -139,7 +139,7 @@ protected:
 TEST_P(DetectionLosses, OfAnchorsAgreeWithTheirTwins) {
     const AnchorGrid grid = small_grid(16, 24, 3);
     for (const int samples : {1, 40, 500}) {
-        AnchorNumbers numbers{.dtype = GetParam(), .logit_stride = 4, .delta_stride = 12};
+        RpnOutputs rpn{.dtype = GetParam(), .logit_stride = 4, .delta_stride = 12};
         std::vector<Buffer> values, gradients;
         for (int level = 0; level < 3; ++level) {
             const std::int64_t pixels = 2 * grid.count_of(level) / 3;
@@ -159,18 +159,17 @@ TEST_P(DetectionLosses, OfAnchorsAgreeWithTheirTwins) {
         RpnLossGradientArguments of{.targets = targets.as<float>(), .loss_scale = &loss_scale_};
         RpnLossGradientArguments twin = of;
         for (std::size_t level = 0; level < 3; ++level) {
-            numbers.logits[level] = values[2 * level].data();
-            numbers.deltas[level] = values[2 * level + 1].data();
+            rpn.logits[level] = values[2 * level].data();
+            rpn.deltas[level] = values[2 * level + 1].data();
             of.logits[level] = gradients[2 * level].data();
             of.deltas[level] = gradients[2 * level + 1].data();
             twin.logits[level] = twins[2 * level].data();
             twin.deltas[level] = twins[2 * level + 1].data();
         }
-        of.numbers = twin.numbers = numbers;
+        of.rpn = twin.rpn = rpn;
         const RpnLossShape shape{grid, 2, samples};
-        rpn_loss(shape, {numbers, targets.as<float>(), losses.as<float>()}, nullptr);
-        reference::rpn_loss(shape, {numbers, targets.as<float>(), twin_losses.as<float>()},
-                            nullptr);
+        rpn_loss(shape, {rpn, targets.as<float>(), losses.as<float>()}, nullptr);
+        reference::rpn_loss(shape, {rpn, targets.as<float>(), twin_losses.as<float>()}, nullptr);
         EXPECT_TRUE(near(losses, twin_losses, 1e-6));
         rpn_loss_gradient(shape, of, nullptr);
         reference::rpn_loss_gradient(shape, twin, nullptr);
