@@ -70,8 +70,8 @@ struct BatchNormSumsArguments {
 /// negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30
 /// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
 /// activation.
-void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                   const BatchNormSumsArguments& arguments, Stream stream);
+void batch_norm_statistics_from_sums(const BatchNormShape& shape,
+                                     const BatchNormSumsArguments& arguments, Stream stream);
 
 /// Computes scale and shift of one span from the running statistics, for inference; mean and
 /// deviation are not written. Reads no activation.
@@ -96,9 +96,9 @@ struct BatchNormSharedMomentsArguments {
     BatchNormStatistics statistics;  // written
 };
 /// Like batch_norm_statistics(), for the spans of all `ranks`. Reads no activation.
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& arguments,
-                                      Stream stream);
+void batch_norm_statistics_from_moments(const BatchNormShape& shape,
+                                        const BatchNormSharedMomentsArguments& arguments,
+                                        Stream stream);
 
 struct BatchNormApplyArguments {
     const void* x = nullptr;

@@ -323,8 +323,8 @@ void batch_norm_statistics(const BatchNormShape& shape,
            workspace + partial_floats(shape));
 }
 
-void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                   const BatchNormSumsArguments& arguments, Stream stream) {
+void batch_norm_statistics_from_sums(const BatchNormShape& shape,
+                                     const BatchNormSumsArguments& arguments, Stream stream) {
     using namespace batch_norm;
     launch(statistics_from_sums_kernel, grid_over_channels(shape.channels, stream), shape,
            EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
@@ -340,9 +340,9 @@ void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArgum
            workspace + partial_floats(shape), arguments.moments);
 }
 
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& arguments,
-                                      Stream stream) {
+void batch_norm_statistics_from_moments(const BatchNormShape& shape,
+                                        const BatchNormSharedMomentsArguments& arguments,
+                                        Stream stream) {
     using namespace batch_norm;
     launch(statistics_from_moments_kernel, grid_over_channels(shape.channels, stream), shape,
            arguments.moments, arguments.ranks, arguments.parameters, arguments.statistics);

@@ -247,7 +247,7 @@ private:
         }
         const Sums sums =
             sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_of_sums(
+        kernels::batch_norm_statistics_from_sums(
             shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
     }
 
@@ -256,7 +256,7 @@ private:
             shape_, {tensors_.inputs[0], sync_batch_norm_sums_.values(), tensors_.workspace},
             context_.stream);
         sync_batch_norm_sums_.sum_values();
-        kernels::batch_norm_statistics_of_moments(
+        kernels::batch_norm_statistics_from_moments(
             shape_,
             {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(), parameters(),
              statistics_},

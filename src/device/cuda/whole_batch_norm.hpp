@@ -58,7 +58,7 @@ public:
             return;
         }
         const Sums sums = sums_of(x_, storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_of_sums(
+        kernels::batch_norm_statistics_from_sums(
             shape_, {sums.sum, sums.squares, parameters_, statistics_}, stream);
     }
 
