@@ -214,8 +214,8 @@ private:
         forward_->run({weights_at_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
                       context_);
         if (!op_.relu) return;
-        kernels::relu_of_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
-                             outputs_, context_.stream);
+        kernels::relu_from_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
+                               outputs_, context_.stream);
     }
 
     void weight_gradient() override {
