@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     std::uint64_t* drawn =
         plan.chunk_keys + (std::int64_t{image} * 2 * plan.chunks + block) * samples;
     const int taken =
-        select_smallest(key_at, count, is_positive ? plan.shape.most_positive : samples,
+        select_smallest(key_at, count, is_positive ? plan.shape.max_positive : samples,
                         [&](int slot, std::uint64_t key) { drawn[slot] = key; });
     for (int i = taken + static_cast<int>(threadIdx.x); i < samples; i += kSelectThreads) {
         drawn[i] = kNoKey;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         const std::uint64_t* keys = plan.chunk_keys + (std::int64_t{image} * 2 + part) * candidates;
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
-                            is_positive ? plan.shape.most_positive : samples - written,
+                            is_positive ? plan.shape.max_positive : samples - written,
                             [&](int slot, std::uint64_t key) { drawn[slot] = number_of(key); });
         sort(drawn, count);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
@@ -169,8 +169,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
-        shape.samples > kMaxSorted || shape.most_positive < 0 ||
-        shape.most_positive > shape.samples) {
+        shape.samples > kMaxSorted || shape.max_positive < 0 ||
+        shape.max_positive > shape.samples) {
         fail("anchor_targets does not support this number of images, boxes or samples");
     }
     const std::int64_t images = shape.images;

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
                        : kNoKey;
         };
         const int count = select_smallest(
-            key_at, candidates, foreground ? shape.most_foreground : samples - written,
+            key_at, candidates, foreground ? shape.max_foreground : samples - written,
             [&](int slot, std::uint64_t key) { drawn[slot] = number_of(key); });
         sort(drawn, count);
         for (int i = thread; i < count; i += kSelectThreads) {
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
-        shape.samples > kMaxSorted || shape.most_foreground < 0 ||
-        shape.most_foreground > shape.samples) {
+        shape.samples > kMaxSorted || shape.max_foreground < 0 ||
+        shape.max_foreground > shape.samples) {
         fail("roi_targets does not support this number of images, candidates or samples");
     }
     return workspace.take<std::int32_t>(std::int64_t{shape.images} *

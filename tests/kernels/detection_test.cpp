@@ -175,12 +175,12 @@ protected:
     Contents contents_{53};
     Buffer keys_ = contents_.whole(DType::s32, 2, 1u << 30, -(1 << 29));
 
-    void compare(const AnchorGrid& grid, Buffer boxes, int samples, int most_positive) {
+    void compare(const AnchorGrid& grid, Buffer boxes, int samples, int max_positive) {
         const AnchorTargetsShape shape{.grid = grid,
                                        .images = 2,
                                        .boxes = static_cast<int>(boxes.count() / 10),
                                        .samples = samples,
-                                       .most_positive = most_positive,
+                                       .max_positive = max_positive,
                                        .foreground_iou = 0.7f,
                                        .background_iou = 0.3f};
         Buffer got(DType::f32, std::int64_t{2} * samples * 6), want = got;
@@ -228,7 +228,7 @@ TEST(RoiTargetKernels, AreTheTwins) {
                                     .proposals = proposals,
                                     .boxes = boxes,
                                     .samples = samples,
-                                    .most_foreground = samples / 4,
+                                    .max_foreground = samples / 4,
                                     .foreground_iou = 0.5f,
                                     .coder = {10, 5}};
         Buffer got(DType::f32, std::int64_t{2} * samples * 9), want = got;
