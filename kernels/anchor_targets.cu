@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
                             is_positive ? plan.shape.max_positive : samples - written,
-                            [&](int slot, std::uint64_t key) { drawn[slot] = number_of(key); });
+                            [&](int slot, std::uint64_t key) { drawn[slot] = index_of(key); });
         sort(drawn, count);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
             const auto anchor = static_cast<int>(drawn[i]);

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     const std::int64_t list = std::int64_t{blockIdx.y} * (classes - 1) + blockIdx.x;
     if (threadIdx.x == 0) plan.counts[list] = count;
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
-        const int region = static_cast<int>(number_of(sorted[i])) - label * regions;
+        const int region = static_cast<int>(index_of(sorted[i])) - label * regions;
         ops::Box box = decode_proposal(plan, first_row + region, label);
         const bool is_valid = fits(box, plan.shape.bounds);
         plan.keys[list * regions + i] = is_valid ? sorted[i] : kNoKey;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
         float score = 0;
         int label = 0;
         if (i < count) {
-            const int index = static_cast<int>(number_of(sorted[i]));
+            const int index = static_cast<int>(index_of(sorted[i]));
             label = index / regions;
             box = decode_proposal(plan, image * regions + index % regions, label);
             fits(box, plan.shape.bounds);

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         ops::Box box;
         bool is_valid = false;
         if (i < count) {
-            box = decode_anchor<T>(plan, image, level, static_cast<int>(number_of(sorted[i])));
+            box = decode_anchor<T>(plan, image, level, static_cast<int>(index_of(sorted[i])));
             is_valid = fits(box, plan.bounds);
         }
         plan.keys[list * plan.length + i] = is_valid ? sorted[i] : kNoKey;
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         ops::Box box;
         float score = -1;
         if (i < count) {
-            const int anchor = static_cast<int>(number_of(sorted[i]));
+            const int anchor = static_cast<int>(index_of(sorted[i]));
             box = decode_anchor<T>(plan, image, plan.grid.level_of(anchor), anchor);
             fits(box, plan.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         };
         const int count = select_smallest(
             key_at, candidates, foreground ? shape.max_foreground : samples - written,
-            [&](int slot, std::uint64_t key) { drawn[slot] = number_of(key); });
+            [&](int slot, std::uint64_t key) { drawn[slot] = index_of(key); });
         sort(drawn, count);
         for (int i = thread; i < count; i += kSelectThreads) {
             write(shape, image, static_cast<int>(drawn[i]), image.targets + (written + i) * 9);
