@@ -213,7 +213,7 @@ public:
 
     /// Whether the device computes shards of networks: ops::AllGather and ops::ReduceScatter, and
     /// trust ratios over all shards.
-    virtual bool computes_parts() const { return false; }
+    virtual bool computes_shards() const { return false; }
 
     /// Names the work of the host until the next call, for a profiler; null ends the phase. `name`
     /// must be a static string.
