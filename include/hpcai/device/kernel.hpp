@@ -50,7 +50,7 @@ struct KernelTensors {
 /// rounded to nearest even.
 struct WorkingCopy {
     std::size_t parameter = 0;  // index in KernelTensors::parameters
-    void* place = nullptr;      // 64-byte aligned
+    void* data = nullptr;       // 64-byte aligned
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running it

@@ -112,7 +112,7 @@ std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barr
 
 }  // namespace
 
-int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred) {
+int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred) {
     int best = -1;
     for (int plan = 0; plan < plans.count(); ++plan) {
         if (barred.contains(plans.name(plan)) || !plans.finalize(plan)) continue;
@@ -187,7 +187,7 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
     if (context.plans != nullptr && !context.plans->find(key).empty()) return true;
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        return first_good(plans, barred_plans(key, context)) >= 0;
+        return first_usable(plans, barred_plans(key, context)) >= 0;
     } catch (const Error&) {
         return false;  // cuDNN does not support this graph
     }
@@ -215,7 +215,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         ++context.tuning->convolutions;
         context.tuning->seconds += watch.seconds();
     }
-    if (plan_ < 0) plan_ = first_good(*plans_, barred_plans(key, context));
+    if (plan_ < 0) plan_ = first_usable(*plans_, barred_plans(key, context));
     ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);
 }
 

@@ -15,7 +15,7 @@ namespace hpcai::device::cuda {
 class PlanTimer;
 
 /// One graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else, with a
-/// device and autotune, the fastest of the timed plans; else first_good().
+/// device and autotune, the fastest of the timed plans; else first_usable().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
@@ -42,7 +42,7 @@ private:
 
 /// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If
 /// all need more, the one with the smallest workspace; -1 if no plan can be finalized.
-int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
+int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
