@@ -46,11 +46,11 @@ public:
     void mark() override { marks_.emplace_back().record(stream_); }
     std::vector<double> seconds() const override {
         check(cudaStreamSynchronize(stream_), "timing work");
-        std::vector<double> between;
+        std::vector<double> intervals;
         for (std::size_t i = 1; i < marks_.size(); ++i) {
-            between.push_back(marks_[i].seconds_since(marks_[i - 1]));
+            intervals.push_back(marks_[i].seconds_since(marks_[i - 1]));
         }
-        return between;
+        return intervals;
     }
 
 private:
@@ -61,9 +61,9 @@ private:
 /// Selects GPU `index` for the calling thread.
 cudaDeviceProp select_device(int index) {
     const int count = device_count();
-    require(index >= 0 && index < count, ExitCode::usage, "there is no GPU {}, only {} of them",
-            index, count);
-    check(cudaSetDevice(index), "opening a GPU");
+    require(index >= 0 && index < count, ExitCode::usage,
+            "GPU {} does not exist; number of usable GPUs: {}", index, count);
+    check(cudaSetDevice(index), "selecting a GPU");
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, index), "reading a GPU's properties");
     return properties;
@@ -131,8 +131,8 @@ public:
     std::string uuid() const override {
         std::string text = "GPU";
         for (std::size_t i = 0; i < sizeof properties_.uuid.bytes; ++i) {
-            const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-            text += fmt::format("{}{:02x}", begins_part ? "-" : "",
+            const bool starts_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+            text += fmt::format("{}{:02x}", starts_group ? "-" : "",
                                 static_cast<unsigned char>(properties_.uuid.bytes[i]));
         }
         return text;
@@ -181,7 +181,7 @@ public:
 
     bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
         const bool accepted = acceptance_(operation, options);
-        plans_.save();  // timing is slow, and a later failure must not lose it
+        plans_.save();  // now, because timing is slow and a later step may fail
         return accepted;
     }
     KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
@@ -247,8 +247,8 @@ private:
             synchronize();
         } catch (const Error& error) {
             throw Error(ExitCode::usage,
-                        fmt::format("the CUDA engine does not run on {} (sm_{}), for which it may "
-                                    "not have been built (CMAKE_CUDA_ARCHITECTURES): {}",
+                        fmt::format("the CUDA engine does not run on {} (sm_{}); it may be built "
+                                    "for other GPUs (CMAKE_CUDA_ARCHITECTURES): {}",
                                     properties_.name, context_.sm, error.what()));
         }
     }
@@ -283,7 +283,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options) {
 
 const Context& context_of(Device& device) {
     const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
-    ensure(cuda != nullptr, "{} is not a GPU of the CUDA engine", device.description());
+    ensure(cuda != nullptr, "{} is not a device of the CUDA engine", device.description());
     return cuda->context();
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
     ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels,
-           "a pyramid of {} levels is not supported", op.pyramid.size());
+           "the CUDA engine does not support a pyramid of {} levels", op.pyramid.size());
     kernels::RoiAlignShape shape{
         .dtype = compute,
         .images = static_cast<int>(op.regions[0]),
