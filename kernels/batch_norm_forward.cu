@@ -164,7 +164,6 @@ Grid grid_over_channels(std::int64_t channels, Stream stream) {
 
 enum class Residual { none, plain, normalized };
 
-/// Computes one element; `r` is used only with a residual.
 template <Residual kResidual>
 __device__ inline float affine(float x, float scale, float shift, float r) {
     const float value = fmaf(x, scale, shift);

@@ -48,7 +48,6 @@ __global__ void __launch_bounds__(kThreads)
         args.losses[image] = static_cast<float>(total / static_cast<double>(cells));
 }
 
-/// Each thread computes one cell at a time.
 template <typename T>
 __global__ void cell_gradient_kernel(const CellGrid grid,
                                      const CellCrossEntropyGradientArguments args) {

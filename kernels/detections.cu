@@ -20,7 +20,6 @@ struct Plan {
     unsigned long long* overlaps;
 };
 
-/// Each thread computes the softmax of the logits of one region.
 __global__ void scores_kernel(const Plan plan) {
     const int classes = plan.shape.classes;
     const std::int64_t rows = std::int64_t{plan.shape.images} * plan.shape.regions;

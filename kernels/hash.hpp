@@ -7,8 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// Writes Device::hash of `values` (count) to *sum in device memory. Values that are 16-byte
-/// aligned are fastest.
+/// Writes Device::hash of `values` (count) to *sum in device memory; fastest if 16-byte aligned.
 void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
 
 }  // namespace hpcai::kernels

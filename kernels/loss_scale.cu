@@ -31,7 +31,6 @@ __global__ void check_finite_kernel(const std::uint32_t* bits, std::int64_t coun
     if (!all_finite) scalars->finite = 0;  // all writers write the same value
 }
 
-/// Computes the scalars of the next step.
 __host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePolicy& policy,
                                                          ops::StepScalars scalars) {
     if (scalars.finite != 0) {

@@ -7,8 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// The constants of one step of Adam or LAMB. They have no default values, so that the struct can
-/// be in shared memory.
+/// The constants of one step of Adam or LAMB. Shared memory allows no default values.
 struct Moments {
     float gradient_factor;
     float beta1, one_minus_beta1;

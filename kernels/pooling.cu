@@ -122,7 +122,6 @@ __device__ inline Span windows_over(int at, int kernel, int stride, int padding,
     return {past < 0 ? 0 : past / stride, clamped((at + padding) / stride, 0, outputs - 1)};
 }
 
-/// The gradient of y at one position.
 template <int N, bool kHasDy1, typename T>
 __device__ Pack<N> gradient_at(const MaxPoolGradientArguments& args, std::int64_t at) {
     Pack<N> sum = load<N>(static_cast<const T*>(args.dy0) + at);
@@ -224,7 +223,6 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
     }
 }
 
-/// Each thread takes one vector of channels of one image.
 template <int N, typename T>
 __global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float scale) {
     const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;

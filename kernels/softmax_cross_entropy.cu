@@ -54,7 +54,6 @@ __host__ __device__ inline float gradient_of(float probability, float target, fl
     return loss_scale * (probability - target);
 }
 
-/// One block for each row.
 template <typename T>
 __global__ void softmax_gradient_kernel(SoftmaxGradientArguments args, std::int64_t classes,
                                         float target_off_label, float target_at_label) {

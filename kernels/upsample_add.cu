@@ -97,7 +97,6 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     }
 }
 
-/// A grid for `rows` rows of `items` vectors each.
 Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
     constexpr std::int64_t kItemsPerThread = 2;
     constexpr std::int64_t kMaxBlocks = 65535;

@@ -216,11 +216,9 @@ private:
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
-    /// Bytes of an array with one number per channel and span.
     std::size_t statistic_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
     }
-    /// The offset of the copies of the vectors in the workspace.
     std::size_t copies_offset() const {
         return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }

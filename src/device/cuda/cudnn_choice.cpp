@@ -52,7 +52,6 @@ int index_of_plan(const ConvolutionPlans& plans, const std::string& name) {
     return -1;
 }
 
-/// A plan that ran.
 struct TimedPlan {
     int plan = -1;
     PlanTimer::Trial trial;

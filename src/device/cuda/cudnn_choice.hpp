@@ -57,7 +57,7 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Results are rounded to the shape's type once; tf32 factors by up to
+/// in the Euclidean norm. Both results are rounded once; the error of tf32 factors is at most
 /// 2^-10.
 double agreement_bound(const ConvolutionShape& shape);
 

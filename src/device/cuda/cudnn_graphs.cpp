@@ -46,8 +46,7 @@ std::shared_ptr<fe::DeviceProperties> device_properties(const Context& context) 
 /// Adds the operations of one pass to a graph.
 class Builder {
 public:
-    Builder(fe::graph::Graph& graph, const ConvolutionShape& shape)
-        : graph_(graph), shape_(shape) {}
+    Builder(fe::graph::Graph& graph, const ConvolutionShape& shape) : graph_(graph), s_(shape) {}
 
     void build(ConvolutionPass pass) {
         switch (pass) {
@@ -76,7 +75,7 @@ public:
     }
 
 private:
-    fe::DataType_t type() const { return cudnn_type(shape_.dtype); }
+    fe::DataType_t type() const { return cudnn_type(s_.dtype); }
 
     /// (n, c, h, w) in cuDNN's order of axes, channels last in memory.
     Tensor input(Operand operand, std::array<std::int64_t, 4> dim, fe::DataType_t dtype) {
@@ -88,21 +87,18 @@ private:
                                  .set_data_type(dtype));
     }
     Tensor image(Operand operand = Operand::image) {
-        return input(operand, {shape_.images, shape_.channels, shape_.height, shape_.width},
-                     type());
+        return input(operand, {s_.images, s_.channels, s_.height, s_.width}, type());
     }
     Tensor filters() {
-        return input(Operand::filters,
-                     {shape_.filters, shape_.channels, shape_.kernel, shape_.kernel_width()},
+        return input(Operand::filters, {s_.filters, s_.channels, s_.kernel, s_.kernel_width()},
                      type());
     }
     Tensor output_gradient() {
         return input(Operand::output,
-                     {shape_.images, shape_.filters, shape_.output_height(), shape_.output_width()},
-                     type());
+                     {s_.images, s_.filters, s_.output_height(), s_.output_width()}, type());
     }
     Tensor per_channel(Operand operand, fe::DataType_t dtype) {
-        return input(operand, {1, shape_.channels, 1, 1}, dtype);
+        return input(operand, {1, s_.channels, 1, 1}, dtype);
     }
 
     void mark_output(const Tensor& tensor, Operand operand, fe::DataType_t dtype) {
@@ -120,8 +116,8 @@ private:
     template <typename Attributes>
     Attributes geometry() const {
         return Attributes()
-            .set_padding({shape_.padding, shape_.padding_width()})
-            .set_stride({shape_.stride, shape_.stride_width()})
+            .set_padding({s_.padding, s_.padding_width()})
+            .set_stride({s_.stride, s_.stride_width()})
             .set_dilation({1, 1});
     }
 
@@ -157,14 +153,14 @@ private:
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
         // With a stride, images of several sizes have the same output size.
-        dx->set_dim({shape_.images, shape_.channels, shape_.height, shape_.width});
+        dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         return dx;
     }
 
     void weight_gradient(const Tensor& x) {
         const Tensor dw =
             graph_.conv_wgrad(output_gradient(), x, geometry<fe::graph::Conv_wgrad_attributes>());
-        dw->set_dim({shape_.filters, shape_.channels, shape_.kernel, shape_.kernel_width()});
+        dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel_width()});
         mark_output(dw, Operand::gradient, type());
     }
 
@@ -201,7 +197,7 @@ private:
     }
 
     fe::graph::Graph& graph_;
-    const ConvolutionShape& shape_;
+    const ConvolutionShape& s_;
 };
 
 /// The numerical properties that plans of this shape must not have.
@@ -224,7 +220,6 @@ struct ConvolutionPlans::Graph {
     fe::graph::Graph graph;
     cudnnHandle_t handle = nullptr;
 
-    /// Describes the graph and creates its plans.
     fe::error_t open(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context,
                      Search search) {
         handle = context.cudnn;

@@ -62,7 +62,7 @@ enum class ConvolutionPass {
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
     normalized_forward_with_statistics,  // the same from a normalized image
     input_gradient,                      // dx
-    input_gradient_with_norm,            // dx before that ReLU; gradients of that BatchNorm
+    input_gradient_with_norm,            // dx of that ReLU's input; gradients of that BatchNorm
     weight_gradient,                     // dw
     normalized_weight_gradient,          // the same from a normalized image
 };
@@ -97,13 +97,11 @@ inline constexpr int kOperands = 16;
 /// An address for each operand that the graph has, aligned to 16 bytes.
 class Operands {
 public:
-    void*& operator[](Operand operand) { return addresses_[static_cast<std::size_t>(operand)]; }
-    void* operator[](Operand operand) const {
-        return addresses_[static_cast<std::size_t>(operand)];
-    }
+    void*& operator[](Operand operand) { return data_[static_cast<std::size_t>(operand)]; }
+    void* operator[](Operand operand) const { return data_[static_cast<std::size_t>(operand)]; }
 
 private:
-    std::array<void*, kOperands> addresses_{};
+    std::array<void*, kOperands> data_{};
 };
 
 /// All plans (implementations) that cuDNN offers for one graph, in the order of its heuristics.

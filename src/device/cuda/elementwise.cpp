@@ -90,8 +90,7 @@ public:
     StoreNumbersKernel(const ops::InputNormalize& op, const KernelOptions& options,
                        const Context& context)
         : OperationKernel(op, options, context) {
-        ensure(is_floating(op.dtype), "the CUDA engine does not support images of type {}",
-               name_of(op.dtype));
+        ensure(is_floating(op.dtype), "images of type {} are not supported", name_of(op.dtype));
     }
 
 private:

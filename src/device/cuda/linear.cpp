@@ -187,7 +187,7 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        working_weights_ = weight_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
+        weight_data_ = weight_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
         ones_ = static_cast<std::byte*>(tensors.prepared) + weight_bytes();
         workspace_ = static_cast<std::byte*>(tensors.workspace) + relu_bytes();
         if (!trains()) return;
@@ -196,7 +196,7 @@ public:
 
     std::vector<WorkingCopy> working_copies() const override {
         if (weight_bytes() == 0) return {};
-        return {{0, working_weights_}};
+        return {{0, weight_data_}};
     }
 
 private:
@@ -214,7 +214,7 @@ private:
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
         forward_->run(
-            {working_weights_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
+            {weight_data_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
             context_);
         if (!op_.relu) return;
         kernels::relu_from_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
@@ -232,8 +232,7 @@ private:
     void input_gradient() override {
         mask_gradient();
         input_gradient_->run(
-            {working_weights_, gradient_, tensors_.input_gradients[0], nullptr, workspace_},
-            context_);
+            {weight_data_, gradient_, tensors_.input_gradients[0], nullptr, workspace_}, context_);
     }
 
     void mask_gradient() const {
@@ -249,8 +248,8 @@ private:
 
     void prepare() override {
         if (weight_bytes() > 0) {
-            kernels::cast_from_f32(tensors_.parameters[0], options_.compute, working_weights_,
-                                   weights_, context_.stream);
+            kernels::cast_from_f32(tensors_.parameters[0], options_.compute, weight_data_, weights_,
+                                   context_.stream);
         }
         if (ones_bytes() > 0) {
             kernels::fill(options_.compute, ones_, 1, samples_, context_.stream);
@@ -261,7 +260,7 @@ private:
     const std::int64_t weights_ = op_.features * op_.input[1];
     const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
-    void* working_weights_ = nullptr;
+    void* weight_data_ = nullptr;
     void* ones_ = nullptr;
     void* workspace_ = nullptr;  // of the products
     void* gradient_ = nullptr;   // of the forward product's result, (N, F)

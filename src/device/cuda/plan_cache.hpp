@@ -39,7 +39,6 @@ public:
     /// The name of the plan; "" for an unknown problem, or if the plan is barred.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
-    /// Replaces the timings of a problem.
     void insert_timings(const std::string& problem, std::vector<Timing> timings);
     /// Plans of a problem that must not run, because they made the device unusable.
     const std::set<std::string>& barred(const std::string& problem) const;

@@ -26,7 +26,6 @@ public:
     }
 
     const kernels::BatchNormShape& shape() const { return shape_; }
-    /// Bytes of an array with one number per channel.
     std::size_t vector_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
