@@ -103,9 +103,9 @@ std::string_view name_of(const Precision& precision);
 
 /// The guarantees of a device about the bits of its results.
 struct Determinism {
-    bool over_repeats = false;  // repeated work gives the same bits
-    bool over_threads = false;  // for any threads()
-    std::string conditions;     // software and hardware that must be equal, for display
+    bool is_repeatable = false;        // repeated work gives the same bits
+    bool is_thread_invariant = false;  // the bits are the same for any threads()
+    std::string conditions;            // software and hardware that must be equal, for display
 };
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
