@@ -141,7 +141,7 @@ void detections(const DetectionsShape& shape, const DetectionsArguments& argumen
            plan);
     suppress({.lists = std::int64_t{images} * labels,
               .length = shape.regions,
-              .largest_iou = shape.nms_iou,
+              .max_iou = shape.nms_iou,
               .counts = plan.counts,
               .boxes = plan.boxes,
               .keys = plan.keys,

@@ -172,7 +172,7 @@ void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments,
             plan);
         suppress({.lists = images * levels,
                   .length = plan.length,
-                  .largest_iou = shape.nms_iou,
+                  .max_iou = shape.nms_iou,
                   .counts = plan.counts,
                   .boxes = plan.boxes,
                   .keys = plan.keys,

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int w
     const int left = count - column_tile * kTile, end = left < kTile ? left : kTile;
     Word word = 0;
     for (int i = first; i < end; ++i) {
-        if (ops::iou_of(box_of(column_boxes[i]), box) > lists.largest_iou) word |= Word{1} << i;
+        if (ops::iou_of(box_of(column_boxes[i]), box) > lists.max_iou) word |= Word{1} << i;
     }
     lists.overlaps[(list * lists.length + row) * words + column_tile] = word;
 }

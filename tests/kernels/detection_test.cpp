@@ -120,7 +120,7 @@ TEST(Suppression, IsTheTwinsForListsOfAllLengths) {
         const std::vector<std::int32_t> counts{length, length / 2, 0};
         RankedLists lists{.lists = 3,
                           .length = length,
-                          .largest_iou = 0.3f,
+                          .max_iou = 0.3f,
                           .counts = counts.data(),
                           .boxes = packed.as<float>(),
                           .keys = keys.data()};

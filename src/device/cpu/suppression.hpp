@@ -40,11 +40,10 @@ struct RankedBoxes {
         }
         keys = scratch.take<std::uint64_t>(most);
     }
-    /// Appends a box unless its IoU with one in the list is above `largest_iou`.
-    void offer(const ops::Box& box, std::uint64_t key, float largest_iou,
-               const SimdKernels& loops) {
+    /// Appends a box unless its IoU with one in the list is above `max_iou`.
+    void offer(const ops::Box& box, std::uint64_t key, float max_iou, const SimdKernels& loops) {
         const float area = ops::area_of(box);
-        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, largest_iou})) {
+        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, max_iou})) {
             return;
         }
         columns.x1[count] = box.x1;
