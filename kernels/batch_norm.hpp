@@ -67,9 +67,8 @@ struct BatchNormSumsArguments {
 };
 /// Computes the same statistics from sums that a convolution wrote. The variance is then a
 /// difference: a relative error e of `squares` becomes e (1 + mean^2 / variance) of the variance. A
-/// negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30
-/// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
-/// activation.
+/// negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30 deviations leaves three
+/// digits of the variance, and a mean of 1000 deviations none. Reads no activation.
 void batch_norm_statistics_from_sums(const BatchNormShape& shape,
                                      const BatchNormSumsArguments& arguments, Stream stream);
 

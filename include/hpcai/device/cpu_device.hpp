@@ -34,15 +34,15 @@ struct Cores {
 };
 Cores count_cores();
 
-/// Numbers of NUMA nodes of the machine and with cores in that binding (hwloc), at least 1.
+/// Numbers of NUMA nodes of the machine and with cores in the CPU binding (hwloc), at least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;
 };
 NumaNodes count_numa_nodes();
 
-/// The number of threads of one rank: `wanted` if positive, else its share of the allowed cores
-/// among `ranks_sharing` ranks. At least 1.
-int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing);
+/// The number of threads of one rank: `requested` if positive, else its share of the allowed cores,
+/// which `ranks` ranks share. At least 1.
+int threads_for_rank(int requested, const Cores& cores, int ranks);
 
 }  // namespace hpcai::device
