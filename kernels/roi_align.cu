@@ -66,8 +66,7 @@ constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
 constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// For each region of a batch, the weights of the tile's pixel rows and columns in the region's
-/// bins.
+/// For each region of a batch, the weights of the tile's pixel rows and columns in its bins.
 struct Weights {
     float row_weights[kBatch][kTile][kMaxBins];
     float column_weights[kBatch][kTile][kMaxBins];

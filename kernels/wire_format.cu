@@ -153,7 +153,6 @@ void decode(tensor::WireFormat format, const std::byte* wire, std::span<float> v
     });
 }
 
-/// Marks the step as skipped if one of its sums, `values`, is not finite.
 __global__ void mark_skipped_kernel(const float* values, std::int64_t count, int* is_skipped) {
     const std::int64_t stride = item_stride();
     bool all_finite = true;

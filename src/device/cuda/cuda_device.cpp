@@ -38,7 +38,6 @@ private:
     DeviceBytes memory_;
 };
 
-/// Marks in the work on a stream, by the clock of the GPU.
 class EventTimeline final : public Timeline {
 public:
     explicit EventTimeline(cudaStream_t stream) : stream_(stream) {}

@@ -48,7 +48,6 @@ struct RequirementsOf {
     }
 };
 
-/// One operation with memory for all its tensors.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,

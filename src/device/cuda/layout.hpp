@@ -22,7 +22,6 @@ constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// The extents of an activation in memory.
 inline Shape stored_shape(Shape shape) {
     if (shape.rank() == 4) shape[3] = stored_channels(shape[3]);
     return shape;

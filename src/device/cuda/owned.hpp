@@ -10,7 +10,6 @@
 /// reported where the host waits for that work.
 namespace hpcai::device::cuda {
 
-/// Owns a handle, which `kDestroy` frees.
 template <typename T, auto kDestroy>
 class OwnedHandle {
 public:

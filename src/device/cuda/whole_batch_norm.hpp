@@ -29,7 +29,6 @@ public:
     std::size_t vector_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
-    /// Bytes of the statistics, which are kept for the backward pass.
     std::size_t saved_bytes() const { return 4 * vector_bytes(); }
     std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
 
