@@ -8,7 +8,7 @@
 namespace hpcai::kernels {
 
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
-    constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 represents their numbers exactly
+    constexpr std::int64_t kMaxAnchors = 1 << 24;  // fp32 represents their indices exactly
     AnchorGrid grid;
     if (anchors.levels.empty() || anchors.levels.size() > AnchorGrid::kMaxLevels) {
         fail("the kernels do not support this number of levels of anchors");

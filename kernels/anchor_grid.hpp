@@ -11,47 +11,47 @@
 namespace hpcai::kernels {
 
 struct AnchorGrid {
-    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fits 4 KiB of kernel arguments
+    static constexpr int kMaxLevels = 6, kMaxInCell = 32;  // fit 4 KiB of kernel arguments
 
     struct Level {
-        int first = 0;  // the number of its first anchor
+        int first = 0;  // index of its first anchor, counted over all levels
         int height = 0;
         int width = 0;
         int stride = 0;
-        float cell[kMaxInCell][4] = {};
+        float cell[kMaxInCell][4] = {};  // boxes of the anchors of the cell at (0, 0)
     };
     int levels = 0;
     int per_cell = 0;
     int count = 0;  // anchors of all levels
     Level level[kMaxLevels];
 
-    HPCAI_HOST_DEVICE int count_of(int index) const {
-        return level[index].height * level[index].width * per_cell;
+    HPCAI_HOST_DEVICE int count_of(int level_index) const {
+        return level[level_index].height * level[level_index].width * per_cell;
     }
-    HPCAI_HOST_DEVICE int level_of(int number) const {
-        int index = 0;
-        while (index + 1 < levels && number >= level[index + 1].first) ++index;
-        return index;
+    HPCAI_HOST_DEVICE int level_of(int anchor) const {
+        int level_index = 0;
+        while (level_index + 1 < levels && anchor >= level[level_index + 1].first) ++level_index;
+        return level_index;
     }
-    HPCAI_HOST_DEVICE ops::Box box(int index, int number) const {
-        const Level& at = level[index];
-        const int local = number - at.first;
-        const int pixel = local / per_cell, place = local % per_cell;
+    HPCAI_HOST_DEVICE ops::Box box(int level_index, int anchor) const {
+        const Level& at = level[level_index];
+        const int local = anchor - at.first;
+        const int pixel = local / per_cell;
         const auto x = static_cast<float>(pixel % at.width * at.stride);
         const auto y = static_cast<float>(pixel / at.width * at.stride);
-        const float* cell = at.cell[place];
+        const float* cell = at.cell[local % per_cell];
         return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
     }
-    HPCAI_HOST_DEVICE ops::Box box(int number) const { return box(level_of(number), number); }
+    HPCAI_HOST_DEVICE ops::Box box(int anchor) const { return box(level_of(anchor), anchor); }
 };
 
-/// Throws Error(internal) for 2^24 or more anchors, or unless there are 1 to kMaxLevels levels with
-/// the same number of anchors in a cell, 1 to kMaxInCell.
+/// Throws Error(internal) for 2^24 or more anchors, and unless 1 to kMaxLevels levels have the same
+/// number of anchors per cell, 1 to kMaxInCell.
 AnchorGrid make_anchor_grid(const ops::Anchors& anchors);
 
 /// The outputs of a region proposal network: for each level logits (N, H, W, A) and deltas (N, H,
-/// W, 4 A) of `dtype`, with A anchors in a cell. The strides are the elements from pixel to pixel.
-struct AnchorNumbers {
+/// W, 4 A) of `dtype`, with A anchors per cell. Strides are elements per pixel.
+struct RpnOutputs {
     tensor::DType dtype = tensor::DType::f32;
     int logit_stride = 0;
     int delta_stride = 0;
@@ -59,15 +59,15 @@ struct AnchorNumbers {
     const void* deltas[AnchorGrid::kMaxLevels] = {};
 };
 
-/// The index of the first element of anchor `number`, counted over all levels, in the tensor of its
-/// level in AnchorNumbers, with `numbers` elements for each anchor and `stride` for each pixel.
-HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int number,
-                                                   int numbers, int stride) {
-    const AnchorGrid::Level& level = grid.level[grid.level_of(number)];
-    const int local = number - level.first;
+/// The index of the first element of an anchor in the logits or deltas of its level (RpnOutputs).
+/// `anchor` counts over all levels; `elements` is per anchor and `stride` per pixel.
+HPCAI_HOST_DEVICE inline std::int64_t anchor_index(const AnchorGrid& grid, int image, int anchor,
+                                                   int elements, int stride) {
+    const AnchorGrid::Level& level = grid.level[grid.level_of(anchor)];
+    const int local = anchor - level.first;
     const std::int64_t pixel =
         std::int64_t{image} * level.height * level.width + local / grid.per_cell;
-    return pixel * stride + local % grid.per_cell * numbers;
+    return pixel * stride + local % grid.per_cell * elements;
 }
 
 }  // namespace hpcai::kernels

@@ -8,21 +8,21 @@ namespace hpcai::kernels {
 namespace {
 
 constexpr int kMatchThreads = 256;
-constexpr int kTile = 64;  // boxes of an image that a block loads at once
+constexpr int kTile = 64;  // boxes of an image in shared memory
 
 enum Kind : std::uint8_t { neither, positive, negative };
 
-/// The data of one call. A chunk has up to kChunk anchors, from which a block draws one kind.
+/// The arguments and workspace of one call. A chunk has up to kChunk anchors.
 struct Plan {
     AnchorTargetsShape shape;
-    AnchorTargetsArguments of;
+    AnchorTargetsArguments args;
     int chunks;
-    std::uint32_t* highest;   // (N, G): the bits of the highest IoU that an anchor has with a box
-    std::uint8_t* kinds;      // (N, anchors)
-    std::uint64_t* of_chunk;  // (N, 2, chunks, S): keys of positive and of negative anchors
+    std::uint32_t* highest;     // (N, G): bits of the highest IoU of any anchor with the box
+    std::uint8_t* kinds;        // (N, anchors)
+    std::uint64_t* chunk_keys;  // (N, 2, chunks, S): keys of positive and of negative anchors
 
     __device__ const float* boxes(int image) const {
-        return of.boxes + std::int64_t{image} * shape.boxes * 5;
+        return args.boxes + std::int64_t{image} * shape.boxes * 5;
     }
 };
 
@@ -31,7 +31,7 @@ __global__ void clear_kernel(const __grid_constant__ Plan plan) {
     for (std::int64_t i = first_item(); i < count; i += item_stride()) plan.highest[i] = 0;
 }
 
-/// blockIdx.y is the image. The bits of positive floats, as integers, have the order of the floats.
+/// Computes Plan::highest; blockIdx.y is the image. Positive floats have the order of their bits.
 __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_constant__ Plan plan) {
     __shared__ float4 boxes[kTile];
     __shared__ bool is_used[kTile];
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMatchThreads) highest_kernel(const __grid_con
     }
 }
 
-/// blockIdx.y is the image.
+/// Classifies the anchors; blockIdx.y is the image.
 __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_constant__ Plan plan) {
     const int image = static_cast<int>(blockIdx.y), stride = static_cast<int>(item_stride());
     const float* boxes = plan.boxes(image);
@@ -89,32 +89,33 @@ __global__ void __launch_bounds__(kMatchThreads) kinds_kernel(const __grid_const
     }
 }
 
-/// blockIdx.x counts the chunks for positive anchors, then for negative; blockIdx.y is the image.
+/// Draws samples of a chunk. blockIdx.x counts the chunks twice: for positive anchors, then for
+/// negative ones. blockIdx.y is the image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    draw_of_chunk_kernel(const __grid_constant__ Plan plan) {
+    draw_chunk_kernel(const __grid_constant__ Plan plan) {
     const int image = static_cast<int>(blockIdx.y), block = static_cast<int>(blockIdx.x);
-    const bool of_positive = block < plan.chunks;
-    const int first = (of_positive ? block : block - plan.chunks) * kChunk;
+    const bool is_positive = block < plan.chunks;
+    const int first = (is_positive ? block : block - plan.chunks) * kChunk;
     const int left = plan.shape.grid.count - first, count = left < kChunk ? left : kChunk;
     const std::uint8_t* kinds = plan.kinds + std::int64_t{image} * plan.shape.grid.count + first;
-    const Kind wanted = of_positive ? positive : negative;
-    const std::int32_t image_key = plan.of.keys[image];
+    const Kind wanted = is_positive ? positive : negative;
+    const std::int32_t image_key = plan.args.keys[image];
     const auto key_at = [&](int i) {
         return kinds[i] == wanted ? draw_key(image_key, 0, static_cast<std::uint32_t>(first + i))
                                   : kNoKey;
     };
     const int samples = plan.shape.samples;
     std::uint64_t* drawn =
-        plan.of_chunk + (std::int64_t{image} * 2 * plan.chunks + block) * samples;
+        plan.chunk_keys + (std::int64_t{image} * 2 * plan.chunks + block) * samples;
     const int taken =
-        select_smallest(key_at, count, of_positive ? plan.shape.most_positive : samples,
-                        [&](int place, std::uint64_t key) { drawn[place] = key; });
+        select_smallest(key_at, count, is_positive ? plan.shape.max_positive : samples,
+                        [&](int slot, std::uint64_t key) { drawn[slot] = key; });
     for (int i = taken + static_cast<int>(threadIdx.x); i < samples; i += kSelectThreads) {
         drawn[i] = kNoKey;
     }
 }
 
-/// The deltas from an anchor to the box with which its IoU is highest, the first of equal ones.
+/// The deltas from an anchor to the box of highest IoU with it; of equal IoUs, the first box.
 __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box& anchor) {
     const float* boxes = plan.boxes(image);
     float best = 0;
@@ -129,28 +130,28 @@ __device__ ops::BoxDeltas target_of(const Plan& plan, int image, const ops::Box&
     return ops::encode(ops::box_of(boxes + match * 5), anchor, {});
 }
 
-/// One block for each image draws the samples from those of the chunks and writes their targets.
+/// Draws the samples of an image from those of its chunks and writes their targets.
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
-    __shared__ std::uint64_t numbers[kMaxSorted];
+    __shared__ std::uint64_t drawn[kMaxSorted];
     const int image = static_cast<int>(blockIdx.x), samples = plan.shape.samples;
     const int candidates = plan.chunks * samples;
-    float* targets = plan.of.targets + std::int64_t{image} * samples * 6;
+    float* targets = plan.args.targets + std::int64_t{image} * samples * 6;
     int written = 0;
     for (int part = 0; part < 2; ++part) {
         const bool is_positive = part == 0;
-        const std::uint64_t* keys = plan.of_chunk + (std::int64_t{image} * 2 + part) * candidates;
+        const std::uint64_t* keys = plan.chunk_keys + (std::int64_t{image} * 2 + part) * candidates;
         const int count =
             select_smallest([&](int i) { return keys[i]; }, candidates,
-                            is_positive ? plan.shape.most_positive : samples - written,
-                            [&](int place, std::uint64_t key) { numbers[place] = number_of(key); });
-        sort(numbers, count);
+                            is_positive ? plan.shape.max_positive : samples - written,
+                            [&](int slot, std::uint64_t key) { drawn[slot] = index_of(key); });
+        sort(drawn, count);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
-            const auto number = static_cast<int>(numbers[i]);
+            const auto anchor = static_cast<int>(drawn[i]);
             ops::BoxDeltas target;
-            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(number));
+            if (is_positive) target = target_of(plan, image, plan.shape.grid.box(anchor));
             float* row = targets + (written + i) * 6;
-            row[0] = static_cast<float>(number);
+            row[0] = static_cast<float>(anchor);
             row[1] = is_positive ? 1.0f : 0.0f;
             row[2] = target.x;
             row[3] = target.y;
@@ -168,8 +169,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.images > 65535 || shape.boxes < 1 || shape.samples < 1 ||
-        shape.samples > kMaxSorted || shape.most_positive < 0 ||
-        shape.most_positive > shape.samples) {
+        shape.samples > kMaxSorted || shape.max_positive < 0 ||
+        shape.max_positive > shape.samples) {
         fail("anchor_targets does not support this number of images, boxes or samples");
     }
     const std::int64_t images = shape.images;
@@ -177,7 +178,7 @@ Plan lay_out(const AnchorTargetsShape& shape, Carve& workspace) {
     plan.chunks = static_cast<int>(divide_up(shape.grid.count, kChunk));
     plan.highest = workspace.take<std::uint32_t>(images * shape.boxes);
     plan.kinds = workspace.take<std::uint8_t>(images * shape.grid.count);
-    plan.of_chunk = workspace.take<std::uint64_t>(images * 2 * plan.chunks * shape.samples);
+    plan.chunk_keys = workspace.take<std::uint64_t>(images * 2 * plan.chunks * shape.samples);
     return plan;
 }
 
@@ -193,7 +194,7 @@ void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArgument
                     Stream stream) {
     Carve workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
-    plan.of = arguments;
+    plan.args = arguments;
     const auto images = static_cast<unsigned>(shape.images);
     const Grid over_anchors{
         .blocks_x = static_cast<unsigned>(divide_up(shape.grid.count, 4 * kMatchThreads)),
@@ -203,7 +204,7 @@ void anchor_targets(const AnchorTargetsShape& shape, const AnchorTargetsArgument
     launch(clear_kernel, grid_over(std::int64_t{images} * shape.boxes, stream), plan);
     launch(highest_kernel, over_anchors, plan);
     launch(kinds_kernel, over_anchors, plan);
-    launch(draw_of_chunk_kernel,
+    launch(draw_chunk_kernel,
            {.blocks_x = 2 * static_cast<unsigned>(plan.chunks),
             .blocks_y = images,
             .threads = kSelectThreads,

@@ -9,10 +9,10 @@ namespace hpcai::kernels {
 /// ops::AnchorTargets.
 struct AnchorTargetsShape {
     AnchorGrid grid;
-    int images = 0;         // N, 1 to 65535
-    int boxes = 0;          // G, at least 1
-    int samples = 0;        // S, 1 to 4096
-    int most_positive = 0;  // of the samples, at most S
+    int images = 0;        // N, 1 to 65535
+    int boxes = 0;         // G, at least 1
+    int samples = 0;       // S, 1 to 4096
+    int max_positive = 0;  // of the samples, at most S
     float foreground_iou = 0;
     float background_iou = 0;
 };

@@ -10,7 +10,7 @@
 
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
 /// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
-/// Per-channel numbers are fp32; sums are fp32 within a block and double over blocks, in a fixed
+/// Per-channel values are fp32; sums are fp32 within a block and double over blocks, in a fixed
 /// order. Activations, statistics and the workspace are 16-byte aligned. Fast for C a multiple of
 /// 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
 namespace hpcai::kernels {
@@ -54,8 +54,8 @@ struct BatchNormStatisticsArguments {
     void* workspace = nullptr;
 };
 /// Computes the statistics of every span. The running statistics move by `momentum` toward the
-/// average mean and unbiased variance of the spans. Sums are of differences from the first pixel of
-/// a span, so that they do not cancel where the mean is large. Reads 1.
+/// average mean and unbiased variance of the spans. The sums are of differences from the first
+/// pixel of a span, because sums of x would cancel where the mean is large. Reads 1.
 void batch_norm_statistics(const BatchNormShape& shape,
                            const BatchNormStatisticsArguments& arguments, Stream stream);
 
@@ -65,13 +65,12 @@ struct BatchNormSumsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// Computes these statistics from sums that a convolution wrote. The variance is then a difference:
-/// an error of e relative to `squares` is an error of e (1 + mean^2 / variance) relative to the
-/// variance, which is set to 0 if it would be negative. With e = 2^-20 in fp32, a mean of 30
-/// deviations leaves three digits of the variance, and a mean of 1000 deviations none. Reads no
-/// activation.
-void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                   const BatchNormSumsArguments& arguments, Stream stream);
+/// Computes the same statistics from sums that a convolution wrote. The variance is then a
+/// difference: a relative error e of `squares` becomes e (1 + mean^2 / variance) of the variance. A
+/// negative variance is set to 0. With e = 2^-20 in fp32, a mean of 30 deviations leaves three
+/// digits of the variance, and a mean of 1000 deviations none. Reads no activation.
+void batch_norm_statistics_from_sums(const BatchNormShape& shape,
+                                     const BatchNormSumsArguments& arguments, Stream stream);
 
 /// Computes scale and shift of one span from the running statistics, for inference; mean and
 /// deviation are not written. Reads no activation.
@@ -84,8 +83,8 @@ struct BatchNormMomentsArguments {
     void* workspace = nullptr;
 };
 /// Computes the moments of the one span of a rank that shares statistics with other ranks. Spans
-/// have equal size, so the common moments are the means over ranks. Doubles have enough digits to
-/// subtract mean^2 from them again. Sums are those of batch_norm_statistics(). Reads 1.
+/// have equal size, so the common moments are the means over ranks. fp64 has enough digits for the
+/// later subtraction of mean^2. Sums are those of batch_norm_statistics(). Reads 1.
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream);
 
@@ -96,9 +95,9 @@ struct BatchNormSharedMomentsArguments {
     BatchNormStatistics statistics;  // written
 };
 /// Like batch_norm_statistics(), for the spans of all `ranks`. Reads no activation.
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& arguments,
-                                      Stream stream);
+void batch_norm_statistics_from_moments(const BatchNormShape& shape,
+                                        const BatchNormSharedMomentsArguments& arguments,
+                                        Stream stream);
 
 struct BatchNormApplyArguments {
     const void* x = nullptr;

@@ -39,13 +39,13 @@ public:
         sum_.mean += moments.mean;
         sum_.variance += moments.variance;
     }
-    __device__ void move(int channel) const {
-        move(parameters_.running_mean[channel], sum_.mean / spans_);
-        move(parameters_.running_variance[channel], unbiased_ * sum_.variance / spans_);
+    __device__ void update(int channel) const {
+        update(parameters_.running_mean[channel], sum_.mean / spans_);
+        update(parameters_.running_variance[channel], unbiased_ * sum_.variance / spans_);
     }
 
 private:
-    __device__ void move(float& running, double value) const {
+    __device__ void update(float& running, double value) const {
         running =
             static_cast<float>((1 - parameters_.momentum) * running + parameters_.momentum * value);
     }
@@ -57,14 +57,14 @@ private:
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     sum_kernel(const Tiling tiling, const T* x, float* workspace, float* pivots) {
-    const Place<kWidth> place(tiling);
+    const TileThread<kWidth> thread(tiling);
     const std::int64_t channels = tiling.channels;
     const std::int64_t span = blockIdx.y;
-    const T* from = x + span * tiling.pixels * channels + place.channel;
+    const T* from = x + span * tiling.pixels * channels + thread.channel;
     float sums[2][kWidth] = {};  // of differences and of their squares
     Pack<kWidth> pivot = {};
-    if (place.works) pivot = load<kWidth>(from);
-    place.template walk<2 * kInFlight<T>>(
+    if (thread.is_active) pivot = load<kWidth>(from);
+    thread.template for_each_pixel<2 * kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) { return Raw<T, kWidth>::load(from + pixel * channels); },
         [&](std::int64_t, const Raw<T, kWidth>& raw) {
@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
                 sums[1][i] = fmaf(difference, difference, sums[1][i]);
             }
         });
-    write_partial(tiling, place, sums, workspace);
-    if (place.works && place.chunk == 0 && place.row == 0) {
+    write_partial(tiling, thread, sums, workspace);
+    if (thread.is_active && thread.chunk == 0 && thread.row == 0) {
         for (int i = 0; i < kWidth; ++i) {
-            pivots[span * channels + place.channel + i] = pivot.lane[i];
+            pivots[span * channels + thread.channel + i] = pivot.lane[i];
         }
     }
 }
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kFinalThreads)
         write_affine(parameters, statistics, channel, index, moments);
         running.add(moments);
     }
-    if (writes) running.move(channel);
+    if (writes) running.update(channel);
 }
 
 __global__ void __launch_bounds__(kFinalThreads)
@@ -113,16 +113,16 @@ __global__ void __launch_bounds__(kFinalThreads)
     moments[tiling.channels + channel] = own.variance + own.mean * own.mean;
 }
 
-__global__ void from_moments_kernel(const BatchNormShape shape, const double* moments, int ranks,
-                                    const BatchNormParameters parameters,
-                                    const BatchNormStatistics statistics) {
+__global__ void statistics_from_moments_kernel(const BatchNormShape shape, const double* moments,
+                                               int ranks, const BatchNormParameters parameters,
+                                               const BatchNormStatistics statistics) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
     const Moments all = moments_of({moments[channel], moments[shape.channels + channel]}, 0, ranks);
     write_affine(parameters, statistics, channel, channel, all);
     RunningStatistics running(parameters, 1, static_cast<double>(ranks * shape.pixels));
     running.add(all);
-    running.move(channel);
+    running.update(channel);
 }
 
 struct EpilogueSums {
@@ -130,9 +130,9 @@ struct EpilogueSums {
     const float* squares;
 };
 
-__global__ void from_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
-                                 const BatchNormParameters parameters,
-                                 const BatchNormStatistics statistics) {
+__global__ void statistics_from_sums_kernel(const BatchNormShape shape, const EpilogueSums sums,
+                                            const BatchNormParameters parameters,
+                                            const BatchNormStatistics statistics) {
     const int channel = static_cast<int>(first_item());
     if (channel >= shape.channels) return;
     const auto count = static_cast<double>(shape.pixels);
@@ -144,11 +144,11 @@ __global__ void from_sums_kernel(const BatchNormShape shape, const EpilogueSums 
         write_affine(parameters, statistics, channel, index, moments);
         running.add(moments);
     }
-    running.move(channel);
+    running.update(channel);
 }
 
-__global__ void running_kernel(std::int64_t channels, const BatchNormParameters parameters,
-                               const BatchNormStatistics statistics) {
+__global__ void running_affine_kernel(std::int64_t channels, const BatchNormParameters parameters,
+                                      const BatchNormStatistics statistics) {
     const int channel = static_cast<int>(first_item());
     if (channel >= channels) return;
     write_affine(parameters, {nullptr, nullptr, statistics.scale, statistics.shift}, channel,
@@ -164,7 +164,6 @@ Grid grid_over_channels(std::int64_t channels, Stream stream) {
 
 enum class Residual { none, plain, normalized };
 
-/// Computes one element; `r` is used only with a residual.
 template <Residual kResidual>
 __device__ inline float affine(float x, float scale, float shift, float r) {
     const float value = fmaf(x, scale, shift);
@@ -190,25 +189,24 @@ __device__ inline float rectify(bool relu, float value, unsigned bit, unsigned& 
 template <typename T, Residual kResidual>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     apply_kernel(const Tiling tiling, const ApplyTensors<T> tensors) {
-    const Place<kWide> place(tiling);
-    if (!place.works) return;
+    const TileThread<kWide> thread(tiling);
+    if (!thread.is_active) return;
     const std::int64_t channels = tiling.channels;
-    // Walks from the end of the tensor to its beginning. After sum_kernel, which walks forward, the
-    // cache holds the end.
+    // Descending, because after sum_kernel, which ascends, the cache holds the end of the tensor.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y;
-    const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
-    const std::int64_t of_span = span * channels + place.channel;
-    const auto scale = load<kWide>(tensors.scale + of_span);
-    const auto shift = load<kWide>(tensors.shift + of_span);
+    const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + thread.channel;
+    const std::int64_t statistic_index = span * channels + thread.channel;
+    const auto scale = load<kWide>(tensors.scale + statistic_index);
+    const auto shift = load<kWide>(tensors.shift + statistic_index);
     Pack<kWide> residual_scale = {}, residual_shift = {};
     if constexpr (kResidual == Residual::normalized) {
-        residual_scale = load<kWide>(tensors.residual_scale + of_span);
-        residual_shift = load<kWide>(tensors.residual_shift + of_span);
+        residual_scale = load<kWide>(tensors.residual_scale + statistic_index);
+        residual_shift = load<kWide>(tensors.residual_shift + statistic_index);
     }
     struct Loaded {
         Raw<T, kWide> x, r;
     };
-    place.template walk<kInFlight<T>>(
+    thread.template for_each_pixel<kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) {
             Loaded loaded;
@@ -239,13 +237,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
 
 /// For any number of channels: a thread makes a byte of the mask, which may cover several pixels.
 template <typename T>
-__global__ void apply_any_kernel(const BatchNormShape shape, const ApplyTensors<T> tensors) {
-    const std::int64_t of_span = shape.pixels * shape.channels, elements = shape.spans * of_span;
+__global__ void apply_scalar_kernel(const BatchNormShape shape, const ApplyTensors<T> tensors) {
+    const std::int64_t span_elements = shape.pixels * shape.channels;
+    const std::int64_t elements = shape.spans * span_elements;
     for (std::int64_t byte = first_item(); byte * 8 < elements; byte += item_stride()) {
         unsigned bits = 0;
         for (unsigned bit = 0; bit < 8 && byte * 8 + bit < elements; ++bit) {
             const std::int64_t at = byte * 8 + bit;
-            const std::int64_t index = at / of_span * shape.channels + at % shape.channels;
+            const std::int64_t index = at / span_elements * shape.channels + at % shape.channels;
             const float scale = tensors.scale[index], shift = tensors.shift[index];
             float value = affine<Residual::none>(to_float(tensors.x[at]), scale, shift, 0);
             if (tensors.residual != nullptr) {
@@ -280,7 +279,7 @@ void apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments
                                   .relu = arguments.relu};
     if (!is_wide(shape)) {
         const std::int64_t bytes = divide_up(shape.spans * shape.pixels * shape.channels, 8);
-        launch(apply_any_kernel<T>, grid_over(bytes, stream), shape, tensors);
+        launch(apply_scalar_kernel<T>, grid_over(bytes, stream), shape, tensors);
     } else if (arguments.residual == nullptr) {
         apply_wide<T, Residual::none>(shape, tensors, stream);
     } else if (arguments.residual_scale == nullptr) {
@@ -323,10 +322,10 @@ void batch_norm_statistics(const BatchNormShape& shape,
            workspace + partial_floats(shape));
 }
 
-void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                   const BatchNormSumsArguments& arguments, Stream stream) {
+void batch_norm_statistics_from_sums(const BatchNormShape& shape,
+                                     const BatchNormSumsArguments& arguments, Stream stream) {
     using namespace batch_norm;
-    launch(from_sums_kernel, grid_over_channels(shape.channels, stream), shape,
+    launch(statistics_from_sums_kernel, grid_over_channels(shape.channels, stream), shape,
            EpilogueSums{arguments.sum, arguments.squares}, arguments.parameters,
            arguments.statistics);
 }
@@ -340,18 +339,19 @@ void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArgum
            workspace + partial_floats(shape), arguments.moments);
 }
 
-void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                      const BatchNormSharedMomentsArguments& arguments,
-                                      Stream stream) {
+void batch_norm_statistics_from_moments(const BatchNormShape& shape,
+                                        const BatchNormSharedMomentsArguments& arguments,
+                                        Stream stream) {
     using namespace batch_norm;
-    launch(from_moments_kernel, grid_over_channels(shape.channels, stream), shape,
+    launch(statistics_from_moments_kernel, grid_over_channels(shape.channels, stream), shape,
            arguments.moments, arguments.ranks, arguments.parameters, arguments.statistics);
 }
 
 void batch_norm_running_statistics(std::int64_t channels, const BatchNormParameters& parameters,
                                    const BatchNormStatistics& statistics, Stream stream) {
     using namespace batch_norm;
-    launch(running_kernel, grid_over_channels(channels, stream), channels, parameters, statistics);
+    launch(running_affine_kernel, grid_over_channels(channels, stream), channels, parameters,
+           statistics);
 }
 
 void batch_norm_apply(const BatchNormShape& shape, const BatchNormApplyArguments& arguments,

@@ -6,65 +6,65 @@ namespace hpcai::kernels {
 namespace batch_norm {
 namespace {
 
-template <typename T, int kWidth, Gate kGate, bool kTwo>
+template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_sum_kernel(const Tiling tiling, const GradientTensors<T> tensors, float* workspace) {
-    const Place<kWidth> place(tiling);
+    const TileThread<kWidth> thread(tiling);
     float sums[2][kWidth] = {};  // of g and of g (x - mean)
-    if (place.works) {
+    if (thread.is_active) {
         const std::int64_t span = blockIdx.y, channels = tiling.channels;
-        const std::int64_t of_span = span * channels + place.channel;
-        const Source<T, kWidth, kGate, kTwo> source(
-            tensors, span * tiling.pixels * channels + place.channel, channels, of_span);
-        const auto mean = load<kWidth>(tensors.mean + of_span);
-        place.template walk<kInFlight<T>>(
+        const std::int64_t statistic_index = span * channels + thread.channel;
+        const Source<T, kWidth, kGate, kHasDy1> source(
+            tensors, span * tiling.pixels * channels + thread.channel, channels, statistic_index);
+        const auto mean = load<kWidth>(tensors.mean + statistic_index);
+        thread.template for_each_pixel<kInFlight<T>>(
             tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
             [&](std::int64_t pixel, const auto& element) {
                 const Pack<kWidth> x = element.x.numbers();
-                const Pack<kWidth> g = source.kept_gradient(pixel, element, x);
+                const Pack<kWidth> g = source.gradient_for_sums(pixel, element, x);
                 for (int i = 0; i < kWidth; ++i) {
                     sums[0][i] += g.lane[i];
                     sums[1][i] = fmaf(g.lane[i], x.lane[i] - mean.lane[i], sums[1][i]);
                 }
             });
     }
-    write_partial(tiling, place, sums, workspace);
+    write_partial(tiling, thread, sums, workspace);
 }
 
 __global__ void __launch_bounds__(kFinalThreads)
-    combine_gradients_kernel(const Tiling tiling, int spans, const ChannelGradients of,
+    combine_gradients_kernel(const Tiling tiling, int spans, const ChannelGradients args,
                              const float* workspace, float* coefficients) {
-    combine_gradients(tiling, spans, of, workspace, coefficients);
+    combine_gradients(tiling, spans, args, workspace, coefficients);
 }
 
 __global__ void coefficients_kernel(const BatchNormShape shape,
-                                    const BatchNormCoefficientsArguments of) {
+                                    const BatchNormCoefficientsArguments args) {
     for (std::int64_t channel = first_item(); channel < shape.channels; channel += item_stride()) {
-        const Sums sums{of.sums[shape.channels + channel], of.sums[channel]};
+        const Sums sums{args.sums[shape.channels + channel], args.sums[channel]};
         const auto [a, b, c] = coefficients_of(
-            sums, of.gamma[channel], of.statistics.inverse_deviation[channel],
-            of.statistics.mean[channel], static_cast<double>(of.ranks * shape.pixels));
-        of.coefficients[channel] = static_cast<float>(a);
-        of.coefficients[shape.channels + channel] = static_cast<float>(b);
-        of.coefficients[2 * shape.channels + channel] = static_cast<float>(c);
+            sums, args.gamma[channel], args.statistics.inverse_deviation[channel],
+            args.statistics.mean[channel], static_cast<double>(args.ranks * shape.pixels));
+        args.coefficients[channel] = static_cast<float>(a);
+        args.coefficients[shape.channels + channel] = static_cast<float>(b);
+        args.coefficients[2 * shape.channels + channel] = static_cast<float>(c);
     }
 }
 
-template <typename T, int kWidth, Gate kGate, bool kTwo>
+template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_apply_kernel(const Tiling tiling, const GradientTensors<T> tensors,
                           const float* coefficients, T* dx) {
-    const Place<kWidth> place(tiling);
-    if (!place.works) return;
+    const TileThread<kWidth> thread(tiling);
+    if (!thread.is_active) return;
     const std::int64_t channels = tiling.channels;
     // In descending order, as in the forward pass.
     const std::int64_t span = gridDim.y - 1 - blockIdx.y, all = gridDim.y * channels;
-    const std::int64_t of_span = span * channels + place.channel;
-    const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + place.channel;
-    const Source<T, kWidth, kGate, kTwo> source(tensors, last, -channels, of_span);
-    const InputGradient<kWidth> input_gradient(coefficients + of_span, all);
-    constexpr bool kMany = kTwo && kGate == Gate::affine;  // too few registers for two pixels
-    place.template walk<kMany ? 1 : kInFlight<T>>(
+    const std::int64_t statistic_index = span * channels + thread.channel;
+    const std::int64_t last = ((span + 1) * tiling.pixels - 1) * channels + thread.channel;
+    const Source<T, kWidth, kGate, kHasDy1> source(tensors, last, -channels, statistic_index);
+    const InputGradient<kWidth> input_gradient(coefficients + statistic_index, all);
+    constexpr bool kFewRegisters = kHasDy1 && kGate == Gate::affine;  // so one pixel at a time
+    thread.template for_each_pixel<kFewRegisters ? 1 : kInFlight<T>>(
         tiling.pixels, [&](std::int64_t pixel) { return source.read(pixel); },
         [&](std::int64_t pixel, const auto& element) {
             const Pack<kWidth> x = element.x.numbers();
@@ -87,18 +87,18 @@ GradientTensors<T> tensors_of(const BatchNormGradientArguments& arguments) {
 
 /// Calls `body` with the width, the gate and whether there are two gradients.
 template <typename Body>
-void with_variant(bool wide, Gate gate, bool two, const Body& body) {
-    const auto with_gate = [&]<int kWidth, bool kTwo>() {
-        if (gate == Gate::none) return body.template operator()<kWidth, Gate::none, kTwo>();
-        if (gate == Gate::affine) return body.template operator()<kWidth, Gate::affine, kTwo>();
-        return body.template operator()<kWidth, Gate::mask, kTwo>();
+void with_variant(bool wide, Gate gate, bool has_dy1, const Body& body) {
+    const auto with_gate = [&]<int kWidth, bool kHasDy1>() {
+        if (gate == Gate::none) return body.template operator()<kWidth, Gate::none, kHasDy1>();
+        if (gate == Gate::affine) return body.template operator()<kWidth, Gate::affine, kHasDy1>();
+        return body.template operator()<kWidth, Gate::mask, kHasDy1>();
     };
     if (wide) {
-        return two ? with_gate.template operator()<kWide, true>()
-                   : with_gate.template operator()<kWide, false>();
+        return has_dy1 ? with_gate.template operator()<kWide, true>()
+                       : with_gate.template operator()<kWide, false>();
     }
-    return two ? with_gate.template operator()<1, true>()
-               : with_gate.template operator()<1, false>();
+    return has_dy1 ? with_gate.template operator()<1, true>()
+                   : with_gate.template operator()<1, false>();
 }
 
 float* coefficients_at(const BatchNormShape& shape, const BatchNormGradientArguments& arguments) {
@@ -116,8 +116,8 @@ void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments
     auto* workspace = static_cast<float*>(arguments.workspace);
     with_type(shape.dtype, [&]<typename T>() {
         with_variant(is_wide(shape), gate, arguments.dy1 != nullptr,
-                     [&]<int kWidth, Gate kGate, bool kTwo>() {
-                         launch(gradient_sum_kernel<T, kWidth, kGate, kTwo>,
+                     [&]<int kWidth, Gate kGate, bool kHasDy1>() {
+                         launch(gradient_sum_kernel<T, kWidth, kGate, kHasDy1>,
                                 grid_of(shape, tiling, stream), tiling, tensors_of<T>(arguments),
                                 workspace);
                      });
@@ -147,22 +147,22 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream) {
     using namespace batch_norm;
-    BatchNormGradientArguments of = arguments;
-    if (of.mask != nullptr) {  // the sums have written the gradient of the ReLU's input
-        of.dy0 = of.residual_gradient;
-        of.dy1 = nullptr;
-        of.relu = false;
+    BatchNormGradientArguments args = arguments;
+    if (args.mask != nullptr) {  // the sums have written the gradient of the ReLU's input
+        args.dy0 = args.residual_gradient;
+        args.dy1 = nullptr;
+        args.relu = false;
     }
     const float* coefficients =
-        of.coefficients != nullptr ? of.coefficients : coefficients_at(shape, of);
+        args.coefficients != nullptr ? args.coefficients : coefficients_at(shape, args);
     const Tiling tiling = tiling_of(shape);
     with_type(shape.dtype, [&]<typename T>() {
-        with_variant(is_wide(shape), of.relu ? Gate::affine : Gate::none, of.dy1 != nullptr,
-                     [&]<int kWidth, Gate kGate, bool kTwo>() {
+        with_variant(is_wide(shape), args.relu ? Gate::affine : Gate::none, args.dy1 != nullptr,
+                     [&]<int kWidth, Gate kGate, bool kHasDy1>() {
                          if constexpr (kGate != Gate::mask) {
-                             launch(gradient_apply_kernel<T, kWidth, kGate, kTwo>,
-                                    grid_of(shape, tiling, stream), tiling, tensors_of<T>(of),
-                                    coefficients, static_cast<T*>(of.dx));
+                             launch(gradient_apply_kernel<T, kWidth, kGate, kHasDy1>,
+                                    grid_of(shape, tiling, stream), tiling, tensors_of<T>(args),
+                                    coefficients, static_cast<T*>(args.dx));
                          }
                      });
     });

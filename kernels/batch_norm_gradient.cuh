@@ -3,11 +3,11 @@
 
 #include "batch_norm_tiles.cuh"
 
-/// Code that the gradients of one BatchNorm and of two fused ones share.
+/// Code that the gradient kernels of one BatchNorm and of two fused ones share.
 namespace hpcai::kernels::batch_norm {
 
-/// Decides where the ReLU passed its input: no ReLU; recomputed from scale and shift; read from the
-/// mask of the forward pass.
+/// How a kernel knows where the ReLU passed its input: there is no ReLU; from scale and shift; from
+/// the mask of the forward pass.
 enum class Gate { none, affine, mask };
 
 template <typename T>
@@ -15,7 +15,7 @@ struct GradientTensors {
     const T *x, *dy0, *dy1;
     const float *scale, *shift, *mean;
     const std::uint8_t* mask;
-    T* masked;  // written by kept_gradient() with Gate::mask
+    T* stored_gradient;  // written by gradient_for_sums() with Gate::mask
 };
 
 template <typename T, int kWidth>
@@ -25,18 +25,18 @@ struct Loaded {
 };
 
 /// Reads pixels of one span and computes the gradient of the ReLU's input. Pixel 0 is at element
-/// `base`, the next one `channels` further, which is negative for descending order.
-template <typename T, int kWidth, Gate kGate, bool kTwo>
+/// `base`, the next one `channels` further, negative for descending order.
+template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 class Source {
 public:
     using Element = Loaded<T, kWidth>;
 
     __device__ Source(const GradientTensors<T>& tensors, std::int64_t base, std::int64_t channels,
-                      std::int64_t of_span)
+                      std::int64_t statistic_index)
         : tensors_(tensors), base_(base), channels_(channels) {
         if constexpr (kGate == Gate::affine) {
-            scale_ = load<kWidth>(tensors.scale + of_span);
-            shift_ = load<kWidth>(tensors.shift + of_span);
+            scale_ = load<kWidth>(tensors.scale + statistic_index);
+            shift_ = load<kWidth>(tensors.shift + statistic_index);
         }
     }
     __device__ std::int64_t at(std::int64_t pixel) const { return base_ + pixel * channels_; }
@@ -46,7 +46,7 @@ public:
         Element element;
         element.x = Raw<T, kWidth>::load(tensors_.x + from);
         element.dy0 = Raw<T, kWidth>::load(tensors_.dy0 + from);
-        if constexpr (kTwo) element.dy1 = Raw<T, kWidth>::load(tensors_.dy1 + from);
+        if constexpr (kHasDy1) element.dy1 = Raw<T, kWidth>::load(tensors_.dy1 + from);
         if constexpr (kGate == Gate::mask) {
             element.bits = static_cast<unsigned>(tensors_.mask[from / 8] >> from % 8);
         }
@@ -55,10 +55,10 @@ public:
     __device__ Pack<kWidth> gradient(const Element& element, const Pack<kWidth>& x) const {
         Pack<kWidth> result = element.dy0.numbers();
         Pack<kWidth> second = {};
-        if constexpr (kTwo) second = element.dy1.numbers();
+        if constexpr (kHasDy1) second = element.dy1.numbers();
         for (int i = 0; i < kWidth; ++i) {
             float g = result.lane[i];
-            if constexpr (kTwo) g += second.lane[i];
+            if constexpr (kHasDy1) g += second.lane[i];
             if constexpr (kGate == Gate::affine) {
                 // The same operation as in the forward pass, so that the signs agree.
                 g = fmaf(x.lane[i], scale_.lane[i], shift_.lane[i]) > 0 ? g : 0;
@@ -68,14 +68,13 @@ public:
         }
         return result;
     }
-    /// Like gradient(), for the sums. With Gate::mask the gradient is rounded to T and stored,
-    /// because the next kernel reads it.
-    __device__ Pack<kWidth> kept_gradient(std::int64_t pixel, const Element& element,
-                                          const Pack<kWidth>& x) const {
+    /// gradient(), with Gate::mask rounded to T and stored, because the next kernel reads it.
+    __device__ Pack<kWidth> gradient_for_sums(std::int64_t pixel, const Element& element,
+                                              const Pack<kWidth>& x) const {
         Pack<kWidth> g = gradient(element, x);
         if constexpr (kGate == Gate::mask) {
             for (float& lane : g.lane) lane = to_float(from_float<T>(lane));
-            store(tensors_.masked + at(pixel), g);
+            store(tensors_.stored_gradient + at(pixel), g);
         }
         return g;
     }
@@ -130,7 +129,7 @@ struct ChannelGradients {
 /// Combines the partial sums, and writes the coefficients (3, spans, C) and the gradients of gamma
 /// and beta. The grid must be final_grid().
 template <int kSums = 2>
-__device__ void combine_gradients(const Tiling& tiling, int spans, const ChannelGradients& of,
+__device__ void combine_gradients(const Tiling& tiling, int spans, const ChannelGradients& norm,
                                   const float* workspace, float* coefficients) {
     const int channel = final_channel();
     const bool writes = threadIdx.x < kFinalChannels && channel < tiling.channels;
@@ -138,13 +137,13 @@ __device__ void combine_gradients(const Tiling& tiling, int spans, const Channel
     const std::int64_t all = static_cast<std::int64_t>(spans) * tiling.channels;
     double gamma_gradient = 0, beta_gradient = 0;
     for (int span = 0; span < spans; ++span) {
-        const Sums sums = combine_partials<kSums>(tiling, span, workspace, of.products);
+        const Sums sums = combine_partials<kSums>(tiling, span, workspace, norm.products);
         if (!writes) continue;
         const std::int64_t index = static_cast<std::int64_t>(span) * tiling.channels + channel;
-        const double inverse = of.inverse_deviation[index];
+        const double inverse = norm.inverse_deviation[index];
         const double products = sums.second * inverse;
-        const auto [a, b, c] = coefficients_of({sums.first, products}, of.gamma[channel], inverse,
-                                               of.mean[index], count);
+        const auto [a, b, c] = coefficients_of({sums.first, products}, norm.gamma[channel], inverse,
+                                               norm.mean[index], count);
         coefficients[index] = static_cast<float>(a);
         coefficients[all + index] = static_cast<float>(b);
         coefficients[2 * all + index] = static_cast<float>(c);
@@ -152,8 +151,8 @@ __device__ void combine_gradients(const Tiling& tiling, int spans, const Channel
         beta_gradient += sums.first;
     }
     if (!writes) return;
-    of.gamma_gradient[channel] = static_cast<float>(gamma_gradient);
-    of.beta_gradient[channel] = static_cast<float>(beta_gradient);
+    norm.gamma_gradient[channel] = static_cast<float>(gamma_gradient);
+    norm.beta_gradient[channel] = static_cast<float>(beta_gradient);
 }
 
 }  // namespace hpcai::kernels::batch_norm

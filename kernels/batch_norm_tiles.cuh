@@ -10,14 +10,14 @@
 
 /// The distribution of (spans, pixels, C) over threads. A thread keeps `kWidth` channels and
 /// iterates over pixels of one span. Threads of a block are adjacent over channels first, so that a
-/// warp reads whole lines. Blocks are adjacent over channels first, so that the grid sweeps memory
-/// from one end to the other.
+/// warp reads whole cache lines. Blocks are adjacent over channels first, so that the grid sweeps
+/// memory from one end to the other.
 namespace hpcai::kernels::batch_norm {
 
-inline constexpr int kWide = 8;  // channels of a thread if C allows it: a byte of the mask
+inline constexpr int kWide = 8;  // channels of a thread if C is a multiple: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
-// As many as run at once on an H100 or H200. Fixed: the order of sums must not depend on the GPU.
+// The resident blocks of an H100 or H200, on any GPU: the order of sums must not depend on it.
 inline constexpr std::int64_t kBlocks = 132 * kBlocksPerProcessor;
 
 struct Tiling {
@@ -34,12 +34,12 @@ inline bool is_wide(const BatchNormShape& shape) {
 }
 
 inline Tiling tiling_of(const BatchNormShape& shape, int width) {
-    constexpr std::int64_t kPixelsPerThread = 4;  // at least, if there are enough
+    constexpr std::int64_t kMinPixelsPerThread = 4;  // unless there are fewer
     const std::int64_t all_columns = divide_up(shape.channels, width);
     const std::int64_t tiles = divide_up(all_columns, kWarp);
     const std::int64_t columns = divide_up(all_columns, tiles);
     const std::int64_t rows = kThreads / columns;
-    const std::int64_t useful = divide_up(shape.pixels, rows * kPixelsPerThread);
+    const std::int64_t useful = divide_up(shape.pixels, rows * kMinPixelsPerThread);
     const std::int64_t chunks =
         std::clamp<std::int64_t>(kBlocks / (tiles * shape.spans), 1, useful);
     return {shape.pixels,           static_cast<int>(shape.channels), static_cast<int>(columns),
@@ -56,8 +56,8 @@ inline Grid grid_of(const BatchNormShape& shape, const Tiling& tiling, Stream st
             .stream = stream};
 }
 
-/// The layout of the workspace: partial sums (spans, chunks, sums, C), then pivots (spans, C) or
-/// coefficients (3, spans, C) of each norm.
+/// The number of partial sums, (spans, chunks, sums, C), at the start of the workspace. Pivots
+/// (spans, C), or coefficients (3, spans, C) of each norm, follow.
 inline std::int64_t partial_floats(const BatchNormShape& shape, int sums = 2) {
     return shape.spans * tiling_of(shape).chunks * sums * shape.channels;
 }
@@ -69,7 +69,7 @@ void sum_differences(const BatchNormShape& shape, const void* x, float* workspac
 void sum_gradients(const BatchNormShape& shape, const BatchNormGradientArguments& arguments,
                    Stream stream);
 
-/// kWidth neighbouring elements as in memory. f16 and bf16 take half the registers of fp32.
+/// kWidth adjacent elements as stored in memory. f16 and bf16 take half the registers of fp32.
 template <typename T, int kWidth>
 struct Raw {
     uint4 part[kWidth / kLanes<T>];
@@ -93,20 +93,20 @@ struct Raw<T, 1> {
     __device__ Pack<1> numbers() const { return {{to_float(element)}}; }
 };
 
-/// Pixels that a thread loads ahead: as many as registers allow.
+/// Pixels whose loads a thread has in flight: as many as registers allow.
 template <typename T>
 inline constexpr int kInFlight = sizeof(T) == 4 ? 1 : 2;
 
-/// The place of a thread.
+/// The elements of a thread: kWidth channels of some pixels of one span.
 template <int kWidth>
-struct Place {
+struct TileThread {
     int tile, chunk, column, row;
     int channel;         // the first of kWidth
     std::int64_t pixel;  // the first in the span
-    std::int64_t step;   // to the next
-    bool works;          // else the thread has no elements and only joins barriers
+    std::int64_t step;   // from a pixel to the next
+    bool is_active;      // false: the thread has no elements and only joins barriers
 
-    __device__ explicit Place(const Tiling& tiling)
+    __device__ explicit TileThread(const Tiling& tiling)
         : tile(static_cast<int>(blockIdx.x) % tiling.tiles),
           chunk(static_cast<int>(blockIdx.x) / tiling.tiles),
           column(static_cast<int>(threadIdx.x) % tiling.columns),
@@ -114,49 +114,50 @@ struct Place {
           channel((tile * tiling.columns + column) * kWidth),
           pixel(static_cast<std::int64_t>(chunk) * tiling.rows + row),
           step(static_cast<std::int64_t>(tiling.chunks) * tiling.rows),
-          works(row < tiling.rows && channel < tiling.channels) {}
+          is_active(row < tiling.rows && channel < tiling.channels) {}
 
-    /// Calls use(pixel, load(pixel)) for all pixels of the thread, with several loads in flight.
-    template <int kAtOnce, typename Load, typename Use>
-    __device__ void walk(std::int64_t pixels, const Load& load, const Use& use) const {
-        if (!works) return;
+    /// Calls use(pixel, load(pixel)) for all pixels of the thread, with kUnroll loads in flight.
+    template <int kUnroll, typename Load, typename Use>
+    __device__ void for_each_pixel(std::int64_t pixels, const Load& load, const Use& use) const {
+        if (!is_active) return;
         std::int64_t at = pixel;
-        for (; at + (kAtOnce - 1) * step < pixels; at += kAtOnce * step) {
-            decltype(load(at)) loaded[kAtOnce];
+        for (; at + (kUnroll - 1) * step < pixels; at += kUnroll * step) {
+            decltype(load(at)) loaded[kUnroll];
 #pragma unroll
-            for (int i = 0; i < kAtOnce; ++i) loaded[i] = load(at + i * step);
+            for (int i = 0; i < kUnroll; ++i) loaded[i] = load(at + i * step);
 #pragma unroll
-            for (int i = 0; i < kAtOnce; ++i) use(at + i * step, loaded[i]);
+            for (int i = 0; i < kUnroll; ++i) use(at + i * step, loaded[i]);
         }
         for (; at < pixels; at += step) use(at, load(at));
     }
 };
 
-/// Sums `sums` of every channel over the rows of a block and writes them as the part of this block
-/// in the workspace. All threads must call it.
+/// Sums `sums` of every channel over the rows of a block and writes the partial sums of this block
+/// to the workspace. All threads must call it.
 template <int kSums, int kWidth>
-__device__ void write_partial(const Tiling& tiling, const Place<kWidth>& place,
+__device__ void write_partial(const Tiling& tiling, const TileThread<kWidth>& thread,
                               const float (&sums)[kSums][kWidth], float* workspace) {
-    __shared__ float kept[kSums][kThreads * kWidth];
-    const int wide = tiling.columns * kWidth;
-    if (place.row < tiling.rows) {
+    __shared__ float block_sums[kSums][kThreads * kWidth];
+    const int width = tiling.columns * kWidth;
+    if (thread.row < tiling.rows) {
         const int at = static_cast<int>(threadIdx.x) * kWidth;
         for (int i = 0; i < kWidth; ++i) {
-            for (int which = 0; which < kSums; ++which) kept[which][at + i] = sums[which][i];
+            for (int s = 0; s < kSums; ++s) block_sums[s][at + i] = sums[s][i];
         }
     }
     __syncthreads();
-    const std::int64_t block = static_cast<std::int64_t>(blockIdx.y) * tiling.chunks + place.chunk;
-    for (int k = static_cast<int>(threadIdx.x); k < kSums * wide; k += static_cast<int>(kThreads)) {
-        const int which = k / wide, lane = k % wide, channel = place.tile * wide + lane;
+    const std::int64_t block = static_cast<std::int64_t>(blockIdx.y) * tiling.chunks + thread.chunk;
+    for (int k = static_cast<int>(threadIdx.x); k < kSums * width;
+         k += static_cast<int>(kThreads)) {
+        const int s = k / width, lane = k % width, channel = thread.tile * width + lane;
         if (channel >= tiling.channels) continue;
         float sum = 0;
-        for (int row = 0; row < tiling.rows; ++row) sum += kept[which][row * wide + lane];
-        workspace[(block * kSums + which) * tiling.channels + channel] = sum;
+        for (int row = 0; row < tiling.rows; ++row) sum += block_sums[s][row * width + lane];
+        workspace[(block * kSums + s) * tiling.channels + channel] = sum;
     }
 }
 
-/// Each block combines the parts of kFinalChannels channels.
+/// Each block combines the partial sums of kFinalChannels channels.
 inline constexpr int kFinalChannels = 8;  // 32 bytes of fp32, the smallest memory transaction
 inline constexpr unsigned kFinalThreads = 512;
 inline constexpr int kFinalWarps = kFinalThreads / kWarp;
@@ -171,18 +172,18 @@ struct Sums {
     double first = 0, second = 0;
 };
 
-/// The channel of a thread in a final_grid(); may be beyond the end.
+/// The channel of a thread in a final_grid(). It may be beyond the last channel.
 __device__ inline int final_channel() {
     return static_cast<int>(blockIdx.x) * kFinalChannels +
            static_cast<int>(threadIdx.x) % kFinalChannels;
 }
 
-/// Totals over all chunks of a span's sum 0 and sum `second` (of kSums) for final_channel(), valid
-/// in the first kFinalChannels threads. All threads must call it.
+/// Sums the partial sums 0 and `second` (of kSums) of final_channel() over the chunks of a span.
+/// The result is valid in the first kFinalChannels threads. All threads must call it.
 template <int kSums = 2>
 __device__ Sums combine_partials(const Tiling& tiling, int span, const float* workspace,
                                  int second = 1) {
-    __shared__ Sums of_warp[kFinalWarps][kFinalChannels];
+    __shared__ Sums warp_sums[kFinalWarps][kFinalChannels];
     Sums sums;
     const std::int64_t channels = tiling.channels;
     const int channel = final_channel();
@@ -202,14 +203,14 @@ __device__ Sums combine_partials(const Tiling& tiling, int span, const float* wo
         sums.second += __shfl_xor_sync(kAllLanes, sums.second, distance);
     }
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    __syncthreads();  // the previous span may still read of_warp
-    if (lane < kFinalChannels) of_warp[warp][lane] = sums;
+    __syncthreads();  // the previous span may still read warp_sums
+    if (lane < kFinalChannels) warp_sums[warp][lane] = sums;
     __syncthreads();
     if (threadIdx.x >= kFinalChannels) return sums;
     sums = {};
     for (int i = 0; i < kFinalWarps; ++i) {
-        sums.first += of_warp[i][threadIdx.x].first;
-        sums.second += of_warp[i][threadIdx.x].second;
+        sums.first += warp_sums[i][threadIdx.x].first;
+        sums.second += warp_sums[i][threadIdx.x].second;
     }
     return sums;
 }

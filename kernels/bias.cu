@@ -7,23 +7,23 @@ namespace {
 
 using namespace batch_norm;
 
-struct Channels {
-    int channels, stored;
+struct ChannelCounts {
+    int channels, stored;  // without and with padding channels
 };
 
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
-    bias_kernel(const Tiling tiling, const Channels of, const BiasArguments arguments) {
-    const Place<kWidth> place(tiling);
-    if (!place.works) return;
+    bias_kernel(const Tiling tiling, const ChannelCounts counts, const BiasArguments arguments) {
+    const TileThread<kWidth> thread(tiling);
+    if (!thread.is_active) return;
     Pack<kWidth> bias;
     for (int i = 0; i < kWidth; ++i) {
-        const int channel = (place.channel + i) % of.stored;
-        bias.lane[i] = channel < of.channels ? arguments.bias[channel] : 0;
+        const int channel = (thread.channel + i) % counts.stored;
+        bias.lane[i] = channel < counts.channels ? arguments.bias[channel] : 0;
     }
-    const T* x = static_cast<const T*>(arguments.x) + place.channel;
-    T* y = static_cast<T*>(arguments.y) + place.channel;
-    place.template walk<2 * kInFlight<T>>(
+    const T* x = static_cast<const T*>(arguments.x) + thread.channel;
+    T* y = static_cast<T*>(arguments.y) + thread.channel;
+    thread.template for_each_pixel<2 * kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) { return Raw<T, kWidth>::load(x + pixel * tiling.channels); },
         [&](std::int64_t pixel, const Raw<T, kWidth>& raw) {
@@ -36,58 +36,59 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         });
 }
 
-/// Sums a number for every channel over the rows of a block and writes it as this block's part
-/// (chunks, folded C). All threads call it.
+/// Sums `sum` of every channel over the rows of a block and writes the results to `parts` (chunks,
+/// folded C). All threads must call it.
 template <int kWidth>
-__device__ void write_part(const Tiling& tiling, const Place<kWidth>& place,
-                           const float (&sum)[kWidth], float* parts) {
-    __shared__ float kept[kThreads * kWidth];
-    const int wide = tiling.columns * kWidth;
-    if (place.row < tiling.rows) {
+__device__ void write_block_sums(const Tiling& tiling, const TileThread<kWidth>& thread,
+                                 const float (&sum)[kWidth], float* parts) {
+    __shared__ float block_sums[kThreads * kWidth];
+    const int width = tiling.columns * kWidth;
+    if (thread.row < tiling.rows) {
         for (int i = 0; i < kWidth; ++i) {
-            kept[static_cast<int>(threadIdx.x) * kWidth + i] = sum[i];
+            block_sums[static_cast<int>(threadIdx.x) * kWidth + i] = sum[i];
         }
     }
     __syncthreads();
-    for (int lane = static_cast<int>(threadIdx.x); lane < wide;
+    for (int lane = static_cast<int>(threadIdx.x); lane < width;
          lane += static_cast<int>(kThreads)) {
-        const int channel = place.tile * wide + lane;
+        const int channel = thread.tile * width + lane;
         if (channel >= tiling.channels) continue;
         float total = 0;
-        for (int row = 0; row < tiling.rows; ++row) total += kept[row * wide + lane];
-        parts[static_cast<std::int64_t>(place.chunk) * tiling.channels + channel] = total;
+        for (int row = 0; row < tiling.rows; ++row) total += block_sums[row * width + lane];
+        parts[static_cast<std::int64_t>(thread.chunk) * tiling.channels + channel] = total;
     }
 }
 
-template <typename T, int kWidth, bool kGated, bool kTwo>
+template <typename T, int kWidth, bool kGated, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_kernel(const Tiling tiling, const GatedTensors<T> tensors, T* dx, float* parts) {
-    using Gradient = GatedGradient<T, kWidth, kGated, kTwo>;
-    const Place<kWidth> place(tiling);
+    using Gradient = GatedGradient<T, kWidth, kGated, kHasDy1>;
+    const TileThread<kWidth> thread(tiling);
     float sum[kWidth] = {};
-    place.template walk<kInFlight<T>>(
+    thread.template for_each_pixel<kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) {
-            return Gradient::load(tensors, pixel * tiling.channels + place.channel);
+            return Gradient::load(tensors, pixel * tiling.channels + thread.channel);
         },
         [&](std::int64_t pixel, const Gradient& loaded) {
             const Pack<kWidth> gradient = loaded.numbers();
-            if (dx != nullptr) store(dx + pixel * tiling.channels + place.channel, gradient);
+            if (dx != nullptr) store(dx + pixel * tiling.channels + thread.channel, gradient);
             for (int i = 0; i < kWidth; ++i) sum[i] += gradient.lane[i];
         });
-    write_part(tiling, place, sum, parts);
+    write_block_sums(tiling, thread, sum, parts);
 }
 
-constexpr unsigned kWarps = 8;  // of a block that combines parts, a channel each
+constexpr unsigned kWarps = 8;  // of a block that combines parts; one channel per warp
 
 __global__ void __launch_bounds__(kWarps* kWarp)
-    combine_parts_kernel(int parts, const Channels of, const float* from, float* bias_gradient) {
+    combine_parts_kernel(int parts, const ChannelCounts counts, const float* from,
+                         float* bias_gradient) {
     const int channel = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarp);
-    if (channel >= of.channels) return;
+    if (channel >= counts.channels) return;
     double sum = 0;
     for (int part = static_cast<int>(threadIdx.x % kWarp); part < parts;
          part += static_cast<int>(kWarp)) {
-        sum += from[static_cast<std::int64_t>(part) * of.stored + channel];
+        sum += from[static_cast<std::int64_t>(part) * counts.stored + channel];
     }
     sum = reduce_warp(sum, Sum{});
     if (threadIdx.x % kWarp == 0) bias_gradient[channel] = static_cast<float>(sum);
@@ -97,7 +98,7 @@ Folded folded(const BiasShape& shape) {
     return {shape.dtype, shape.pixels, shape.stored_channels};
 }
 
-Channels channels_of(const BiasShape& shape) {
+ChannelCounts channel_counts(const BiasShape& shape) {
     return {static_cast<int>(shape.channels), static_cast<int>(shape.stored_channels)};
 }
 
@@ -108,7 +109,7 @@ void bias(const BiasShape& shape, const BiasArguments& arguments, Stream stream)
     const Tiling tiling = tiling_of(tiled);
     with_type(shape.dtype, [&]<typename T>() {
         launch(is_wide(tiled) ? bias_kernel<T, kWide> : bias_kernel<T, 1>,
-               grid_of(tiled, tiling, stream), tiling, channels_of(shape), arguments);
+               grid_of(tiled, tiling, stream), tiling, channel_counts(shape), arguments);
     });
 }
 
@@ -126,8 +127,8 @@ void bias_gradient(const BiasShape& shape, const BiasGradientArguments& argument
                                       static_cast<const T*>(arguments.dy0),
                                       static_cast<const T*>(arguments.dy1)};
         with_gradients(is_wide(tiled.shape), arguments.y != nullptr, arguments.dy1 != nullptr,
-                       [&]<int kWidth, bool kGated, bool kTwo>() {
-                           launch(gradient_kernel<T, kWidth, kGated, kTwo>,
+                       [&]<int kWidth, bool kGated, bool kHasDy1>() {
+                           launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
                                   grid_of(tiled.shape, tiling, stream), tiling, tensors,
                                   static_cast<T*>(arguments.dx), parts);
                        });
@@ -136,7 +137,7 @@ void bias_gradient(const BiasShape& shape, const BiasGradientArguments& argument
            Grid{.blocks_x = static_cast<unsigned>(divide_up(shape.channels, kWarps)),
                 .threads = kWarps * kWarp,
                 .stream = stream},
-           static_cast<int>(tiling.chunks * tiled.fold), channels_of(shape), parts,
+           static_cast<int>(tiling.chunks * tiled.fold), channel_counts(shape), parts,
            arguments.bias_gradient);
 }
 

@@ -8,7 +8,7 @@
 
 #include "stream.hpp"
 
-/// Adds a number for each channel to an image. Images and the workspace are 16-byte aligned; sums
+/// Adds a bias to each channel of an image. Images and the workspace are 16-byte aligned; sums
 /// are fp32 within a block and double over blocks, in a fixed order. Padding channels must
 /// be 0 and stay 0.
 namespace hpcai::kernels {
@@ -36,7 +36,7 @@ struct BiasGradientArguments {
     const void* y = nullptr;         // the output if there is a ReLU, else null
     const void* dy0 = nullptr;       // the output's gradient is dy0 + dy1
     const void* dy1 = nullptr;       // null: none
-    void* dx = nullptr;              // null: not wanted; may be dy0 or dy1
+    void* dx = nullptr;              // null: not computed; may be dy0 or dy1
     float* bias_gradient = nullptr;  // (C), written
     void* workspace = nullptr;
 };

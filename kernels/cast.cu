@@ -7,7 +7,7 @@ namespace {
 
 template <typename From, typename To>
 __global__ void cast_kernel(const From* from, To* to, std::int64_t count) {
-    constexpr int N = kLanes<__half>;  // whole 16-byte accesses for every type
+    constexpr int N = kLanes<__half>;  // full 16-byte accesses for every type
     constexpr int kInFlight = 2;
     const std::int64_t packs = count / N, stride = item_stride();
     for (std::int64_t first = first_item(); first < packs; first += kInFlight * stride) {
@@ -31,16 +31,16 @@ void cast(const From* from, To* to, std::int64_t count, Stream stream) {
     launch(cast_kernel<From, To>, grid_over(count / kLanes<__half>, stream), from, to, count);
 }
 
-// This is only for filters of a first layer and small images, so one element per thread is enough.
+// One element per thread is enough, because only first-layer filters and small images are padded.
 template <typename T>
 __global__ void pad_kernel(PaddedRows shape, std::int64_t elements, const float* from, T* to) {
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
         const auto channel = static_cast<int>(at % shape.padded_channels);
-        const std::int64_t place = at / shape.padded_channels, row = place / shape.padded_columns;
-        const int column = static_cast<int>(place % shape.padded_columns) - shape.first_column;
-        const bool real = channel < shape.channels && column >= 0 && column < shape.columns;
+        const std::int64_t pixel = at / shape.padded_channels, row = pixel / shape.padded_columns;
+        const int column = static_cast<int>(pixel % shape.padded_columns) - shape.first_column;
+        const bool is_inside = channel < shape.channels && column >= 0 && column < shape.columns;
         const std::int64_t source = (row * shape.columns + column) * shape.channels + channel;
-        to[at] = from_float<T>(real ? from[source] : 0.0f);
+        to[at] = from_float<T>(is_inside ? from[source] : 0.0f);
     }
 }
 
@@ -49,8 +49,8 @@ __global__ void strip_kernel(PaddedRows shape, const T* from, float* to) {
     const std::int64_t elements = shape.rows * shape.columns * shape.channels;
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
         const auto channel = static_cast<int>(at % shape.channels);
-        const std::int64_t place = at / shape.channels, row = place / shape.columns;
-        const std::int64_t column = place % shape.columns + shape.first_column;
+        const std::int64_t pixel = at / shape.channels, row = pixel / shape.columns;
+        const std::int64_t column = pixel % shape.columns + shape.first_column;
         to[at] =
             to_float(from[(row * shape.padded_columns + column) * shape.padded_channels + channel]);
     }

@@ -18,8 +18,9 @@ void cast_from_f32(const float* from, tensor::DType dtype, void* to, std::int64_
 void cast_to_f32(tensor::DType dtype, const void* from, float* to, std::int64_t count,
                  Stream stream);
 
-/// Rows without padding, (rows, columns, channels) f32, and with zeros, (rows, padded_columns,
-/// padded_channels) of `dtype`. A row is a pixel of an image, or a row of taps of a KRSC filter.
+/// Rows without padding, (rows, columns, channels) f32, or padded with zeros, (rows,
+/// padded_columns, padded_channels) of `dtype`. A row is a pixel of an image, or a row of taps of a
+/// KRSC filter.
 struct PaddedRows {
     tensor::DType dtype = tensor::DType::f32;
     std::int64_t rows = 0;

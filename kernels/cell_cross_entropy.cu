@@ -20,16 +20,16 @@ __device__ double weight_of(const CellGrid& grid, int label) {
     return label == 0 ? grid.background_weight : 1;
 }
 
-/// One block for each image; each thread takes one cell at a time.
+/// One block for each image; each thread computes one cell at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    cell_kernel(const CellGrid grid, const CellCrossEntropyArguments of) {
+    cell_kernel(const CellGrid grid, const CellCrossEntropyArguments args) {
     const std::int64_t image = blockIdx.x, cells = grid.height * grid.width;
     double total = 0;
     for (std::int64_t pixel = threadIdx.x; pixel < cells; pixel += kThreads) {
         const std::int64_t index = image * cells + pixel;
-        const T* logits = static_cast<const T*>(of.logits) + index * grid.padded_classes;
-        float* softmax = of.probabilities + index * grid.classes;
+        const T* logits = static_cast<const T*>(args.logits) + index * grid.padded_classes;
+        float* softmax = args.probabilities + index * grid.classes;
         double highest = to_float(logits[0]), sum = 0;
         for (int k = 1; k < grid.classes; ++k) {
             highest = Maximum{}(static_cast<double>(to_float(logits[k])), highest);
@@ -40,24 +40,24 @@ __global__ void __launch_bounds__(kThreads)
             sum += power;
         }
         for (int k = 0; k < grid.classes; ++k) softmax[k] = static_cast<float>(softmax[k] / sum);
-        const int label = label_of(grid, of.boxes, image, pixel);
+        const int label = label_of(grid, args.boxes, image, pixel);
         total += weight_of(grid, label) * (log(sum) + highest - to_float(logits[label]));
     }
     total = reduce_block(total, 0.0, Sum{});
-    if (threadIdx.x == 0) of.losses[image] = static_cast<float>(total / static_cast<double>(cells));
+    if (threadIdx.x == 0)
+        args.losses[image] = static_cast<float>(total / static_cast<double>(cells));
 }
 
-/// Each thread takes one cell at a time.
 template <typename T>
 __global__ void cell_gradient_kernel(const CellGrid grid,
-                                     const CellCrossEntropyGradientArguments of) {
+                                     const CellCrossEntropyGradientArguments args) {
     const std::int64_t cells = grid.height * grid.width;
-    const double mean_scale = *of.loss_scale / static_cast<double>(cells);
+    const double mean_scale = *args.loss_scale / static_cast<double>(cells);
     for (std::int64_t index = first_item(); index < grid.images * cells; index += item_stride()) {
-        const int label = label_of(grid, of.boxes, index / cells, index % cells);
+        const int label = label_of(grid, args.boxes, index / cells, index % cells);
         const double scale = mean_scale * weight_of(grid, label);
-        const float* softmax = of.probabilities + index * grid.classes;
-        T* gradient = static_cast<T*>(of.gradient) + index * grid.padded_classes;
+        const float* softmax = args.probabilities + index * grid.classes;
+        T* gradient = static_cast<T*>(args.gradient) + index * grid.padded_classes;
         for (int k = 0; k < grid.padded_classes; ++k) {
             const double slope =
                 k < grid.classes ? static_cast<double>(softmax[k]) - (k == label ? 1 : 0) : 0;

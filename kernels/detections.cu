@@ -8,11 +8,11 @@
 namespace hpcai::kernels {
 namespace {
 
-/// The data of one call. There is a list of boxes for each class of an image except background. The
-/// box of a region for a class has the number class x regions + region, which orders equal scores.
+/// The arguments and workspace of one call. Each class of an image except background has a list of
+/// boxes. A box has the index class x regions + region, by which equal scores are ordered.
 struct Plan {
     DetectionsShape shape;
-    DetectionsArguments of;
+    DetectionsArguments args;
     float* scores;         // (N R, K)
     std::uint64_t* keys;   // (N, K - 1, R)
     float* boxes;          // (N, K - 1, R, 4)
@@ -20,12 +20,11 @@ struct Plan {
     unsigned long long* overlaps;
 };
 
-/// Each thread computes the softmax of the logits of one region.
 __global__ void scores_kernel(const Plan plan) {
     const int classes = plan.shape.classes;
     const std::int64_t rows = std::int64_t{plan.shape.images} * plan.shape.regions;
     for (std::int64_t row = first_item(); row < rows; row += item_stride()) {
-        const float* logits = plan.of.logits + row * classes;
+        const float* logits = plan.args.logits + row * classes;
         float* scores = plan.scores + row * classes;
         float highest = logits[0];
         for (int k = 1; k < classes; ++k) highest = highest < logits[k] ? logits[k] : highest;
@@ -38,14 +37,14 @@ __global__ void scores_kernel(const Plan plan) {
     }
 }
 
-__device__ ops::Box moved_proposal(const Plan& plan, std::int64_t row, int label) {
-    const float* deltas = plan.of.deltas + (row * plan.shape.classes + label) * 4;
+__device__ ops::Box decode_proposal(const Plan& plan, std::int64_t row, int label) {
+    const float* deltas = plan.args.deltas + (row * plan.shape.classes + label) * 4;
     return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
-                       ops::box_of(plan.of.proposals + row * 5), plan.shape.coder);
+                       ops::box_of(plan.args.proposals + row * 5), plan.shape.coder);
 }
 
-/// Makes the list of boxes of a class; blockIdx.x is the class minus 1, as background has no list,
-/// and blockIdx.y the image.
+/// Writes the boxes of a class, best first. blockIdx.x is the class minus 1, because background has
+/// no list; blockIdx.y is the image.
 __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Plan plan) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, classes = plan.shape.classes;
@@ -54,28 +53,28 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     const auto key_at = [&](int region) {
         const std::int64_t row = first_row + region;
         const float score = plan.scores[row * classes + label];
-        const bool counts =
-            plan.of.proposals[row * 5 + 4] >= 0 && score > plan.shape.score_threshold;
-        return counts ? rank_key(score, static_cast<std::uint32_t>(label * regions + region))
-                      : kNoKey;
+        const bool is_valid =
+            plan.args.proposals[row * 5 + 4] >= 0 && score > plan.shape.score_threshold;
+        return is_valid ? rank_key(score, static_cast<std::uint32_t>(label * regions + region))
+                        : kNoKey;
     };
     const int count = sorted_smallest(key_at, regions, regions, sorted);
     const std::int64_t list = std::int64_t{blockIdx.y} * (classes - 1) + blockIdx.x;
     if (threadIdx.x == 0) plan.counts[list] = count;
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
-        const int region = static_cast<int>(number_of(sorted[i])) - label * regions;
-        ops::Box box = moved_proposal(plan, first_row + region, label);
-        const bool counts = fits(box, plan.shape.bounds);
-        plan.keys[list * regions + i] = counts ? sorted[i] : kNoKey;
+        const int region = static_cast<int>(index_of(sorted[i])) - label * regions;
+        ops::Box box = decode_proposal(plan, first_row + region, label);
+        const bool is_valid = fits(box, plan.shape.bounds);
+        plan.keys[list * regions + i] = is_valid ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * regions + i] =
-            counts ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
+            is_valid ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
     }
     for (int i = count + static_cast<int>(threadIdx.x); i < regions; i += kSelectThreads) {
         plan.keys[list * regions + i] = kNoKey;
     }
 }
 
-/// One block for each image selects the best of its lists.
+/// Selects the best boxes of all classes, with one block per image.
 __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan plan) {
     __shared__ std::uint64_t sorted[kMaxSorted];
     const int regions = plan.shape.regions, candidates = (plan.shape.classes - 1) * regions;
@@ -88,13 +87,13 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
         float score = 0;
         int label = 0;
         if (i < count) {
-            const int number = static_cast<int>(number_of(sorted[i]));
-            label = number / regions;
-            box = moved_proposal(plan, image * regions + number % regions, label);
+            const int index = static_cast<int>(index_of(sorted[i]));
+            label = index / regions;
+            box = decode_proposal(plan, image * regions + index % regions, label);
             fits(box, plan.shape.bounds);
             score = score_of(sorted[i]);
         }
-        float* row = plan.of.detections + (image * plan.shape.limit + i) * 6;
+        float* row = plan.args.detections + (image * plan.shape.limit + i) * 6;
         row[0] = box.x1;
         row[1] = box.y1;
         row[2] = box.x2;
@@ -105,7 +104,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
 }
 
 Plan lay_out(const DetectionsShape& shape, Carve& workspace) {
-    constexpr int kMaxClasses = 1 << 12;  // numbers of boxes fit into 31 bits
+    constexpr int kMaxClasses = 1 << 12;  // indices of boxes fit into 31 bits
     if (shape.images < 1 || shape.classes < 2 || shape.classes > kMaxClasses ||
         shape.images > 65535 / (shape.classes - 1) || shape.regions < 1 ||
         shape.regions > kMaxSorted || shape.limit < 1 || shape.limit > kMaxSorted) {
@@ -133,7 +132,7 @@ std::size_t detections_workspace_bytes(const DetectionsShape& shape) {
 void detections(const DetectionsShape& shape, const DetectionsArguments& arguments, Stream stream) {
     Carve workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
-    plan.of = arguments;
+    plan.args = arguments;
     const auto images = static_cast<unsigned>(shape.images);
     const auto labels = static_cast<unsigned>(shape.classes - 1);
     launch(scores_kernel, grid_over(std::int64_t{shape.images} * shape.regions, stream), plan);
@@ -142,7 +141,7 @@ void detections(const DetectionsShape& shape, const DetectionsArguments& argumen
            plan);
     suppress({.lists = std::int64_t{images} * labels,
               .length = shape.regions,
-              .largest_iou = shape.nms_iou,
+              .max_iou = shape.nms_iou,
               .counts = plan.counts,
               .boxes = plan.boxes,
               .keys = plan.keys,

@@ -48,7 +48,7 @@ __device__ inline std::int64_t item_stride() {
     return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// N neighbouring elements as fp32.
+/// N adjacent elements as fp32.
 template <int N>
 struct Pack {
     float lane[N];
@@ -69,7 +69,7 @@ __device__ Pack<N> load(const T* from) {
     return pack;
 }
 
-/// Stores N elements likewise.
+/// Stores N elements, with the same accesses as load().
 template <int N, typename T>
 __device__ void store(T* to, const Pack<N>& pack) {
     if constexpr (N % kLanes<T> == 0) {

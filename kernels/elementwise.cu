@@ -89,7 +89,7 @@ __global__ void fill_kernel(T* to, float value, std::int64_t count) {
 }
 
 template <typename T>
-__global__ void relu_of_f32_kernel(const float* x, T* y, std::int64_t count) {
+__global__ void relu_from_f32_kernel(const float* x, T* y, std::int64_t count) {
     constexpr int N = kLanes<T>;
     const std::int64_t vectors = count / N;
     for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
@@ -126,9 +126,10 @@ void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Strea
               [&]<typename T>() { map(Sources<T, 1>{{typed<T>(x)}}, y, count, Relu{}, stream); });
 }
 
-void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream) {
+void relu_from_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count,
+                   Stream stream) {
     with_type(dtype, [&]<typename T>() {
-        launch(relu_of_f32_kernel<T>, grid_over(count / kLanes<T>, stream), x, static_cast<T*>(y),
+        launch(relu_from_f32_kernel<T>, grid_over(count / kLanes<T>, stream), x, static_cast<T*>(y),
                count);
     });
 }

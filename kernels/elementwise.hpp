@@ -26,7 +26,7 @@ void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count, Strea
 
 /// y = max(x, 0) for fp32 x, rounded to `dtype`; NaN stays NaN. If `dtype` is not f32, x and y must
 /// not overlap.
-void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream);
+void relu_from_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream stream);
 
 struct ReluGradientArguments {
     tensor::DType dtype = tensor::DType::f32;

@@ -8,16 +8,16 @@
 /// Helpers for operations that depend on the channel of an element, for any number of channels.
 namespace hpcai::kernels {
 
-/// Treats some neighbouring pixels as one, so that their channels fill vectors together. Pixels
-/// stay separate if their number is not a multiple of the pixels that fill vectors.
+/// Treats adjacent pixels as one pixel, so that their channels together fill vectors. Pixels stay
+/// separate if their number is not a multiple of the pixels that fill vectors.
 struct Folded {
     BatchNormShape shape;   // one span
     std::int64_t fold = 1;  // pixels combined into one
 
     Folded(tensor::DType dtype, std::int64_t pixels, std::int64_t channels) {
-        const std::int64_t together =
+        const std::int64_t pixels_per_vector =
             std::lcm(channels, std::int64_t{batch_norm::kWide}) / channels;
-        if (pixels % together == 0) fold = together;
+        if (pixels % pixels_per_vector == 0) fold = pixels_per_vector;
         shape = {dtype, 1, pixels / fold, channels * fold};
     }
 };
@@ -29,7 +29,7 @@ struct GatedTensors {
 };
 
 /// The gradient of kWidth inputs of a ReLU. Without kGated there is no ReLU.
-template <typename T, int kWidth, bool kGated, bool kTwo>
+template <typename T, int kWidth, bool kGated, bool kHasDy1>
 struct GatedGradient {
     using Elements = batch_norm::Raw<T, kWidth>;
     Elements y, dy0, dy1;
@@ -38,12 +38,12 @@ struct GatedGradient {
         GatedGradient loaded;
         if constexpr (kGated) loaded.y = Elements::load(from.y + at);
         loaded.dy0 = Elements::load(from.dy0 + at);
-        if constexpr (kTwo) loaded.dy1 = Elements::load(from.dy1 + at);
+        if constexpr (kHasDy1) loaded.dy1 = Elements::load(from.dy1 + at);
         return loaded;
     }
     __device__ Pack<kWidth> numbers() const {
         Pack<kWidth> result = dy0.numbers();
-        if constexpr (kTwo) {
+        if constexpr (kHasDy1) {
             const Pack<kWidth> second = dy1.numbers();
             for (int i = 0; i < kWidth; ++i) result.lane[i] += second.lane[i];
         }
@@ -59,14 +59,14 @@ struct GatedGradient {
 
 /// Calls `body` with the width, whether there is a ReLU and whether there are two gradients.
 template <typename Body>
-void with_gradients(bool wide, bool gated, bool two, const Body& body) {
+void with_gradients(bool wide, bool gated, bool has_dy1, const Body& body) {
     const auto with_width = [&]<int kWidth>() {
         if (gated) {
-            return two ? body.template operator()<kWidth, true, true>()
-                       : body.template operator()<kWidth, true, false>();
+            return has_dy1 ? body.template operator()<kWidth, true, true>()
+                           : body.template operator()<kWidth, true, false>();
         }
-        return two ? body.template operator()<kWidth, false, true>()
-                   : body.template operator()<kWidth, false, false>();
+        return has_dy1 ? body.template operator()<kWidth, false, true>()
+                       : body.template operator()<kWidth, false, false>();
     };
     return wide ? with_width.template operator()<batch_norm::kWide>()
                 : with_width.template operator()<1>();

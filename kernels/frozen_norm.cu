@@ -7,26 +7,26 @@ namespace {
 
 using namespace batch_norm;
 
-template <typename T, int kWidth, bool kGated, bool kTwo>
+template <typename T, int kWidth, bool kGated, bool kHasDy1>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     gradient_kernel(const Tiling tiling, const GatedTensors<T> tensors,
                     const FrozenNormGradientArguments arguments, int channels) {
-    using Gradient = GatedGradient<T, kWidth, kGated, kTwo>;
-    const Place<kWidth> place(tiling);
-    if (!place.works) return;
+    using Gradient = GatedGradient<T, kWidth, kGated, kHasDy1>;
+    const TileThread<kWidth> thread(tiling);
+    if (!thread.is_active) return;
     Pack<kWidth> scale;
     for (int i = 0; i < kWidth; ++i) {
-        scale.lane[i] = arguments.scale[(place.channel + i) % channels];
+        scale.lane[i] = arguments.scale[(thread.channel + i) % channels];
     }
     T* dx = static_cast<T*>(arguments.dx);
     T* residual_gradient = static_cast<T*>(arguments.residual_gradient);
-    place.template walk<kInFlight<T>>(
+    thread.template for_each_pixel<kInFlight<T>>(
         tiling.pixels,
         [&](std::int64_t pixel) {
-            return Gradient::load(tensors, pixel * tiling.channels + place.channel);
+            return Gradient::load(tensors, pixel * tiling.channels + thread.channel);
         },
         [&](std::int64_t pixel, const Gradient& loaded) {
-            const std::int64_t at = pixel * tiling.channels + place.channel;
+            const std::int64_t at = pixel * tiling.channels + thread.channel;
             Pack<kWidth> gradient = loaded.numbers();
             if (residual_gradient != nullptr) store(residual_gradient + at, gradient);
             if (dx == nullptr) return;
@@ -46,8 +46,8 @@ void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientA
                                       static_cast<const T*>(arguments.dy0),
                                       static_cast<const T*>(arguments.dy1)};
         with_gradients(is_wide(tiled), arguments.y != nullptr, arguments.dy1 != nullptr,
-                       [&]<int kWidth, bool kGated, bool kTwo>() {
-                           launch(gradient_kernel<T, kWidth, kGated, kTwo>,
+                       [&]<int kWidth, bool kGated, bool kHasDy1>() {
+                           launch(gradient_kernel<T, kWidth, kGated, kHasDy1>,
                                   grid_of(tiled, tiling, stream), tiling, tensors, arguments,
                                   static_cast<int>(shape.channels));
                        });

@@ -10,23 +10,23 @@ using namespace batch_norm;
 constexpr unsigned kGroupThreads = 256;
 constexpr int kGroupWarps = kGroupThreads / kWarp;
 
-/// The group of a block, in one sample. One more block may have the padding channels.
+/// The group of a block, in one sample. Another block has the padding channels, if any.
 struct Group {
-    int first, end;          // channels
-    std::int64_t of_sample;  // channel 0 in (samples, stored C)
+    int first, end;              // channels
+    std::int64_t sample_offset;  // channel 0 in (samples, stored C)
     int warp, lane;
 
     __device__ Group(const Tiling& tiling, int per_group, int channels)
         : first(static_cast<int>(blockIdx.x) * per_group),
           end(first < channels ? first + per_group : tiling.channels),
-          of_sample(static_cast<std::int64_t>(blockIdx.y) * tiling.channels),
+          sample_offset(static_cast<std::int64_t>(blockIdx.y) * tiling.channels),
           warp(static_cast<int>(threadIdx.x / kWarp)),
           lane(static_cast<int>(threadIdx.x % kWarp)) {}
 
     __device__ double count() const { return end - first; }
 };
 
-/// Both sums of a channel of the sample of this block, in every lane of the warp.
+/// Both sums of a channel in the sample of this block; every lane of the warp has the result.
 __device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* workspace) {
     const std::int64_t channels = tiling.channels;
     const float* from =
@@ -40,7 +40,7 @@ __device__ Sums sums_of_channel(const Tiling& tiling, int channel, const float* 
     return {reduce_warp(sums.first, Sum{}), reduce_warp(sums.second, Sum{})};
 }
 
-/// Sums over the warps a value that all lanes of a warp share; returns the sum in every thread.
+/// Sums a value, equal in all lanes of a warp, over the warps; every thread gets the result.
 __device__ double sum_of_warps(const Group& group, double value) {
     return reduce_block(group.lane == 0 ? value : 0.0, 0.0, Sum{});
 }
@@ -52,32 +52,32 @@ struct Affine {
 };
 
 __global__ void __launch_bounds__(kGroupThreads)
-    combine_groups_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics to,
+    combine_groups_kernel(const Tiling tiling, const Affine affine, const BatchNormStatistics to,
                           const float* workspace, const float* pivots) {
-    const Group group(tiling, of.per_group, of.channels);
+    const Group group(tiling, affine.per_group, affine.channels);
     const auto pixels = static_cast<double>(tiling.pixels);
     // Means are relative to the pivot of the first channel, so that their squares do not cancel.
-    const double pivot = pivots[group.of_sample + group.first];
+    const double pivot = pivots[group.sample_offset + group.first];
     double offset = 0, squares = 0;
     for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
         const Sums sums = sums_of_channel(tiling, channel, workspace);
-        const double moved = sums.first / pixels;
-        const double from_pivot = pivots[group.of_sample + channel] - pivot + moved;
+        const double channel_offset = sums.first / pixels;
+        const double from_pivot = pivots[group.sample_offset + channel] - pivot + channel_offset;
         offset += from_pivot;
-        squares += sums.second / pixels - moved * moved + from_pivot * from_pivot;
+        squares += sums.second / pixels - channel_offset * channel_offset + from_pivot * from_pivot;
     }
     offset = sum_of_warps(group, offset) / group.count();
     const double difference = sum_of_warps(group, squares) / group.count() - offset * offset;
     // fmax() would turn a NaN variance into 0.
     const double variance = difference < 0 ? 0 : difference, mean = pivot + offset;
-    const double inverse = 1 / sqrt(variance + of.epsilon);
+    const double inverse = 1 / sqrt(variance + affine.epsilon);
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
          channel += static_cast<int>(kGroupThreads)) {
-        const std::int64_t at = group.of_sample + channel;
-        const bool real = channel < of.channels;
-        const double scale = real ? of.gamma[channel] * inverse : 0;
+        const std::int64_t at = group.sample_offset + channel;
+        const bool has_parameters = channel < affine.channels;
+        const double scale = has_parameters ? affine.gamma[channel] * inverse : 0;
         to.scale[at] = static_cast<float>(scale);
-        to.shift[at] = real ? static_cast<float>(of.beta[channel] - mean * scale) : 0;
+        to.shift[at] = has_parameters ? static_cast<float>(affine.beta[channel] - mean * scale) : 0;
         to.mean[at] = static_cast<float>(mean);
         to.inverse_deviation[at] = static_cast<float>(inverse);
     }
@@ -85,34 +85,35 @@ __global__ void __launch_bounds__(kGroupThreads)
 
 /// Writes the coefficients, and the sums of each sample and channel: (2, samples, stored C).
 __global__ void __launch_bounds__(kGroupThreads)
-    combine_gradients_kernel(const Tiling tiling, const Affine of, const BatchNormStatistics from,
-                             const float* workspace, float* coefficients, float* sums_to) {
-    const Group group(tiling, of.per_group, of.channels);
+    combine_gradients_kernel(const Tiling tiling, const Affine affine,
+                             const BatchNormStatistics from, const float* workspace,
+                             float* coefficients, float* sums_to) {
+    const Group group(tiling, affine.per_group, affine.channels);
     const std::int64_t all = static_cast<std::int64_t>(gridDim.y) * tiling.channels;
     double sum = 0, products = 0;
     for (int channel = group.first + group.warp; channel < group.end; channel += kGroupWarps) {
         const Sums sums = sums_of_channel(tiling, channel, workspace);
-        const double gamma = channel < of.channels ? of.gamma[channel] : 0;
+        const double gamma = channel < affine.channels ? affine.gamma[channel] : 0;
         sum += gamma * sums.first;
         products += gamma * sums.second;
         if (group.lane != 0) continue;
-        sums_to[group.of_sample + channel] = static_cast<float>(sums.first);
-        sums_to[all + group.of_sample + channel] = static_cast<float>(sums.second);
+        sums_to[group.sample_offset + channel] = static_cast<float>(sums.first);
+        sums_to[all + group.sample_offset + channel] = static_cast<float>(sums.second);
     }
     sum = sum_of_warps(group, sum);
     products = sum_of_warps(group, products);
-    const std::int64_t index = group.of_sample + group.first;
+    const std::int64_t index = group.sample_offset + group.first;
     const double inverse = from.inverse_deviation[index];
     const double count = group.count() * static_cast<double>(tiling.pixels);
-    const double by_input = -inverse * inverse * inverse * products / count;
-    const double rest = -inverse * sum / count - by_input * from.mean[index];
+    const double input_factor = -inverse * inverse * inverse * products / count;
+    const double constant = -inverse * sum / count - input_factor * from.mean[index];
     for (int channel = group.first + static_cast<int>(threadIdx.x); channel < group.end;
          channel += static_cast<int>(kGroupThreads)) {
-        const std::int64_t at = group.of_sample + channel;
-        const double gamma = channel < of.channels ? of.gamma[channel] : 0;
+        const std::int64_t at = group.sample_offset + channel;
+        const double gamma = channel < affine.channels ? affine.gamma[channel] : 0;
         coefficients[at] = static_cast<float>(gamma * inverse);
-        coefficients[all + at] = static_cast<float>(by_input);
-        coefficients[2 * all + at] = static_cast<float>(rest);
+        coefficients[all + at] = static_cast<float>(input_factor);
+        coefficients[2 * all + at] = static_cast<float>(constant);
     }
 }
 
@@ -124,15 +125,15 @@ __global__ void parameter_kernel(const GroupNormShape shape, const float* invers
                                  const float* sums, const ParameterGradients to) {
     const std::int64_t channel = first_item(), stored = shape.spans.channels;
     if (channel >= shape.channels) return;
-    double of_gamma = 0, of_beta = 0;
+    double gamma_sum = 0, beta_sum = 0;
     for (std::int64_t sample = 0; sample < shape.spans.spans; ++sample) {
         const std::int64_t at = sample * stored + channel;
-        of_beta += sums[at];
-        of_gamma +=
+        beta_sum += sums[at];
+        gamma_sum +=
             static_cast<double>(sums[shape.spans.spans * stored + at]) * inverse_deviation[at];
     }
-    to.gamma[channel] = static_cast<float>(of_gamma);
-    to.beta[channel] = static_cast<float>(of_beta);
+    to.gamma[channel] = static_cast<float>(gamma_sum);
+    to.beta[channel] = static_cast<float>(beta_sum);
 }
 
 Grid grid_over_groups(const GroupNormShape& shape, Stream stream) {
@@ -171,7 +172,7 @@ void group_norm_gradient_sums(const GroupNormShape& shape,
                    .workspace = arguments.workspace},
                   stream);
     auto* workspace = static_cast<float*>(arguments.workspace);
-    float* sums = workspace + partial_floats(shape.spans);  // in place of the coefficients
+    float* sums = workspace + partial_floats(shape.spans);  // where batch_norm has coefficients
     launch(combine_gradients_kernel, grid_over_groups(shape, stream), tiling_of(shape.spans),
            Affine{arguments.gamma, nullptr, 0, static_cast<int>(shape.channels), per_group(shape)},
            statistics, workspace, arguments.coefficients, sums);

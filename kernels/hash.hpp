@@ -7,8 +7,7 @@
 
 namespace hpcai::kernels {
 
-/// *sum = Device::hash of values (count) at any float address; fastest at a multiple of 16 bytes.
-/// *sum is in device memory.
+/// Writes Device::hash of `values` (count) to *sum in device memory; fastest if 16-byte aligned.
 void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
 
 }  // namespace hpcai::kernels

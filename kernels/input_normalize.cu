@@ -5,24 +5,24 @@
 namespace hpcai::kernels {
 namespace {
 
-// Adding 0 prevents the compiler from fusing product and addition: the CPU engine rounds twice.
+// Adding 0 keeps the compiler from fusing the product and the sum: the CPU engine rounds both.
 __host__ __device__ inline float normalized(std::uint8_t pixel, float scale, float shift) {
     return fmaf(scale, static_cast<float>(pixel), 0.0f) + shift;
 }
 
-/// Computes one element. `Padded` is the number of padded channels, 0 if known at run time only.
+/// Computes one element. `Padded` is the number of padded channels; 0: known only at run time.
 template <int Padded>
-__device__ float element(const NormalizeArguments& of, std::int64_t pixel, int channel) {
-    if (channel >= of.channels) return 0;
-    return normalized(of.pixels[pixel * of.channels + channel], of.scale[channel],
-                      of.shift[channel]);
+__device__ float element(const NormalizeArguments& args, std::int64_t pixel, int channel) {
+    if (channel >= args.channels) return 0;
+    return normalized(args.pixels[pixel * args.channels + channel], args.scale[channel],
+                      args.shift[channel]);
 }
 
 template <typename T, int Padded>
-__global__ void normalize_kernel(const NormalizeArguments of, T* to) {
+__global__ void normalize_kernel(const NormalizeArguments args, T* to) {
     constexpr int N = kLanes<T>;
-    const int padded = Padded > 0 ? Padded : of.padded_channels;
-    const std::int64_t elements = of.count * padded, vectors = elements / N;
+    const int padded = Padded > 0 ? Padded : args.padded_channels;
+    const std::int64_t elements = args.count * padded, vectors = elements / N;
     for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
         Pack<N> pack;
         std::int64_t pixel = at * N / padded;
@@ -30,9 +30,9 @@ __global__ void normalize_kernel(const NormalizeArguments of, T* to) {
         if constexpr (Padded > 0) channel = 0;  // a vector holds whole pixels
         for (int lane = 0; lane < N; ++lane) {
             if constexpr (Padded > 0) {
-                pack.lane[lane] = element<Padded>(of, pixel + lane / Padded, lane % Padded);
+                pack.lane[lane] = element<Padded>(args, pixel + lane / Padded, lane % Padded);
             } else {
-                pack.lane[lane] = element<Padded>(of, pixel, channel);
+                pack.lane[lane] = element<Padded>(args, pixel, channel);
                 if (++channel == padded) {
                     channel = 0;
                     ++pixel;
@@ -43,13 +43,13 @@ __global__ void normalize_kernel(const NormalizeArguments of, T* to) {
     }
     for (std::int64_t at = vectors * N + first_item(); at < elements; at += item_stride()) {
         const std::int64_t pixel = at / padded;
-        to[at] = from_float<T>(element<Padded>(of, pixel, static_cast<int>(at - pixel * padded)));
+        to[at] = from_float<T>(element<Padded>(args, pixel, static_cast<int>(at - pixel * padded)));
     }
 }
 
 template <typename From, typename T>
 __global__ void convert_kernel(const From* from, T* to, std::int64_t count) {
-    constexpr int N = 8;  // whole accesses on both sides
+    constexpr int N = 8;  // full 16-byte accesses to both buffers
     const std::int64_t vectors = count / N;
     for (std::int64_t at = first_item(); at < vectors; at += item_stride()) {
         store(to + at * N, load<N>(from + at * N));
@@ -60,13 +60,13 @@ __global__ void convert_kernel(const From* from, T* to, std::int64_t count) {
 }
 
 template <typename From, typename T>
-__global__ void pad_kernel(const StoreNumbersArguments of, const From* from, T* to) {
-    const std::int64_t elements = of.count * of.padded_channels;
+__global__ void pad_kernel(const StoreNumbersArguments args, const From* from, T* to) {
+    const std::int64_t elements = args.count * args.padded_channels;
     for (std::int64_t at = first_item(); at < elements; at += item_stride()) {
-        const std::int64_t pixel = at / of.padded_channels;
-        const std::int64_t channel = at - pixel * of.padded_channels;
+        const std::int64_t pixel = at / args.padded_channels;
+        const std::int64_t channel = at - pixel * args.padded_channels;
         const float number =
-            channel < of.channels ? to_float(from[pixel * of.channels + channel]) : 0;
+            channel < args.channels ? to_float(from[pixel * args.channels + channel]) : 0;
         to[at] = from_float<T>(number);
     }
 }

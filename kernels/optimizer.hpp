@@ -17,11 +17,11 @@ struct UpdateRange {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     bool decays = true;            // whether weight decay applies
-    bool has_trust_ratio = false;  // else it is 1
+    bool has_trust_ratio = false;  // false: the ratio is 1
     void* working_copy = nullptr;  // (end - begin), 16-byte aligned; null: none
 };
 
-/// A part of a range, whose squares one block sums; `begin` is a multiple of 8.
+/// A part of a range; one block sums its squares; `begin` is a multiple of 8.
 struct UpdatePart {
     std::int64_t range = 0;
     std::int64_t begin = 0;
@@ -32,7 +32,7 @@ struct UpdatePart {
 struct UpdateArguments {
     float* parameters = nullptr;
     const float* gradients = nullptr;
-    float* states[2] = {};  // those of the rule, in the order of its formula
+    float* states[2] = {};                             // of the rule, in the order of its formula
     tensor::DType working_dtype = tensor::DType::f16;  // of working copies: f16, bf16 or f32
     bool rounds_parameters = false;  // w is rounded to working_dtype before it is written
     std::int64_t count = 0;
@@ -42,7 +42,7 @@ struct UpdateArguments {
     const float* trust_ratios = nullptr;  // (range_count) in device memory; null: all are 1
 
     float weight_decay = 0;
-    const ops::StepScalars* numbers = nullptr;  // in device memory
+    const ops::StepScalars* scalars = nullptr;  // in device memory
 };
 
 /// The parts of all ranges in device memory, range after range, and memory for sums.
@@ -53,20 +53,20 @@ struct UpdateParts {
     double* sums = nullptr;                    // (2, count): of squares of w, and of g or u
 };
 
-/// The following functions take one step for the elements in ranges, unless numbers->finite is 0.
+/// The following functions take one step for the elements in ranges, unless scalars->finite is 0.
 /// Where w is written, the working copy of the range is updated too, rounded to nearest even.
 void sgd_step(const UpdateArguments& arguments, const ops::Sgd& rule, Stream stream);
 /// Uses the trust ratios of `arguments`.
 void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, Stream stream);
 void adam_step(const UpdateArguments& arguments, const ops::Adam& rule, Stream stream);
 void adagrad_step(const UpdateArguments& arguments, const ops::AdaGrad& rule, Stream stream);
-/// The last part of the step of LAMB, after lamb_moments() and lamb_ratios().
+/// The final update of LAMB, after lamb_moments() and lamb_ratios().
 void lamb_step(const UpdateArguments& arguments, const ops::Lamb& rule, Stream stream);
 
 /// Sums the squares of parameters and gradients of each part in a fixed order.
 void square_sums(const UpdateArguments& arguments, const UpdateParts& parts, Stream stream);
-/// Updates m and v of LAMB, and sums the squares of parameters and of u likewise. Does nothing
-/// while numbers->finite is 0.
+/// Updates m and v of LAMB, and sums the squares of parameters and of u in a fixed order. Does
+/// nothing while scalars->finite is 0.
 void lamb_moments(const UpdateArguments& arguments, const ops::Lamb& rule, const UpdateParts& parts,
                   Stream stream);
 
@@ -76,13 +76,13 @@ void lars_ratios(const UpdateArguments& arguments, const ops::Lars& rule, const 
 void lamb_ratios(const UpdateArguments& arguments, const UpdateParts& parts, float* ratios,
                  Stream stream);
 
-/// Clears numbers->finite if any of gradients (count), which are 16-byte aligned, is infinite or
+/// Clears scalars->finite if any of gradients (count), which are 16-byte aligned, is infinite or
 /// NaN. If the gradients are sums over ranks, all ranks get the same result.
-void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* numbers,
+void check_finite(const float* gradients, std::int64_t count, ops::StepScalars* scalars,
                   Stream stream);
 
 /// Ends a step; see Device::finish_step.
-void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* numbers,
+void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScalars* scalars,
                        Stream stream);
 
 }  // namespace hpcai::kernels

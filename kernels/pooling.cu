@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kRowThreads = 128;
 
-/// N winners, read or written in one access.
+/// N positions of maxima, read or written in one access.
 template <int N>
 struct Winners;
 template <>
@@ -32,7 +32,7 @@ __device__ int winner_of(const Winners<N>& winners, int lane) {
     return static_cast<int>(winners.bits >> (8 * lane) & 0xff);
 }
 
-__device__ inline int within(int value, int low, int high) {
+__device__ inline int clamped(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
@@ -40,48 +40,48 @@ __device__ inline int within(int value, int low, int high) {
 template <int N>
 struct Best {
     Pack<N> maximum;
-    int place[N];
+    int position[N];
 
-    __device__ explicit Best(int first_place) {
+    __device__ explicit Best(int first_position) {
         for (int lane = 0; lane < N; ++lane) {
             maximum.lane[lane] = -INFINITY;
-            place[lane] = first_place;
+            position[lane] = first_position;
         }
     }
 
-    /// Takes a value that is greater or NaN.
-    __device__ void compete(const Pack<N>& value, int at) {
+    /// Replaces the maximum where `value` is greater or NaN.
+    __device__ void update(const Pack<N>& value, int at) {
         for (int lane = 0; lane < N; ++lane) {
             const bool wins =
                 value.lane[lane] > maximum.lane[lane] || value.lane[lane] != value.lane[lane];
             maximum.lane[lane] = wins ? value.lane[lane] : maximum.lane[lane];
-            place[lane] = wins ? at : place[lane];
+            position[lane] = wins ? at : position[lane];
         }
     }
 };
 
 /// Finds the maximum of the window whose first pixel is (top, left), which may be outside the
-/// image. `image` points to the first channel. Loads a whole row of the window before comparing.
+/// image. `image` points to the first channel. Loads a row of the window before comparing.
 template <int N, int Kernel, typename T>
 __device__ Best<N> pool_window(const PoolShape& shape, const T* image, int top, int left) {
-    constexpr int kAtOnce = Kernel > 0 ? Kernel : 1;
+    constexpr int kUnroll = Kernel > 0 ? Kernel : 1;
     const int kernel = Kernel > 0 ? Kernel : shape.kernel;
     // Initially the first pixel of the window inside the image is the maximum.
-    Best<N> best(within(-top, 0, kernel) * kernel + within(-left, 0, kernel));
+    Best<N> best(clamped(-top, 0, kernel) * kernel + clamped(-left, 0, kernel));
     for (int r = 0; r < kernel; ++r) {
         const int h = top + r;
         const std::int64_t row =
-            static_cast<std::int64_t>(within(h, 0, shape.height - 1)) * shape.width;
-        for (int s = 0; s < kernel; s += kAtOnce) {
-            Pack<N> value[kAtOnce];
-            for (int i = 0; i < kAtOnce; ++i) {
-                const int w = within(left + s + i, 0, shape.width - 1);
+            static_cast<std::int64_t>(clamped(h, 0, shape.height - 1)) * shape.width;
+        for (int s = 0; s < kernel; s += kUnroll) {
+            Pack<N> value[kUnroll];
+            for (int i = 0; i < kUnroll; ++i) {
+                const int w = clamped(left + s + i, 0, shape.width - 1);
                 value[i] = load<N>(image + (row + w) * shape.channels);
             }
-            for (int i = 0; i < kAtOnce; ++i) {
+            for (int i = 0; i < kUnroll; ++i) {
                 const int w = left + s + i;
-                const bool real = h >= 0 && h < shape.height && w >= 0 && w < shape.width;
-                if (real) best.compete(value[i], r * kernel + s + i);
+                const bool is_inside = h >= 0 && h < shape.height && w >= 0 && w < shape.width;
+                if (is_inside) best.update(value[i], r * kernel + s + i);
             }
         }
     }
@@ -107,7 +107,7 @@ __global__ void max_pool_kernel(PoolShape shape, const T* x, T* y, std::uint8_t*
         if (winner == nullptr) continue;
         Winners<N> packed;
         for (int lane = 0; lane < N; ++lane) {
-            packed.bits |= static_cast<decltype(packed.bits)>(best.place[lane]) << (8 * lane);
+            packed.bits |= static_cast<decltype(packed.bits)>(best.position[lane]) << (8 * lane);
         }
         *reinterpret_cast<Winners<N>*>(winner + at) = packed;
     }
@@ -119,52 +119,51 @@ struct Span {
 };
 __device__ inline Span windows_over(int at, int kernel, int stride, int padding, int outputs) {
     const int past = at + padding - kernel + stride;  // the first window begins after at - kernel
-    return {past < 0 ? 0 : past / stride, within((at + padding) / stride, 0, outputs - 1)};
+    return {past < 0 ? 0 : past / stride, clamped((at + padding) / stride, 0, outputs - 1)};
 }
 
-/// The gradient of y at one position.
-template <int N, bool Two, typename T>
-__device__ Pack<N> gradient_at(const MaxPoolGradientArguments& of, std::int64_t at) {
-    Pack<N> sum = load<N>(static_cast<const T*>(of.dy0) + at);
-    if constexpr (Two) {
-        const Pack<N> second = load<N>(static_cast<const T*>(of.dy1) + at);
+template <int N, bool kHasDy1, typename T>
+__device__ Pack<N> gradient_at(const MaxPoolGradientArguments& args, std::int64_t at) {
+    Pack<N> sum = load<N>(static_cast<const T*>(args.dy0) + at);
+    if constexpr (kHasDy1) {
+        const Pack<N> second = load<N>(static_cast<const T*>(args.dy1) + at);
         for (int lane = 0; lane < N; ++lane) sum.lane[lane] += second.lane[lane];
     }
     return sum;
 }
 
-/// Adds the gradient of a window in channels where the maximum is at `place` in the window.
+/// Adds the gradient of a window in the channels whose maximum is at `position` in the window.
 template <int N>
-__device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int place,
+__device__ void gather(const Winners<N>& winners, const Pack<N>& gradient, int position,
                        Pack<N>& sum) {
     for (int lane = 0; lane < N; ++lane) {
-        sum.lane[lane] += winner_of(winners, lane) == place ? gradient.lane[lane] : 0.0f;
+        sum.lane[lane] += winner_of(winners, lane) == position ? gradient.lane[lane] : 0.0f;
     }
 }
 
 /// One block for each row of dx. Every pixel gathers from the windows that cover it, so the order
 /// of summation is fixed.
-template <int N, bool Two, typename T>
-__global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+template <int N, bool kHasDy1, typename T>
+__global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArguments args) {
     const int kernel = shape.kernel, stride = shape.stride;
     const int h = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.height);
     const int vectors = shape.channels / N, items = shape.width * vectors;
     const Span rows = windows_over(h, kernel, stride, shape.padding, shape.output_height);
-    T* dx = static_cast<T*>(of.dx) +
+    T* dx = static_cast<T*>(args.dx) +
             static_cast<std::int64_t>(blockIdx.x) * shape.width * shape.channels;
     for (int item = static_cast<int>(threadIdx.x); item < items; item += kRowThreads) {
         const int w = item / vectors, channel = (item - w * vectors) * N;
         const Span columns = windows_over(w, kernel, stride, shape.padding, shape.output_width);
         Pack<N> sum{};
         for (int p = rows.first; p <= rows.last; ++p) {
-            const int row_place = (h + shape.padding - p * stride) * kernel;
+            const int row_position = (h + shape.padding - p * stride) * kernel;
             for (int q = columns.first; q <= columns.last; ++q) {
                 const std::int64_t at =
                     ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
                     channel;
-                gather(load_winners<N>(of.winner + at), gradient_at<N, Two, T>(of, at),
-                       row_place + w + shape.padding - q * stride, sum);
+                gather(load_winners<N>(args.winner + at), gradient_at<N, kHasDy1, T>(args, at),
+                       row_position + w + shape.padding - q * stride, sum);
             }
         }
         store(dx + static_cast<std::int64_t>(item) * N, sum);
@@ -173,8 +172,8 @@ __global__ void max_pool_gradient_kernel(PoolShape shape, MaxPoolGradientArgumen
 
 /// For windows of 3 x 3, stride 2, padding 1: a thread computes pixels (2i, 2j) to (2i+1, 2j+1),
 /// which windows (i, j) to (i+1, j+1) cover, so that each window is read once for four pixels.
-template <int N, bool Two, typename T>
-__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments of) {
+template <int N, bool kHasDy1, typename T>
+__global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientArguments args) {
     const int i = static_cast<int>(blockIdx.x % static_cast<unsigned>(shape.output_height));
     const std::int64_t image = blockIdx.x / static_cast<unsigned>(shape.output_height);
     const int vectors = shape.channels / N, items = shape.output_width * vectors;
@@ -186,14 +185,14 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
         for (int dp = 0; dp < 2; ++dp) {
 #pragma unroll
             for (int dq = 0; dq < 2; ++dq) {
-                const int p = within(i + dp, 0, shape.output_height - 1);
-                const int q = within(j + dq, 0, shape.output_width - 1);
+                const int p = clamped(i + dp, 0, shape.output_height - 1);
+                const int q = clamped(j + dq, 0, shape.output_width - 1);
                 const std::int64_t at =
                     ((image * shape.output_height + p) * shape.output_width + q) * shape.channels +
                     channel;
-                winners[dp][dq] = load_winners<N>(of.winner + at);
-                gradient[dp][dq] = gradient_at<N, Two, T>(of, at);
-                // There is no window beyond the border, and 255 is not a valid position.
+                winners[dp][dq] = load_winners<N>(args.winner + at);
+                gradient[dp][dq] = gradient_at<N, kHasDy1, T>(args, at);
+                // Beyond the border there is no window; position 255 does not occur.
                 if (p != i + dp || q != j + dq)
                     winners[dp][dq].bits = ~decltype(Winners<N>::bits){};
             }
@@ -206,8 +205,8 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                 for (int pixel = 0; pixel < 4; ++pixel) {
                     const int row = pixel / 2, column = pixel % 2;
                     if (row >= dp && column >= dq) {
-                        const int place = (row + 1 - 2 * dp) * 3 + column + 1 - 2 * dq;
-                        gather(winners[dp][dq], gradient[dp][dq], place, sum[row][column]);
+                        const int position = (row + 1 - 2 * dp) * 3 + column + 1 - 2 * dq;
+                        gather(winners[dp][dq], gradient[dp][dq], position, sum[row][column]);
                     }
                 }
             }
@@ -217,15 +216,15 @@ __global__ void max_pool_gradient_patch_kernel(PoolShape shape, MaxPoolGradientA
                 const int h = 2 * i + row, w = 2 * j + column;
                 if (h >= shape.height || w >= shape.width) continue;
                 const std::int64_t pixel = (image * shape.height + h) * shape.width + w;
-                store(static_cast<T*>(of.dx) + pixel * shape.channels + channel, sum[row][column]);
+                store(static_cast<T*>(args.dx) + pixel * shape.channels + channel,
+                      sum[row][column]);
             }
         }
     }
 }
 
-/// Each thread takes one vector of channels of one image.
 template <int N, typename T>
-__global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float share) {
+__global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T* y, float scale) {
     const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
     for (std::int64_t item = first_item(); item < items; item += item_stride()) {
         const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
@@ -235,19 +234,19 @@ __global__ void global_average_pool_kernel(GlobalPoolShape shape, const T* x, T*
             const Pack<N> value = load<N>(from + pixel * shape.channels);
             for (int lane = 0; lane < N; ++lane) sum.lane[lane] += value.lane[lane];
         }
-        for (int lane = 0; lane < N; ++lane) sum.lane[lane] *= share;
+        for (int lane = 0; lane < N; ++lane) sum.lane[lane] *= scale;
         store(y + image * shape.channels + channel, sum);
     }
 }
 
 template <int N, typename T>
 __global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const T* dy, T* dx,
-                                                    float share) {
+                                                    float scale) {
     const std::int64_t vectors = shape.channels / N, items = shape.images * vectors;
     for (std::int64_t item = first_item(); item < items; item += item_stride()) {
         const std::int64_t image = item / vectors, channel = (item - image * vectors) * N;
         Pack<N> value = load<N>(dy + image * shape.channels + channel);
-        for (int lane = 0; lane < N; ++lane) value.lane[lane] *= share;
+        for (int lane = 0; lane < N; ++lane) value.lane[lane] *= scale;
         T* to = dx + image * shape.pixels * shape.channels + channel;
         for (std::int64_t pixel = 0; pixel < shape.pixels; ++pixel) {
             store(to + pixel * shape.channels, value);
@@ -255,7 +254,7 @@ __global__ void global_average_pool_gradient_kernel(GlobalPoolShape shape, const
     }
 }
 
-/// Calls `body` with the element type and the number of channels of a thread.
+/// Calls `body` with the element type and the number of channels per thread.
 template <typename Body>
 void with_vectors(tensor::DType dtype, int channels, const Body& body) {
     with_type(dtype, [&]<typename T>() {
@@ -298,9 +297,9 @@ void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& a
     const int rows = patches ? shape.output_height : shape.height;
     const Grid grid = one_block_per(shape.images * rows, stream);
     with_vectors(shape.dtype, shape.channels, [&]<typename T, int N>() {
-        const auto run = [&]<bool Two>() {
-            launch(patches ? max_pool_gradient_patch_kernel<N, Two, T>
-                           : max_pool_gradient_kernel<N, Two, T>,
+        const auto run = [&]<bool kHasDy1>() {
+            launch(patches ? max_pool_gradient_patch_kernel<N, kHasDy1, T>
+                           : max_pool_gradient_kernel<N, kHasDy1, T>,
                    grid, shape, arguments);
         };
         arguments.dy1 != nullptr ? run.template operator()<true>()

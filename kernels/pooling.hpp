@@ -7,8 +7,8 @@
 
 #include "stream.hpp"
 
-/// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers are 16-byte aligned; numbers of channels
-/// that fill 16-byte vectors are fastest. Results are bitwise repeatable.
+/// Pooling of x (N, H, W, C) of f32, f16 or bf16. Buffers are 16-byte aligned; channels that
+/// fill 16-byte vectors are fastest. Results are bitwise repeatable.
 namespace hpcai::kernels {
 
 /// Windows of kernel x kernel pixels, with `padding` pixels beyond each border; y is (N, P, Q, C).
@@ -27,8 +27,8 @@ struct PoolShape {
 
 /// y = the maximum of each window; winner (N, P, Q, C) = its position row * kernel + column: the
 /// first of equal values, or the last NaN if there is one, as in PyTorch. `winner` may be null.
-/// Throws Error(internal) for a window beyond the limits above, or unless y has 1 to 2^31 - 1 rows
-/// of pixels (N P).
+/// Throws Error(internal) for a window beyond the limits of PoolShape, or unless y has 1 to 2^31 -
+/// 1 rows of pixels (N P).
 void max_pool(const PoolShape& shape, const void* x, void* y, std::uint8_t* winner, Stream stream);
 
 struct MaxPoolGradientArguments {
@@ -37,9 +37,9 @@ struct MaxPoolGradientArguments {
     const void* dy1 = nullptr;             // null: none
     void* dx = nullptr;
 };
-/// dx of a pixel = the sum, in fp32, of the gradients of y of the windows whose maximum it is.
-/// Throws Error(internal) as max_pool() does, but counts the rows of dx (N H), not y, except for
-/// windows of 3 x 3 with stride 2 and padding 1.
+/// dx of a pixel = the fp32 sum of y's gradients over the windows of which the pixel is the
+/// maximum. Throws Error(internal) as max_pool() does, but counts the rows of dx (N H), not y,
+/// except for windows of 3 x 3 with stride 2 and padding 1.
 void max_pool_gradient(const PoolShape& shape, const MaxPoolGradientArguments& arguments,
                        Stream stream);
 

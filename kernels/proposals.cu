@@ -8,18 +8,18 @@
 namespace hpcai::kernels {
 namespace {
 
-/// The data of one call. A chunk has up to kChunk anchors of a level, which one block searches.
+/// The arguments and workspace of one call. A chunk has up to kChunk anchors of a level.
 struct Plan {
     AnchorGrid grid;
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     ops::Bounds bounds;
     int per_level, limit;
-    int length;  // of a list of boxes: the maximum of all levels
-    int first_chunk[AnchorGrid::kMaxLevels + 1];
-    std::uint64_t* best_of_chunk;  // (N, chunks, length)
-    std::uint64_t* keys;           // (N, levels, length)
-    float* boxes;                  // (N, levels, length, 4)
-    std::int32_t* counts;          // (N, levels)
+    int length;  // capacity of a list of boxes, the same for all levels
+    int first_chunk[AnchorGrid::kMaxLevels + 1];  // of each level, then the number of chunks
+    std::uint64_t* chunk_best;                    // (N, chunks, length)
+    std::uint64_t* keys;                          // (N, levels, length)
+    float* boxes;                                 // (N, levels, length, 4)
+    std::int32_t* counts;                         // (N, levels)
     unsigned long long* overlaps;
     float* proposals;
 
@@ -27,19 +27,19 @@ struct Plan {
 };
 
 template <typename T>
-__device__ ops::Box moved_anchor(const Plan& plan, int image, int level, int number) {
+__device__ ops::Box decode_anchor(const Plan& plan, int image, int level, int anchor) {
     const AnchorGrid& grid = plan.grid;
-    const T* deltas = static_cast<const T*>(plan.numbers.deltas[level]) +
-                      anchor_index(grid, image, number, 4, plan.numbers.delta_stride);
+    const T* deltas = static_cast<const T*>(plan.rpn.deltas[level]) +
+                      anchor_index(grid, image, anchor, 4, plan.rpn.delta_stride);
     return ops::decode(
         {to_float(deltas[0]), to_float(deltas[1]), to_float(deltas[2]), to_float(deltas[3])},
-        grid.box(level, number), ops::BoxCoder{});
+        grid.box(level, anchor), ops::BoxCoder{});
 }
 
-/// blockIdx.x is the chunk, blockIdx.y the image.
+/// Selects the best anchors of a chunk. blockIdx.x is the chunk, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    best_of_chunk_kernel(const __grid_constant__ Plan plan) {
+    chunk_best_kernel(const __grid_constant__ Plan plan) {
     const int chunk = static_cast<int>(blockIdx.x), image = static_cast<int>(blockIdx.y);
     int level = 0;
     while (chunk >= plan.first_chunk[level + 1]) ++level;
@@ -48,23 +48,23 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int left = grid.count_of(level) - before, count = left < kChunk ? left : kChunk;
     const int first = grid.level[level].first + before, per_cell = grid.per_cell;
     const int pixels = grid.level[level].height * grid.level[level].width;
-    const T* logits = static_cast<const T*>(plan.numbers.logits[level]) +
-                      std::int64_t{image} * pixels * plan.numbers.logit_stride;
+    const T* logits = static_cast<const T*>(plan.rpn.logits[level]) +
+                      std::int64_t{image} * pixels * plan.rpn.logit_stride;
     const auto key_at = [&](int i) {
-        const int pixel = (before + i) / per_cell, place = (before + i) % per_cell;
-        const T logit = logits[std::int64_t{pixel} * plan.numbers.logit_stride + place];
+        const int pixel = (before + i) / per_cell, shape = (before + i) % per_cell;
+        const T logit = logits[std::int64_t{pixel} * plan.rpn.logit_stride + shape];
         return rank_key(to_float(logit), static_cast<std::uint32_t>(first + i));
     };
     std::uint64_t* best =
-        plan.best_of_chunk + (std::int64_t{image} * plan.chunks() + chunk) * plan.length;
+        plan.chunk_best + (std::int64_t{image} * plan.chunks() + chunk) * plan.length;
     const int taken = select_smallest(key_at, count, plan.per_level,
-                                      [&](int place, std::uint64_t key) { best[place] = key; });
+                                      [&](int slot, std::uint64_t key) { best[slot] = key; });
     for (int i = taken + static_cast<int>(threadIdx.x); i < plan.length; i += kSelectThreads) {
         best[i] = kNoKey;
     }
 }
 
-/// Makes the list of boxes of a level; blockIdx.x is the level, blockIdx.y the image.
+/// Writes the boxes of a level, best first; blockIdx.x is the level, blockIdx.y the image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     level_boxes_kernel(const __grid_constant__ Plan plan) {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     const int level = static_cast<int>(blockIdx.x), image = static_cast<int>(blockIdx.y);
     const int chunks = plan.first_chunk[level + 1] - plan.first_chunk[level];
     const std::uint64_t* best =
-        plan.best_of_chunk +
+        plan.chunk_best +
         (std::int64_t{image} * plan.chunks() + plan.first_chunk[level]) * plan.length;
     const int count = sorted_smallest([&](int i) { return best[i]; }, chunks * plan.length,
                                       plan.per_level, sorted);
@@ -80,18 +80,18 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
     if (threadIdx.x == 0) plan.counts[list] = count;
     for (int i = static_cast<int>(threadIdx.x); i < plan.length; i += kSelectThreads) {
         ops::Box box;
-        bool counts = false;
+        bool is_valid = false;
         if (i < count) {
-            box = moved_anchor<T>(plan, image, level, static_cast<int>(number_of(sorted[i])));
-            counts = fits(box, plan.bounds);
+            box = decode_anchor<T>(plan, image, level, static_cast<int>(index_of(sorted[i])));
+            is_valid = fits(box, plan.bounds);
         }
-        plan.keys[list * plan.length + i] = counts ? sorted[i] : kNoKey;
+        plan.keys[list * plan.length + i] = is_valid ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * plan.length + i] =
-            counts ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
+            is_valid ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
     }
 }
 
-/// One block for each image selects the best of its lists.
+/// Selects the best boxes of all levels, with one block per image.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads, 1)
     write_kernel(const __grid_constant__ Plan plan) {
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         ops::Box box;
         float score = -1;
         if (i < count) {
-            const int number = static_cast<int>(number_of(sorted[i]));
-            box = moved_anchor<T>(plan, image, plan.grid.level_of(number), number);
+            const int anchor = static_cast<int>(index_of(sorted[i]));
+            box = decode_anchor<T>(plan, image, plan.grid.level_of(anchor), anchor);
             fits(box, plan.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));
         }
@@ -136,7 +136,7 @@ Plan lay_out(const ProposalsShape& shape, Carve& workspace) {
             plan.first_chunk[level] + static_cast<int>(divide_up(count, kChunk));
     }
     const std::int64_t images = shape.images, boxes = images * grid.levels * plan.length;
-    plan.best_of_chunk = workspace.take<std::uint64_t>(images * plan.chunks() * plan.length);
+    plan.chunk_best = workspace.take<std::uint64_t>(images * plan.chunks() * plan.length);
     plan.keys = workspace.take<std::uint64_t>(boxes);
     plan.boxes = workspace.take<float>(boxes * 4);
     plan.counts = workspace.take<std::int32_t>(images * grid.levels);
@@ -155,12 +155,12 @@ std::size_t proposals_workspace_bytes(const ProposalsShape& shape) {
 void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments, Stream stream) {
     Carve workspace(arguments.workspace);
     Plan plan = lay_out(shape, workspace);
-    plan.numbers = arguments.numbers;
+    plan.rpn = arguments.rpn;
     plan.proposals = arguments.proposals;
     const auto images = static_cast<unsigned>(shape.images);
     const auto levels = static_cast<unsigned>(plan.grid.levels);
-    with_type(arguments.numbers.dtype, [&]<typename T>() {
-        launch(best_of_chunk_kernel<T>,
+    with_type(arguments.rpn.dtype, [&]<typename T>() {
+        launch(chunk_best_kernel<T>,
                {.blocks_x = static_cast<unsigned>(plan.chunks()),
                 .blocks_y = images,
                 .threads = kSelectThreads,
@@ -172,7 +172,7 @@ void proposals(const ProposalsShape& shape, const ProposalsArguments& arguments,
             plan);
         suppress({.lists = images * levels,
                   .length = plan.length,
-                  .largest_iou = shape.nms_iou,
+                  .max_iou = shape.nms_iou,
                   .counts = plan.counts,
                   .boxes = plan.boxes,
                   .keys = plan.keys,

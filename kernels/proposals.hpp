@@ -22,7 +22,7 @@ struct ProposalsShape {
 std::size_t proposals_workspace_bytes(const ProposalsShape& shape);
 
 struct ProposalsArguments {
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     float* proposals = nullptr;  // (N, limit, 5)
     void* workspace = nullptr;   // at a multiple of 256 bytes
 };

@@ -5,29 +5,30 @@
 
 #include <hpcai/ops/box_math.hpp>
 
-/// 64-bit sort keys. They are unique, because the low half is a unique number.
+/// 64-bit sort keys. They are unique, because their low half is the unique index of an element.
 namespace hpcai::kernels {
 
 /// The key of an excluded element; above all other keys.
 inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
-/// Ascending keys are descending scores, and among equal scores the lower number comes first. NaN
-/// has kNoKey.
-HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t number) {
+/// The ascending order of keys is the descending order of scores; of equal scores, the lower index
+/// comes first. A NaN has kNoKey.
+HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index) {
     if (score != score) return kNoKey;
     const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 is 0
-    const std::uint32_t falling = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
-    return std::uint64_t{falling} << 32 | number;
+    const std::uint32_t descending = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
+    return std::uint64_t{descending} << 32 | index;
 }
 HPCAI_HOST_DEVICE inline float score_of(std::uint64_t rank_key) {
-    const auto falling = static_cast<std::uint32_t>(rank_key >> 32);
-    return __builtin_bit_cast(float, falling >> 31 != 0 ? falling : ~falling & 0x7fffffffu);
+    const auto descending = static_cast<std::uint32_t>(rank_key >> 32);
+    return __builtin_bit_cast(float,
+                              descending >> 31 != 0 ? descending : ~descending & 0x7fffffffu);
 }
-HPCAI_HOST_DEVICE inline std::uint32_t number_of(std::uint64_t key) {
+HPCAI_HOST_DEVICE inline std::uint32_t index_of(std::uint64_t key) {
     return static_cast<std::uint32_t>(key);
 }
 
-/// The key that determines which candidates are drawn, the smallest first (ops::sampling_key).
+/// The pseudo-random key of a candidate; the smallest keys are drawn first (ops::sampling_key).
 HPCAI_HOST_DEVICE inline std::uint64_t draw_key(std::int32_t image_key, std::uint32_t stage,
                                                 std::uint32_t candidate) {
     const std::uint32_t high =

@@ -31,16 +31,16 @@ __device__ T reduce_warp(T value, const Combine& combine) {
 }
 
 /// Combines values over a block of whole warps in a fixed order; every thread gets the result.
-/// `neutral` is the neutral element. All threads must call it; the next call may follow at once.
+/// `neutral` is the neutral element. All threads must call it; calls need no barrier in between.
 template <typename T, typename Combine>
 __device__ T reduce_block(T value, T neutral, const Combine& combine) {
-    __shared__ T of_warp[kWarp];
+    __shared__ T warp_values[kWarp];
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     value = reduce_warp(value, combine);
-    __syncthreads();  // the previous call may still read of_warp
-    if (lane == 0) of_warp[warp] = value;
+    __syncthreads();  // the previous call may still read warp_values
+    if (lane == 0) warp_values[warp] = value;
     __syncthreads();
-    value = lane < blockDim.x / kWarp ? of_warp[lane] : neutral;
+    value = lane < blockDim.x / kWarp ? warp_values[lane] : neutral;
     return reduce_warp(value, combine);
 }
 

@@ -9,33 +9,33 @@ namespace {
 constexpr int kLevels = RoiAlignShape::kLevels, kMaxBins = RoiAlignShape::kMaxBins;
 constexpr int kThreads = 256;
 
-/// One block for each region; each thread takes V neighbouring channels of a bin.
+/// One block for each region; each thread computes V adjacent channels of a bin.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     roi_align_kernel(const __grid_constant__ RoiAlignShape shape,
-                     const __grid_constant__ RoiAlignArguments of) {
+                     const __grid_constant__ RoiAlignArguments args) {
     __shared__ AxisSample rows[RoiAlignShape::kMaxSamples], columns[RoiAlignShape::kMaxSamples];
     const std::int64_t region = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), ratio = shape.sampling_ratio;
-    const RoiPlace place = roi_place(shape, of.regions + region * shape.region_columns);
-    if (thread == 0 && of.places != nullptr) of.places[region] = place;
+    const BinGrid grid = bin_grid(shape, args.regions + region * shape.region_columns);
+    if (thread == 0 && args.grids != nullptr) args.grids[region] = grid;
     const int vectors = shape.channels / V, pooled = shape.pooled;
-    T* output = static_cast<T*>(of.output) + region * pooled * pooled * shape.channels;
-    const bool is_used = place.level >= 0;
-    const int width = is_used ? shape.width[place.level] : 0;
+    T* output = static_cast<T*>(args.output) + region * pooled * pooled * shape.channels;
+    const bool is_used = grid.level >= 0;
+    const int width = is_used ? shape.width[grid.level] : 0;
     if (is_used && thread < pooled * ratio) {
-        const int height = shape.height[place.level];
-        rows[thread] = axis_sample(place.y, place.bin_height, thread, ratio, height);
-        columns[thread] = axis_sample(place.x, place.bin_width, thread, ratio, width);
+        const int height = shape.height[grid.level];
+        rows[thread] = axis_sample(grid.y, grid.bin_height, thread, ratio, height);
+        columns[thread] = axis_sample(grid.x, grid.bin_width, thread, ratio, width);
     }
     __syncthreads();
     const int stride = shape.stored_channels;
     const T* image = nullptr;
     if (is_used) {
-        image = static_cast<const T*>(of.pyramid[place.level]) +
-                region / shape.regions * shape.height[place.level] * width * stride;
+        image = static_cast<const T*>(args.pyramid[grid.level]) +
+                region / shape.regions * shape.height[grid.level] * width * stride;
     }
-    const float share = 1.0f / static_cast<float>(ratio * ratio);
+    const float sample_weight = 1.0f / static_cast<float>(ratio * ratio);
     for (int item = thread; item < pooled * pooled * vectors; item += kThreads) {
         const int vector = item % vectors, bin = item / vectors;
         const int first_row = bin / pooled * ratio, first_column = bin % pooled * ratio;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
                 for (int k = 0; k < 4; ++k) sum.lane[i] += weight[k] * corner[k].lane[i];
             }
         }
-        for (int i = 0; i < V; ++i) sum.lane[i] *= share;
+        for (int i = 0; i < V; ++i) sum.lane[i] *= sample_weight;
         store<V>(output + std::int64_t{bin} * shape.channels + vector * V, sum);
     }
 }
@@ -66,21 +66,20 @@ constexpr int kStrips = kTile / kStrip;
 constexpr int kGradientThreads = kTile * kStrips * static_cast<int>(kWarp);
 constexpr int kBatch = 16;  // regions whose weights are computed together
 
-/// For each region of a batch, the weights of the tile's pixel rows and columns in the region's
-/// bins.
+/// For each region of a batch, the weights of the tile's pixel rows and columns in its bins.
 struct Weights {
-    float of_row[kBatch][kTile][kMaxBins];
-    float of_column[kBatch][kTile][kMaxBins];
+    float row_weights[kBatch][kTile][kMaxBins];
+    float column_weights[kBatch][kTile][kMaxBins];
     unsigned row_bins[kBatch][kTile];      // bit b: bin b has a weight in this row
     unsigned strip_bins[kBatch][kStrips];  // bit b: bin b has a weight in a column of the strip
 };
 
-struct TilePlace {
+struct TileOrigin {
     int level, y, x;
 };
 
 /// The tiles of the coarsest level come first, because they have the most regions.
-__device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
+__device__ inline TileOrigin tile_origin(const RoiAlignShape& shape, int tile) {
     for (int level = kLevels - 1; level > 0; --level) {
         const int across = (shape.width[level] + kTile - 1) / kTile;
         const int tiles = across * ((shape.height[level] + kTile - 1) / kTile);
@@ -91,8 +90,8 @@ __device__ inline TilePlace tile_place(const RoiAlignShape& shape, int tile) {
     return {0, tile / across * kTile, tile % across * kTile};
 }
 
-/// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects
-/// those less than 1 away.
+/// Whether samples may affect pixel rows (or columns) [first, first + kTile). A sample affects rows
+/// less than 1 away.
 __device__ inline bool reaches(float begin, float bin, int pooled, int first) {
     const float end = begin + static_cast<float>(pooled) * bin;
     return !(end < static_cast<float>(first - 1)) && !(begin > static_cast<float>(first + kTile));
@@ -104,7 +103,7 @@ struct Axis {
     int extent;
 };
 
-/// The weight of a pixel row or column, `line`, in a bin along this axis.
+/// The weight of pixel row or column `line` in a bin along this axis.
 __device__ float bin_weight(const RoiAlignShape& shape, const Axis& axis, int bin, int line) {
     const int ratio = shape.sampling_ratio;
     float weight = 0;
@@ -122,33 +121,34 @@ struct Batch {
 };
 
 /// All threads of a block must call it; it ends with a barrier.
-__device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const Batch& batch,
-                      const TilePlace& tile, Weights& weights) {
+__device__ void weigh(const RoiAlignShape& shape, const BinGrid* grids, const Batch& batch,
+                      const TileOrigin& tile, Weights& weights) {
     const int thread = static_cast<int>(threadIdx.x), pooled = shape.pooled;
     const int height = shape.height[tile.level], width = shape.width[tile.level];
     for (int i = thread; i < batch.count * kTile * pooled; i += kGradientThreads) {
         const int bin = i % pooled, line = i / pooled % kTile, index = i / pooled / kTile;
-        const RoiPlace place = places[batch.regions[index]];
-        weights.of_row[index][line][bin] =
-            bin_weight(shape, {place.y, place.bin_height, height}, bin, tile.y + line);
-        weights.of_column[index][line][bin] =
-            bin_weight(shape, {place.x, place.bin_width, width}, bin, tile.x + line);
+        const BinGrid grid = grids[batch.regions[index]];
+        weights.row_weights[index][line][bin] =
+            bin_weight(shape, {grid.y, grid.bin_height, height}, bin, tile.y + line);
+        weights.column_weights[index][line][bin] =
+            bin_weight(shape, {grid.x, grid.bin_width, width}, bin, tile.x + line);
     }
     __syncthreads();
     constexpr int kMasks = kTile + kStrips;
     for (int i = thread; i < batch.count * kMasks; i += kGradientThreads) {
-        const int index = i / kMasks, which = i % kMasks;
-        const int strip = which - kTile;
+        const int index = i / kMasks, mask = i % kMasks;
+        const int strip = mask - kTile;
         unsigned bins = 0;
         for (int bin = 0; bin < pooled; ++bin) {
-            bool has = which < kTile && weights.of_row[index][which % kTile][bin] != 0;
-            for (int k = 0; which >= kTile && k < kStrip; ++k) {
-                has = has || weights.of_column[index][strip * kStrip + k][bin] != 0;
+            bool is_nonzero = mask < kTile && weights.row_weights[index][mask % kTile][bin] != 0;
+            for (int k = 0; mask >= kTile && k < kStrip; ++k) {
+                is_nonzero =
+                    is_nonzero || weights.column_weights[index][strip * kStrip + k][bin] != 0;
             }
-            if (has) bins |= 1u << bin;
+            if (is_nonzero) bins |= 1u << bin;
         }
-        if (which < kTile) {
-            weights.row_bins[index][which] = bins;
+        if (mask < kTile) {
+            weights.row_bins[index][mask] = bins;
         } else {
             weights.strip_bins[index][strip] = bins;
         }
@@ -158,73 +158,74 @@ __device__ void weigh(const RoiAlignShape& shape, const RoiPlace* places, const 
 
 /// Finds the regions that affect the tile among kGradientThreads regions from `first` on, in order.
 /// Returns their number. All threads of a block must call it; it begins and ends with a barrier.
-__device__ int find_regions(const RoiAlignShape& shape, const RoiPlace* places, int first,
-                            const TilePlace& tile, int* found) {
-    __shared__ int of_warp[kGradientThreads / kWarp];
+__device__ int find_regions(const RoiAlignShape& shape, const BinGrid* grids, int first,
+                            const TileOrigin& tile, int* found) {
+    __shared__ int warp_counts[kGradientThreads / kWarp];
     const int region = first + static_cast<int>(threadIdx.x);
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    bool meets = false;
+    bool is_reached = false;
     if (region < shape.regions) {
-        const RoiPlace place = places[region];
-        meets = place.level == tile.level &&
-                reaches(place.y, place.bin_height, shape.pooled, tile.y) &&
-                reaches(place.x, place.bin_width, shape.pooled, tile.x);
+        const BinGrid grid = grids[region];
+        is_reached = grid.level == tile.level &&
+                     reaches(grid.y, grid.bin_height, shape.pooled, tile.y) &&
+                     reaches(grid.x, grid.bin_width, shape.pooled, tile.x);
     }
-    const unsigned votes = __ballot_sync(kAllLanes, meets);
+    const unsigned votes = __ballot_sync(kAllLanes, is_reached);
     __syncthreads();
-    if (lane == 0) of_warp[warp] = __popc(votes);
+    if (lane == 0) warp_counts[warp] = __popc(votes);
     __syncthreads();
     int before = __popc(votes & ((1u << lane) - 1)), all = 0;
     for (unsigned other = 0; other < kGradientThreads / kWarp; ++other) {
-        if (other < warp) before += of_warp[other];
-        all += of_warp[other];
+        if (other < warp) before += warp_counts[other];
+        all += warp_counts[other];
     }
-    if (meets) found[before] = region;
+    if (is_reached) found[before] = region;
     __syncthreads();
     return all;
 }
 
-/// Each block has one tile of one level of one image, and kWarp x V channels: blockIdx.x counts the
-/// tiles of all levels, blockIdx.y the images and parts of channels. A warp sums kStrip pixels.
+/// Each block has one tile of one level of one image, and a chunk of kWarp x V channels. blockIdx.x
+/// counts the tiles of all levels, blockIdx.y images x chunks. A warp sums kStrip pixels.
 template <typename T, int V>
 __global__ void __launch_bounds__(kGradientThreads, 1)
     roi_align_gradient_kernel(const __grid_constant__ RoiAlignShape shape,
-                              const __grid_constant__ RoiAlignGradientArguments of, int parts) {
+                              const __grid_constant__ RoiAlignGradientArguments args,
+                              int channel_chunks) {
     __shared__ Weights weights;
     __shared__ int found[kGradientThreads];
-    const TilePlace tile = tile_place(shape, static_cast<int>(blockIdx.x));
-    T* dx = static_cast<T*>(of.dx[tile.level]);
+    const TileOrigin tile = tile_origin(shape, static_cast<int>(blockIdx.x));
+    T* dx = static_cast<T*>(args.dx[tile.level]);
     if (dx == nullptr) return;
-    const int image = static_cast<int>(blockIdx.y) / parts,
-              part = static_cast<int>(blockIdx.y) % parts;
+    const int image = static_cast<int>(blockIdx.y) / channel_chunks,
+              channel_chunk = static_cast<int>(blockIdx.y) % channel_chunks;
     const int warp = static_cast<int>(threadIdx.x / kWarp);
     const int row = warp / kStrips, strip = warp % kStrips;
     const int channel =
-        (part * static_cast<int>(kWarp) + static_cast<int>(threadIdx.x % kWarp)) * V;
+        (channel_chunk * static_cast<int>(kWarp) + static_cast<int>(threadIdx.x % kWarp)) * V;
     const int bins = shape.pooled * shape.pooled;
-    const RoiPlace* places = of.places + std::int64_t{image} * shape.regions;
-    const T* dy = static_cast<const T*>(of.dy) +
+    const BinGrid* grids = args.grids + std::int64_t{image} * shape.regions;
+    const T* dy = static_cast<const T*>(args.dy) +
                   std::int64_t{image} * shape.regions * bins * shape.channels + channel;
     Pack<V> sums[kStrip] = {};
     for (int first = 0; first < shape.regions; first += kGradientThreads) {
-        const int count = find_regions(shape, places, first, tile, found);
+        const int count = find_regions(shape, grids, first, tile, found);
         for (int start = 0; start < count; start += kBatch) {
             const int size = count - start < kBatch ? count - start : kBatch;
-            weigh(shape, places, {found + start, size}, tile, weights);
+            weigh(shape, grids, {found + start, size}, tile, weights);
             for (int index = 0; channel < shape.channels && index < size; ++index) {
-                const T* of_region =
+                const T* region_dy =
                     dy + std::int64_t{found[start + index]} * bins * shape.channels;
                 for (unsigned y = weights.row_bins[index][row]; y != 0; y &= y - 1) {
                     const int bin_row = __ffs(y) - 1;
-                    const float row_weight = weights.of_row[index][row][bin_row];
+                    const float row_weight = weights.row_weights[index][row][bin_row];
                     for (unsigned x = weights.strip_bins[index][strip]; x != 0; x &= x - 1) {
                         const int bin_column = __ffs(x) - 1;
                         const int bin = bin_row * shape.pooled + bin_column;
-                        const Pack<V> g = load<V>(of_region + std::int64_t{bin} * shape.channels);
+                        const Pack<V> g = load<V>(region_dy + std::int64_t{bin} * shape.channels);
                         for (int k = 0; k < kStrip; ++k) {
                             const float weight =
                                 row_weight *
-                                weights.of_column[index][strip * kStrip + k][bin_column];
+                                weights.column_weights[index][strip * kStrip + k][bin_column];
                             for (int i = 0; i < V; ++i) sums[k].lane[i] += weight * g.lane[i];
                         }
                     }
@@ -283,8 +284,8 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
         tiles += divide_up(shape.height[level], kTile) * divide_up(shape.width[level], kTile);
     }
     with_vectors(shape, [&]<typename T, int V>() {
-        const std::int64_t parts = divide_up(shape.stored_channels, kWarp * V);
-        const std::int64_t blocks_y = shape.images * parts;
+        const std::int64_t channel_chunks = divide_up(shape.stored_channels, kWarp * V);
+        const std::int64_t blocks_y = shape.images * channel_chunks;
         if (blocks_y > 65535)
             fail("roi_align_gradient does not support so many images and channels");
         launch(roi_align_gradient_kernel<T, V>,
@@ -292,7 +293,7 @@ void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArgume
                 .blocks_y = static_cast<unsigned>(blocks_y),
                 .threads = kGradientThreads,
                 .stream = stream},
-               shape, arguments, static_cast<int>(parts));
+               shape, arguments, static_cast<int>(channel_chunks));
     });
 }
 

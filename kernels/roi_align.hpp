@@ -17,7 +17,7 @@ struct RoiAlignShape {
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
     int regions = 0;          // R, per image; N R up to 2^31 - 1
-    int region_columns = 0;   // of a region, at least 5: a box, then a number below 0 if unused
+    int region_columns = 0;   // elements per region, at least 5: a box, then < 0 if unused
     int channels = 0;         // C
     int stored_channels = 0;  // of a pixel in memory, at least C
     int pooled = 0;           // bins on a side of a region, up to kMaxBins
@@ -26,8 +26,8 @@ struct RoiAlignShape {
     int width[kLevels] = {};
 };
 
-/// The bins of a region on its level, in pixels of that level.
-struct RoiPlace {
+/// The grid of bins of a region, in pixels of its level.
+struct BinGrid {
     int level;  // 0 is the finest; -1: unused
     float y, x;
     float bin_height, bin_width;
@@ -39,7 +39,7 @@ struct AxisSample {
     float low_weight, high_weight;
 };
 
-HPCAI_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignShape& shape, const float* region) {
+HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const float* region) {
     if (!(region[4] >= 0)) return {-1, 0, 0, 0, 0};
     const ops::Box box{region[0], region[1], region[2], region[3]};
     const int level = ops::pyramid_level(box);
@@ -50,7 +50,7 @@ HPCAI_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignShape& shape, const fl
             (width < 1.0f ? 1.0f : width) / bins};
 }
 
-/// Sample `index` of an axis that begins at `begin`, with `ratio` samples in each bin of size
+/// Sample `index` on an axis that begins at `begin` and has `ratio` samples in each bin of size
 /// `bin`.
 HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int index, int ratio,
                                                 int extent) {
@@ -59,7 +59,7 @@ HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int inde
     const float at =
         ops::rounded_sum(ops::rounded_sum(begin, bins),
                          ops::rounded_product(within, bin) / static_cast<float>(ratio));
-    // Samples further outside are 0; so is a NaN.
+    // Samples farther outside are 0, and so are samples at a NaN.
     if (!(at >= -1.0f && at <= static_cast<float>(extent))) return {0, 0, 0, 0};
     const int last = extent - 1;
     const float inside = fmaxf(at, 0.0f);
@@ -73,17 +73,17 @@ struct RoiAlignArguments {
     const void* pyramid[RoiAlignShape::kLevels] = {};  // (N, H, W, stored C), the finest first
     const float* regions = nullptr;                    // (N R, region_columns)
     void* output = nullptr;                            // (N R, pooled pooled C)
-    RoiPlace* places = nullptr;                        // (N R), or null
+    BinGrid* grids = nullptr;                          // (N R), or null
 };
-/// Writes the output and the places. Throws Error(internal) for numbers beyond the limits above.
+/// Writes the output and the bin grids. Throws Error(internal) beyond the limits of RoiAlignShape.
 void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream stream);
 
 struct RoiAlignGradientArguments {
-    const RoiPlace* places = nullptr;
+    const BinGrid* grids = nullptr;
     const void* dy = nullptr;               // (N R, pooled pooled C)
-    void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not wanted
+    void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
-/// Overwrites the gradients of the levels. A pixel sums its terms in the order of the regions.
+/// Overwrites the gradients of the levels. Each pixel sums its terms in the order of the regions.
 /// Throws like roi_align(), and Error(internal) if the stored channels of N images take more than
 /// 65535 warps.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,

@@ -25,7 +25,7 @@ struct RoiLossArguments {
     // For roi_loss_gradient() only.
     const float* loss_scale = nullptr;  // one number in device memory
     tensor::DType dtype = tensor::DType::f32;
-    void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not wanted
+    void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not computed
     void* delta_gradients = nullptr;  // (N S, 4 K) likewise
 };
 /// Writes the losses.

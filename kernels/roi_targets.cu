@@ -13,7 +13,7 @@ constexpr std::int32_t kBackground = -1, kNoCandidate = -2;
 struct Image {
     const float* proposals;
     const float* boxes;
-    std::int32_t* matches;  // of candidates (proposals, then boxes): a box or a constant above
+    std::int32_t* matches;  // of proposals, then of boxes: index of a box or a constant above
     float* targets;
 };
 
@@ -56,20 +56,20 @@ __device__ void write(const RoiTargetsShape& shape, const Image& image, int cand
 
 /// One block for each image.
 __global__ void __launch_bounds__(kSelectThreads, 1)
-    roi_targets_kernel(const RoiTargetsShape shape, const RoiTargetsArguments of,
+    roi_targets_kernel(const RoiTargetsShape shape, const RoiTargetsArguments args,
                        std::int32_t* matches) {
-    __shared__ std::uint64_t numbers[kMaxSorted];
+    __shared__ std::uint64_t drawn[kMaxSorted];
     const std::int64_t index = blockIdx.x;
     const int candidates = shape.proposals + shape.boxes, samples = shape.samples;
-    const Image image{of.proposals + index * shape.proposals * 5,
-                      of.boxes + index * shape.boxes * 5, matches + index * candidates,
-                      of.targets + index * samples * 9};
+    const Image image{args.proposals + index * shape.proposals * 5,
+                      args.boxes + index * shape.boxes * 5, matches + index * candidates,
+                      args.targets + index * samples * 9};
     const int thread = static_cast<int>(threadIdx.x);
     for (int i = thread; i < candidates; i += kSelectThreads) {
         image.matches[i] = match(shape, image, i);
     }
     __syncthreads();
-    const std::int32_t image_key = of.keys[index];
+    const std::int32_t image_key = args.keys[index];
     int written = 0;
     for (int part = 0; part < 2; ++part) {
         const bool foreground = part == 0;
@@ -80,11 +80,11 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
                        : kNoKey;
         };
         const int count = select_smallest(
-            key_at, candidates, foreground ? shape.most_foreground : samples - written,
-            [&](int place, std::uint64_t key) { numbers[place] = number_of(key); });
-        sort(numbers, count);
+            key_at, candidates, foreground ? shape.max_foreground : samples - written,
+            [&](int slot, std::uint64_t key) { drawn[slot] = index_of(key); });
+        sort(drawn, count);
         for (int i = thread; i < count; i += kSelectThreads) {
-            write(shape, image, static_cast<int>(numbers[i]), image.targets + (written + i) * 9);
+            write(shape, image, static_cast<int>(drawn[i]), image.targets + (written + i) * 9);
         }
         __syncthreads();
         written += count;
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
 
 std::int32_t* lay_out(const RoiTargetsShape& shape, Carve& workspace) {
     if (shape.images < 1 || shape.proposals < 0 || shape.boxes < 0 || shape.samples < 1 ||
-        shape.samples > kMaxSorted || shape.most_foreground < 0 ||
-        shape.most_foreground > shape.samples) {
+        shape.samples > kMaxSorted || shape.max_foreground < 0 ||
+        shape.max_foreground > shape.samples) {
         fail("roi_targets does not support this number of images, candidates or samples");
     }
     return workspace.take<std::int32_t>(std::int64_t{shape.images} *

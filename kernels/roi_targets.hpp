@@ -12,11 +12,11 @@ namespace hpcai::kernels {
 
 /// ops::RoiTargets.
 struct RoiTargetsShape {
-    int images = 0;           // N, at least 1
-    int proposals = 0;        // R
-    int boxes = 0;            // G
-    int samples = 0;          // S, 1 to 4096
-    int most_foreground = 0;  // of the samples, at most S
+    int images = 0;          // N, at least 1
+    int proposals = 0;       // R
+    int boxes = 0;           // G
+    int samples = 0;         // S, 1 to 4096
+    int max_foreground = 0;  // of the samples, at most S
     float foreground_iou = 0;
     ops::BoxCoder coder;
 };

@@ -13,7 +13,7 @@ __device__ inline bool is_used(const RpnLossShape& shape, const float* row) {
 }
 
 /// The number of sampled anchors of an image, at least 1.
-__device__ double count_of(const RpnLossShape& shape, const float* targets) {
+__device__ double sample_count(const RpnLossShape& shape, const float* targets) {
     double count = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
         if (is_used(shape, targets + i * kColumns)) ++count;
@@ -23,10 +23,10 @@ __device__ double count_of(const RpnLossShape& shape, const float* targets) {
 }
 
 template <typename T>
-__device__ double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbers, int image,
-                           int number) {
-    const void* logits = numbers.logits[shape.grid.level_of(number)];
-    const std::int64_t at = anchor_index(shape.grid, image, number, 1, numbers.logit_stride);
+__device__ double logit_of(const RpnLossShape& shape, const RpnOutputs& rpn, int image,
+                           int anchor) {
+    const void* logits = rpn.logits[shape.grid.level_of(anchor)];
+    const std::int64_t at = anchor_index(shape.grid, image, anchor, 1, rpn.logit_stride);
     return to_float(static_cast<const T*>(logits)[at]);
 }
 
@@ -34,40 +34,40 @@ __device__ double logit_of(const RpnLossShape& shape, const AnchorNumbers& numbe
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rpn_loss_kernel(const __grid_constant__ RpnLossShape shape,
-                    const __grid_constant__ RpnLossArguments of) {
+                    const __grid_constant__ RpnLossArguments args) {
     const int image = static_cast<int>(blockIdx.x);
-    const float* targets = of.targets + std::int64_t{image} * shape.samples * kColumns;
+    const float* targets = args.targets + std::int64_t{image} * shape.samples * kColumns;
     double objectness = 0, boxes = 0;
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
         const float* row = targets + i * kColumns;
         if (!is_used(shape, row)) continue;
-        const int number = static_cast<int>(row[0]);
+        const int anchor = static_cast<int>(row[0]);
         // log(1 + exp(x)) - label x, without overflow
-        const double logit = logit_of<T>(shape, of.numbers, image, number);
+        const double logit = logit_of<T>(shape, args.rpn, image, anchor);
         objectness += fmax(logit, 0.0) - row[1] * logit + log1p(exp(-fabs(logit)));
         if (row[1] == 0) continue;
-        const T* deltas = static_cast<const T*>(of.numbers.deltas[shape.grid.level_of(number)]) +
-                          anchor_index(shape.grid, image, number, 4, of.numbers.delta_stride);
+        const T* deltas = static_cast<const T*>(args.rpn.deltas[shape.grid.level_of(anchor)]) +
+                          anchor_index(shape.grid, image, anchor, 4, args.rpn.delta_stride);
         for (int k = 0; k < 4; ++k) boxes += ops::smooth_l1(to_float(deltas[k]) - row[2 + k]);
     }
-    const double count = count_of(shape, targets);
+    const double count = sample_count(shape, targets);
     objectness = reduce_block(objectness, 0.0, Sum{});
     boxes = reduce_block(boxes, 0.0, Sum{});
     if (threadIdx.x != 0) return;
-    of.losses[2 * image] = static_cast<float>(objectness / count);
-    of.losses[2 * image + 1] = static_cast<float>(boxes / count);
+    args.losses[2 * image] = static_cast<float>(objectness / count);
+    args.losses[2 * image + 1] = static_cast<float>(boxes / count);
 }
 
 /// blockIdx.y counts the logits of all levels, then the deltas of all levels.
 template <typename T>
 __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
-                             const __grid_constant__ RpnLossGradientArguments of) {
+                             const __grid_constant__ RpnLossGradientArguments args) {
     const int levels = shape.grid.levels, tensor = static_cast<int>(blockIdx.y);
     const int level = tensor % levels;
-    const bool of_logits = tensor < levels;
-    T* to = static_cast<T*>(of_logits ? of.logits[level] : of.deltas[level]);
+    const bool is_logits = tensor < levels;
+    T* to = static_cast<T*>(is_logits ? args.logits[level] : args.deltas[level]);
     if (to == nullptr) return;
-    const int stride = of_logits ? of.numbers.logit_stride : of.numbers.delta_stride;
+    const int stride = is_logits ? args.rpn.logit_stride : args.rpn.delta_stride;
     const std::int64_t count = std::int64_t{shape.images} * shape.grid.level[level].height *
                                shape.grid.level[level].width * stride;
     const std::int64_t vectors = count / kLanes<T>;
@@ -83,28 +83,28 @@ __global__ void clear_kernel(const __grid_constant__ RpnLossShape shape,
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rpn_loss_gradient_kernel(const __grid_constant__ RpnLossShape shape,
-                             const __grid_constant__ RpnLossGradientArguments of) {
+                             const __grid_constant__ RpnLossGradientArguments args) {
     const int image = static_cast<int>(blockIdx.x);
-    const float* targets = of.targets + std::int64_t{image} * shape.samples * kColumns;
-    const double scale = *of.loss_scale / count_of(shape, targets);
+    const float* targets = args.targets + std::int64_t{image} * shape.samples * kColumns;
+    const double scale = *args.loss_scale / sample_count(shape, targets);
     for (int i = static_cast<int>(threadIdx.x); i < shape.samples; i += kThreads) {
         const float* row = targets + i * kColumns;
         if (!is_used(shape, row)) continue;
-        const int number = static_cast<int>(row[0]), level = shape.grid.level_of(number);
-        const double logit = logit_of<T>(shape, of.numbers, image, number);
+        const int anchor = static_cast<int>(row[0]), level = shape.grid.level_of(anchor);
+        const double logit = logit_of<T>(shape, args.rpn, image, anchor);
         const double slope = 1 / (1 + exp(-logit)) - row[1];
-        if (of.logits[level] != nullptr) {
+        if (args.logits[level] != nullptr) {
             const std::int64_t at =
-                anchor_index(shape.grid, image, number, 1, of.numbers.logit_stride);
-            static_cast<T*>(of.logits[level])[at] =
+                anchor_index(shape.grid, image, anchor, 1, args.rpn.logit_stride);
+            static_cast<T*>(args.logits[level])[at] =
                 from_float<T>(static_cast<float>(scale * slope));
         }
-        if (row[1] == 0 || of.deltas[level] == nullptr) continue;
-        const std::int64_t at = anchor_index(shape.grid, image, number, 4, of.numbers.delta_stride);
+        if (row[1] == 0 || args.deltas[level] == nullptr) continue;
+        const std::int64_t at = anchor_index(shape.grid, image, anchor, 4, args.rpn.delta_stride);
         for (int k = 0; k < 4; ++k) {
-            const T delta = static_cast<const T*>(of.numbers.deltas[level])[at + k];
+            const T delta = static_cast<const T*>(args.rpn.deltas[level])[at + k];
             const double box_slope = ops::smooth_l1_slope(to_float(delta) - row[2 + k]);
-            static_cast<T*>(of.deltas[level])[at + k] =
+            static_cast<T*>(args.deltas[level])[at + k] =
                 from_float<T>(static_cast<float>(scale * box_slope));
         }
     }
@@ -118,7 +118,7 @@ Grid block_per_image(const RpnLossShape& shape, Stream stream) {
 }  // namespace
 
 void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream stream) {
-    with_type(arguments.numbers.dtype, [&]<typename T>() {
+    with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(rpn_loss_kernel<T>, block_per_image(shape, stream), shape, arguments);
     });
 }
@@ -127,9 +127,9 @@ void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments
                        Stream stream) {
     const AnchorGrid& grid = shape.grid;
     Grid over_tensors =
-        grid_over(std::int64_t{shape.images} * grid.count_of(0) / grid.per_cell, stream);
+        grid_over(std::int64_t{shape.images} * grid.sample_count(0) / grid.per_cell, stream);
     over_tensors.blocks_y = 2 * static_cast<unsigned>(grid.levels);
-    with_type(arguments.numbers.dtype, [&]<typename T>() {
+    with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(clear_kernel<T>, over_tensors, shape, arguments);
         launch(rpn_loss_gradient_kernel<T>, block_per_image(shape, stream), shape, arguments);
     });

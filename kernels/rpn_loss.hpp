@@ -14,7 +14,7 @@ struct RpnLossShape {
 };
 
 struct RpnLossArguments {
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     const float* targets = nullptr;  // (N, S, 6)
     float* losses = nullptr;         // (N, 2)
 };
@@ -22,11 +22,11 @@ struct RpnLossArguments {
 void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream stream);
 
 struct RpnLossGradientArguments {
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     const float* targets = nullptr;             // (N, S, 6), no anchor twice in an image
     const float* loss_scale = nullptr;          // one number in device memory
-    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients, as numbers.logits; null: not wanted
-    void* deltas[AnchorGrid::kMaxLevels] = {};  // gradients, as numbers.deltas; null: not wanted
+    void* logits[AnchorGrid::kMaxLevels] = {};  // gradients, as rpn.logits; null: not computed
+    void* deltas[AnchorGrid::kMaxLevels] = {};  // gradients, as rpn.deltas; null: not computed
 };
 /// Overwrites the gradients of all anchors with those of the losses times the loss scale.
 void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments& arguments,

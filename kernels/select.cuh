@@ -6,71 +6,71 @@
 #include "rank_key.hpp"
 #include "reduce.cuh"
 
-/// Selection of the smallest of many unique 64-bit keys in one block of kSelectThreads threads, all
-/// of which must call these functions. Then all can read the results without a barrier.
+/// Selects the smallest of many unique 64-bit keys with one block of kSelectThreads threads. All of
+/// them must call these functions; afterwards all can read the results without a barrier.
 namespace hpcai::kernels {
 
 inline constexpr unsigned kSelectThreads = 1024;
 inline constexpr int kMaxSorted = 4096;
-inline constexpr int kChunk = 16384;  // keys for each block where several blocks share a search
+inline constexpr int kChunk = 16384;  // keys per block where several blocks share a search
 
 /// The inclusive prefix sum of the values of the threads.
-__device__ inline unsigned running_sum(unsigned value) {
-    __shared__ unsigned of_warp[kSelectThreads / kWarp];
+__device__ inline unsigned prefix_sum(unsigned value) {
+    __shared__ unsigned warp_sums[kSelectThreads / kWarp];
     const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     for (unsigned distance = 1; distance < kWarp; distance *= 2) {
         const unsigned before = __shfl_up_sync(kAllLanes, value, distance);
         if (lane >= distance) value += before;
     }
-    if (lane == kWarp - 1) of_warp[warp] = value;
+    if (lane == kWarp - 1) warp_sums[warp] = value;
     __syncthreads();
-    for (unsigned other = 0; other < warp; ++other) value += of_warp[other];
+    for (unsigned other = 0; other < warp; ++other) value += warp_sums[other];
     __syncthreads();
     return value;
 }
 
-/// A threshold: exactly `most` (above 0) of the keys key_at(i), i < count, are not above it, or all
-/// if there are fewer. kNoKey does not count. Radix selection, 10 bits at a time.
+/// Returns a threshold with exactly `limit` (above 0) of the keys key_at(i), i < count, at or below
+/// it, or all keys if there are fewer. kNoKey is no key. Radix selection, 10 bits at a time.
 template <typename KeyAt>
-__device__ std::uint64_t threshold_of(const KeyAt& key_at, int count, int most) {
+__device__ std::uint64_t select_threshold(const KeyAt& key_at, int count, int limit) {
     constexpr int kDigitBits = 10;
-    static_assert(1 << kDigitBits == kSelectThreads);  // one digit for each thread
-    __shared__ unsigned digits[kSelectThreads];
-    __shared__ unsigned chosen, below, with;
-    std::uint64_t prefix = 0, known = 0;  // of the key, and a mask of its known bits
-    auto left = static_cast<unsigned>(most);
+    static_assert(1 << kDigitBits == kSelectThreads);  // one thread per digit
+    __shared__ unsigned histogram[kSelectThreads];
+    __shared__ unsigned digit, below_digit, in_digit;
+    std::uint64_t prefix = 0, known_bits = 0;  // of the key, and a mask of its known bits
+    auto remaining = static_cast<unsigned>(limit);
     for (int shift = 64 - kDigitBits;; shift = shift > kDigitBits ? shift - kDigitBits : 0) {
-        digits[threadIdx.x] = 0;
-        if (threadIdx.x == 0) with = 0;
+        histogram[threadIdx.x] = 0;
+        if (threadIdx.x == 0) in_digit = 0;
         __syncthreads();
         for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
             const std::uint64_t key = key_at(i);
-            if (key == kNoKey || (key & known) != prefix) continue;
-            atomicAdd(&digits[key >> shift & (kSelectThreads - 1)], 1u);
+            if (key == kNoKey || (key & known_bits) != prefix) continue;
+            atomicAdd(&histogram[key >> shift & (kSelectThreads - 1)], 1u);
         }
         __syncthreads();
-        const unsigned here = digits[threadIdx.x], reached = running_sum(here);
-        if (reached >= left && reached - here < left) {
-            chosen = threadIdx.x;
-            below = reached - here;
-            with = here;
+        const unsigned own = histogram[threadIdx.x], reached = prefix_sum(own);
+        if (reached >= remaining && reached - own < remaining) {
+            digit = threadIdx.x;
+            below_digit = reached - own;
+            in_digit = own;
         }
         __syncthreads();
-        if (with == 0) return kNoKey - 1;  // fewer than `most`
-        prefix |= std::uint64_t{chosen} << shift;
-        known = ~std::uint64_t{0} << shift;
-        left -= below;
-        if (with == left || shift == 0) return prefix | ~known;
+        if (in_digit == 0) return kNoKey - 1;  // fewer than `limit` keys
+        prefix |= std::uint64_t{digit} << shift;
+        known_bits = ~std::uint64_t{0} << shift;
+        remaining -= below_digit;
+        if (in_digit == remaining || shift == 0) return prefix | ~known_bits;
         __syncthreads();
     }
 }
 
-/// Calls take(place, key) for the `most` smallest keys in any order. Returns their number.
+/// Calls take(slot, key) for the `limit` smallest keys in any order, and returns their number.
 template <typename KeyAt, typename Take>
-__device__ int select_smallest(const KeyAt& key_at, int count, int most, const Take& take) {
+__device__ int select_smallest(const KeyAt& key_at, int count, int limit, const Take& take) {
     __shared__ int taken;
-    if (most <= 0) return 0;
-    const std::uint64_t threshold = threshold_of(key_at, count, most);
+    if (limit <= 0) return 0;
+    const std::uint64_t threshold = select_threshold(key_at, count, limit);
     __syncthreads();
     if (threadIdx.x == 0) taken = 0;
     __syncthreads();
@@ -82,8 +82,8 @@ __device__ int select_smallest(const KeyAt& key_at, int count, int most, const T
     return taken;
 }
 
-/// Sorts `count` keys in shared memory, which has room for kMaxSorted, in ascending order and pads
-/// them with kNoKey to the next power of two. Batcher's bitonic sort.
+/// Sorts `count` keys in shared memory in ascending order, and pads them with kNoKey to the next
+/// power of two, up to kMaxSorted. Batcher's bitonic sort.
 __device__ inline void sort(std::uint64_t* keys, int count) {
     const int thread = static_cast<int>(threadIdx.x), threads = kSelectThreads;
     int size = 1;
@@ -105,11 +105,11 @@ __device__ inline void sort(std::uint64_t* keys, int count) {
     }
 }
 
-/// Writes the keys that select_smallest() takes to `keys`, sorted. Returns their number.
+/// Writes the `limit` smallest keys to `keys` in ascending order. Returns their number.
 template <typename KeyAt>
-__device__ int sorted_smallest(const KeyAt& key_at, int count, int most, std::uint64_t* keys) {
-    const int taken = select_smallest(key_at, count, most,
-                                      [&](int place, std::uint64_t key) { keys[place] = key; });
+__device__ int sorted_smallest(const KeyAt& key_at, int count, int limit, std::uint64_t* keys) {
+    const int taken = select_smallest(key_at, count, limit,
+                                      [&](int slot, std::uint64_t key) { keys[slot] = key; });
     sort(keys, taken);
     return taken;
 }

@@ -13,12 +13,12 @@ struct Target {
     double spread, peak;
 };
 
-/// One block for each row. Every thread reads back only elements that it wrote.
-__global__ void softmax_kernel(SoftmaxArguments of, std::int64_t classes, Target target) {
+/// One block for each row. A thread reads only those elements of softmax that it wrote.
+__global__ void softmax_kernel(SoftmaxArguments args, std::int64_t classes, Target target) {
     const std::int64_t row = blockIdx.x;
-    const float* logits = of.logits + row * classes;
-    float* softmax = of.probabilities + row * classes;
-    const std::int32_t label = of.labels[row];
+    const float* logits = args.logits + row * classes;
+    float* softmax = args.probabilities + row * classes;
+    const std::int32_t label = args.labels[row];
 
     float highest = -INFINITY;
     for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
@@ -47,24 +47,23 @@ __global__ void softmax_kernel(SoftmaxArguments of, std::int64_t classes, Target
         loss = target.peak * (log_sum - (static_cast<double>(logits[label]) - highest)) +
                target.spread * (static_cast<double>(classes) * log_sum - logit_sum);
     }
-    of.losses[row] = static_cast<float>(loss);
+    args.losses[row] = static_cast<float>(loss);
 }
 
 __host__ __device__ inline float gradient_of(float probability, float target, float loss_scale) {
     return loss_scale * (probability - target);
 }
 
-/// One block for each row.
 template <typename T>
-__global__ void softmax_gradient_kernel(SoftmaxGradientArguments of, std::int64_t classes,
-                                        float elsewhere, float at_label) {
+__global__ void softmax_gradient_kernel(SoftmaxGradientArguments args, std::int64_t classes,
+                                        float target_off_label, float target_at_label) {
     const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * classes;
-    const std::int32_t label = of.labels[blockIdx.x];
-    const float loss_scale = *of.loss_scale;
-    T* gradient = static_cast<T*>(of.gradient) + first;
+    const std::int32_t label = args.labels[blockIdx.x];
+    const float loss_scale = *args.loss_scale;
+    T* gradient = static_cast<T*>(args.gradient) + first;
     for (std::int64_t i = threadIdx.x; i < classes; i += kRowThreads) {
-        const float target = i == label ? at_label : elsewhere;
-        const float value = gradient_of(of.probabilities[first + i], target, loss_scale);
+        const float target = i == label ? target_at_label : target_off_label;
+        const float value = gradient_of(args.probabilities[first + i], target, loss_scale);
         gradient[i] = from_float<T>(label >= 0 ? value : 0.0f);
     }
 }

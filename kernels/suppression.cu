@@ -12,7 +12,7 @@ using Word = unsigned long long;
 
 constexpr int kTile = 64;  // boxes, one for each bit of a word
 constexpr int kMaxWords = 64;
-constexpr int kReducers = 256;
+constexpr int kSuppressThreads = 256;
 
 __device__ inline ops::Box box_of(const float4& numbers) {
     return {numbers.x, numbers.y, numbers.z, numbers.w};
@@ -20,17 +20,17 @@ __device__ inline ops::Box box_of(const float4& numbers) {
 
 /// Compares each box of a tile with the later boxes of the same or of a later tile: blockIdx.x is
 /// the pair of tiles, blockIdx.y the list.
-__global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int words) {
-    __shared__ float4 later[kTile];
+__global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists lists, int words) {
+    __shared__ float4 column_boxes[kTile];
     const int row_tile = static_cast<int>(blockIdx.x) / words;
     const int column_tile = static_cast<int>(blockIdx.x) % words;
     const std::int64_t list = blockIdx.y;
-    const int count = of.counts[list];
+    const int count = lists.counts[list];
     if (column_tile < row_tile || column_tile * kTile >= count) return;
-    const auto* boxes = reinterpret_cast<const float4*>(of.boxes) + list * of.length;
+    const auto* boxes = reinterpret_cast<const float4*>(lists.boxes) + list * lists.length;
     const int thread = static_cast<int>(threadIdx.x);
     const int row = row_tile * kTile + thread, column = column_tile * kTile + thread;
-    later[thread] = column < count ? boxes[column] : float4{0, 0, 0, 0};
+    column_boxes[thread] = column < count ? boxes[column] : float4{0, 0, 0, 0};
     __syncthreads();
     if (row >= count) return;
     const ops::Box box = box_of(boxes[row]);
@@ -38,39 +38,39 @@ __global__ void __launch_bounds__(kTile) overlap_kernel(RankedLists of, int word
     const int left = count - column_tile * kTile, end = left < kTile ? left : kTile;
     Word word = 0;
     for (int i = first; i < end; ++i) {
-        if (ops::iou_of(box_of(later[i]), box) > of.largest_iou) word |= Word{1} << i;
+        if (ops::iou_of(box_of(column_boxes[i]), box) > lists.max_iou) word |= Word{1} << i;
     }
-    of.overlaps[(list * of.length + row) * words + column_tile] = word;
+    lists.overlaps[(list * lists.length + row) * words + column_tile] = word;
 }
 
-/// One block for each list. `gone` marks the boxes without a key and those that a better box
+/// One block for each list. `suppressed` marks boxes without a key and boxes that a better box
 /// suppresses.
-__global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int words) {
-    __shared__ Word gone[kMaxWords], within[kTile], kept;
+__global__ void __launch_bounds__(kSuppressThreads) suppress_kernel(RankedLists lists, int words) {
+    __shared__ Word suppressed[kMaxWords], tile_overlaps[kTile], kept;
     const std::int64_t list = blockIdx.x;
-    const int count = of.counts[list], thread = static_cast<int>(threadIdx.x);
-    std::uint64_t* keys = of.keys + list * of.length;
-    const Word* overlaps = of.overlaps + list * of.length * words;
-    if (thread < kMaxWords) gone[thread] = 0;
+    const int count = lists.counts[list], thread = static_cast<int>(threadIdx.x);
+    std::uint64_t* keys = lists.keys + list * lists.length;
+    const Word* overlaps = lists.overlaps + list * lists.length * words;
+    if (thread < kMaxWords) suppressed[thread] = 0;
     __syncthreads();
     for (int tile = 0; tile * kTile < count; ++tile) {
         const int row = tile * kTile + thread;
         const bool is_row = thread < kTile && row < count;
         if (thread < kTile) {
-            within[thread] = is_row ? overlaps[std::int64_t{row} * words + tile] : 0;
-            if (!is_row || keys[row] == kNoKey) atomicOr(&gone[tile], Word{1} << thread);
+            tile_overlaps[thread] = is_row ? overlaps[std::int64_t{row} * words + tile] : 0;
+            if (!is_row || keys[row] == kNoKey) atomicOr(&suppressed[tile], Word{1} << thread);
         }
         __syncthreads();
         if (thread == 0) {
-            Word without = gone[tile];
+            Word removed = suppressed[tile];
             for (int i = 0; i < kTile; ++i) {
-                if (!(without >> i & 1)) without |= within[i];
+                if (!(removed >> i & 1)) removed |= tile_overlaps[i];
             }
-            kept = ~without;
+            kept = ~removed;
         }
         __syncthreads();
         if (is_row && !(kept >> thread & 1)) keys[row] = kNoKey;
-        constexpr int kRows = kTile * kMaxWords / kReducers;  // per thread
+        constexpr int kRows = kTile * kMaxWords / kSuppressThreads;  // per thread
         const int word = thread % kMaxWords, first = thread / kMaxWords * kRows;
         if (word > tile && word * kTile < count) {
             Word all = 0;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kReducers) suppress_kernel(RankedLists of, int
                 if (!(kept >> i & 1)) continue;
                 all |= overlaps[(std::int64_t{tile} * kTile + i) * words + word];
             }
-            if (all != 0) atomicOr(&gone[word], all);
+            if (all != 0) atomicOr(&suppressed[word], all);
         }
         __syncthreads();
     }
@@ -96,8 +96,8 @@ void suppress(const RankedLists& lists, Stream stream) {
     launch(overlap_kernel,
            {.blocks_x = words * words, .blocks_y = count, .threads = kTile, .stream = stream},
            lists, static_cast<int>(words));
-    launch(suppress_kernel, {.blocks_x = count, .threads = kReducers, .stream = stream}, lists,
-           static_cast<int>(words));
+    launch(suppress_kernel, {.blocks_x = count, .threads = kSuppressThreads, .stream = stream},
+           lists, static_cast<int>(words));
 }
 
 }  // namespace hpcai::kernels

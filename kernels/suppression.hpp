@@ -12,7 +12,7 @@ namespace hpcai::kernels {
 struct RankedLists {
     std::int64_t lists = 0;   // 1 to 65535
     std::int64_t length = 0;  // capacity of a list
-    float largest_iou = 0;
+    float max_iou = 0;
     const std::int32_t* counts = nullptr;  // (lists), boxes of each list
     const float* boxes = nullptr;          // (lists, length, 4), 16-byte aligned
     std::uint64_t* keys = nullptr;         // (lists, length), see rank_key.hpp
@@ -23,7 +23,7 @@ struct RankedLists {
 };
 
 /// Sets the key of each box to kNoKey if its IoU with an earlier box that keeps its key is above
-/// `largest_iou`. Throws Error(internal) for lists beyond the limits of RankedLists.
+/// `max_iou`. Throws Error(internal) for lists beyond the limits of RankedLists.
 void suppress(const RankedLists& lists, Stream stream);
 
 }  // namespace hpcai::kernels

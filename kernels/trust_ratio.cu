@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 132 * 8;
-constexpr int kUnit = 8;  // elements of a thread at once; parts begin at units
+constexpr int kUnit = 8;  // elements per thread and iteration; parts begin at multiples of it
 
 /// Sums of squares in fp64, where squares of fp32 numbers are exact. `others` are gradients or u.
 struct Squares {
@@ -19,17 +19,17 @@ struct Squares {
         parameters += static_cast<double>(parameter) * parameter;
         others += static_cast<double>(other) * other;
     }
-    /// All threads of the block call it; `part` belongs to the block.
+    /// Stores the sums over the block for `part`. All threads of the block must call it.
     __device__ void store_total(const UpdateParts& parts, std::int64_t part) const {
-        const double of_parameters = reduce_block(parameters, 0.0, Sum{});
-        const double of_others = reduce_block(others, 0.0, Sum{});
+        const double parameter_sum = reduce_block(parameters, 0.0, Sum{});
+        const double other_sum = reduce_block(others, 0.0, Sum{});
         if (threadIdx.x != 0) return;
-        parts.sums[part] = of_parameters;
-        parts.sums[parts.count + part] = of_others;
+        parts.sums[part] = parameter_sum;
+        parts.sums[parts.count + part] = other_sum;
     }
 };
 
-/// Calls `body.operator()<N>(at)` for this thread's share of the elements of `part`.
+/// Calls `body.operator()<N>(at)`, with N elements from `at`, for this thread's share of `part`.
 template <typename Body>
 __device__ void over_units(const UpdatePart& part, const Body& body) {
     const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * kUnit;
@@ -38,74 +38,77 @@ __device__ void over_units(const UpdatePart& part, const Body& body) {
         if (at + kUnit <= part.end) {
             body.template operator()<kUnit>(at);
         } else {
-            for (std::int64_t one = at; one < part.end; ++one) body.template operator()<1>(one);
+            for (std::int64_t i = at; i < part.end; ++i) body.template operator()<1>(i);
         }
     }
 }
 
 struct SumPack {
-    const UpdateArguments& of;
+    const UpdateArguments& args;
     Squares& squares;
 
     template <int N>
     __device__ void operator()(std::int64_t at) const {
-        const Pack<N> weight = load<N>(of.parameters + at), gradient = load<N>(of.gradients + at);
+        const Pack<N> weight = load<N>(args.parameters + at),
+                      gradient = load<N>(args.gradients + at);
         for (int lane = 0; lane < N; ++lane) squares.add(weight.lane[lane], gradient.lane[lane]);
     }
 };
 
-__global__ void square_sums_kernel(UpdateArguments of, UpdateParts parts) {
+__global__ void square_sums_kernel(UpdateArguments args, UpdateParts parts) {
     for (std::int64_t index = blockIdx.x; index < parts.count; index += gridDim.x) {
         Squares squares;
-        over_units(parts.parts[index], SumPack{of, squares});
+        over_units(parts.parts[index], SumPack{args, squares});
         squares.store_total(parts, index);
     }
 }
 
 struct LambPack {
-    const UpdateArguments& of;
-    const Moments& by;
+    const UpdateArguments& args;
+    const Moments& moments;
     float weight_decay;
     Squares& squares;
 
     template <int N>
     __device__ void operator()(std::int64_t at) const {
-        const Pack<N> weight = load<N>(of.parameters + at), gradient = load<N>(of.gradients + at);
-        Pack<N> mean = load<N>(of.states[0] + at), square = load<N>(of.states[1] + at);
+        const Pack<N> weight = load<N>(args.parameters + at),
+                      gradient = load<N>(args.gradients + at);
+        Pack<N> mean = load<N>(args.states[0] + at), square = load<N>(args.states[1] + at);
         for (int lane = 0; lane < N; ++lane) {
-            by.move(mean.lane[lane], square.lane[lane], by.gradient_factor * gradient.lane[lane]);
-            const float move = fmaf(weight_decay, weight.lane[lane],
-                                    by.direction(mean.lane[lane], square.lane[lane]));
-            squares.add(weight.lane[lane], move);
+            moments.update(mean.lane[lane], square.lane[lane],
+                           moments.gradient_factor * gradient.lane[lane]);
+            const float direction = fmaf(weight_decay, weight.lane[lane],
+                                         moments.direction(mean.lane[lane], square.lane[lane]));
+            squares.add(weight.lane[lane], direction);
         }
-        store(of.states[0] + at, mean);
-        store(of.states[1] + at, square);
+        store(args.states[0] + at, mean);
+        store(args.states[1] + at, square);
     }
 };
 
-__global__ void lamb_moments_kernel(UpdateArguments of, ops::Lamb rule, UpdateParts parts) {
-    if (of.numbers->finite == 0) return;
-    __shared__ Moments numbers;
-    if (threadIdx.x == 0) numbers.set(rule, *of.numbers);
+__global__ void lamb_moments_kernel(UpdateArguments args, ops::Lamb rule, UpdateParts parts) {
+    if (args.scalars->finite == 0) return;
+    __shared__ Moments shared;
+    if (threadIdx.x == 0) shared.set(rule, *args.scalars);
     __syncthreads();
-    const Moments by = numbers;
+    const Moments moments = shared;
     for (std::int64_t index = blockIdx.x; index < parts.count; index += gridDim.x) {
         const UpdatePart part = parts.parts[index];
-        const float weight_decay = of.ranges[part.range].decays ? of.weight_decay : 0.0f;
+        const float weight_decay = args.ranges[part.range].decays ? args.weight_decay : 0.0f;
         Squares squares;
-        over_units(part, LambPack{of, by, weight_decay, squares});
+        over_units(part, LambPack{args, moments, weight_decay, squares});
         squares.store_total(parts, index);
     }
 }
 
-/// The constants of the trust ratio, which LARS forms from |w| and |g|, and LAMB from |w| and |u|.
+/// The constants of the trust ratio. LARS computes it from |w| and |g|, LAMB from |w| and |u|.
 struct Ratio {
-    bool of_gradients;
+    bool is_lars;
     float trust_coefficient, epsilon;
 };
 
-__global__ void ratios_kernel(UpdateArguments of, UpdateParts parts, Ratio ratio, float* ratios) {
-    for (std::int64_t index = blockIdx.x; index < of.range_count; index += gridDim.x) {
+__global__ void ratios_kernel(UpdateArguments args, UpdateParts parts, Ratio ratio, float* ratios) {
+    for (std::int64_t index = blockIdx.x; index < args.range_count; index += gridDim.x) {
         double parameters = 0, others = 0;
         for (std::int64_t part = parts.first_part[index] + threadIdx.x;
              part < parts.first_part[index + 1]; part += blockDim.x) {
@@ -115,13 +118,13 @@ __global__ void ratios_kernel(UpdateArguments of, UpdateParts parts, Ratio ratio
         parameters = sqrt(reduce_block(parameters, 0.0, Sum{}));
         others = sqrt(reduce_block(others, 0.0, Sum{}));
         if (threadIdx.x != 0) continue;
-        const UpdateRange range = of.ranges[index];
+        const UpdateRange range = args.ranges[index];
         ratios[index] = 1;
         if (!range.has_trust_ratio || !(parameters > 0 && others > 0)) continue;
         double divisor = others;
-        if (ratio.of_gradients) {
-            const double decay = range.decays ? of.weight_decay : 0.0f;
-            divisor = of.numbers->gradient_factor * others + decay * parameters + ratio.epsilon;
+        if (ratio.is_lars) {
+            const double decay = range.decays ? args.weight_decay : 0.0f;
+            divisor = args.scalars->gradient_factor * others + decay * parameters + ratio.epsilon;
         }
         ratios[index] = static_cast<float>(ratio.trust_coefficient * parameters / divisor);
     }

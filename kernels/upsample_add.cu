@@ -17,13 +17,13 @@ __device__ inline unsigned row_stride() {
 }
 
 /// The coarse index that a fine index reads, along one axis.
-__device__ inline unsigned coarse_of(unsigned at, int fine, int coarse) {
+__device__ inline unsigned coarse_index(unsigned at, int fine, int coarse) {
     return at * static_cast<unsigned>(coarse) / static_cast<unsigned>(fine);
 }
 /// The first fine index that reads coarse index `at` or a later one.
 __device__ inline unsigned first_fine(unsigned at, int fine, int coarse) {
-    const auto sides = static_cast<unsigned>(coarse);
-    return (at * static_cast<unsigned>(fine) + sides - 1) / sides;
+    const auto coarse_side = static_cast<unsigned>(coarse);
+    return (at * static_cast<unsigned>(fine) + coarse_side - 1) / coarse_side;
 }
 
 /// One or more blocks for each row of the fine image.
@@ -32,17 +32,17 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
     add_kernel(const UpsampleShape shape, const T* fine, const T* coarse, T* y) {
     const auto height = static_cast<unsigned>(shape.height);
     const std::int64_t image = blockIdx.x / height, channels = shape.channels;
-    const unsigned row = coarse_of(blockIdx.x % height, shape.height, shape.coarse_height);
+    const unsigned row = coarse_index(blockIdx.x % height, shape.height, shape.coarse_height);
     const std::int64_t first = blockIdx.x * shape.width * channels;
     const T* from = coarse + (image * shape.coarse_height + row) * shape.coarse_width * channels;
     const unsigned vectors = static_cast<unsigned>(shape.channels / N);
     const unsigned items = static_cast<unsigned>(shape.width) * vectors;
     for (unsigned item = first_of_row(); item < items; item += row_stride()) {
         const unsigned column = item / vectors, vector = item - column * vectors;
-        const unsigned read = coarse_of(column, shape.width, shape.coarse_width);
+        const unsigned coarse_column = coarse_index(column, shape.width, shape.coarse_width);
         const std::int64_t at = first + static_cast<std::int64_t>(item) * N;
         Pack<N> sum = load<N>(fine + at);
-        const Pack<N> other = load<N>(from + read * channels + vector * N);
+        const Pack<N> other = load<N>(from + coarse_column * channels + vector * N);
         for (int i = 0; i < N; ++i) sum.lane[i] += other.lane[i];
         store(y + at, sum);
     }
@@ -55,21 +55,21 @@ struct GradientTensors {
 };
 
 /// Writes the gradient of one fine pixel if it is wanted, and returns it.
-template <int N, bool kTwo, typename T>
-__device__ Pack<N> fine_gradient(const GradientTensors<T>& of, std::int64_t at) {
-    Pack<N> gradient = load<N>(of.dy0 + at);
-    if constexpr (kTwo) {
-        const Pack<N> second = load<N>(of.dy1 + at);
+template <int N, bool kHasDy1, typename T>
+__device__ Pack<N> fine_gradient(const GradientTensors<T>& tensors, std::int64_t at) {
+    Pack<N> gradient = load<N>(tensors.dy0 + at);
+    if constexpr (kHasDy1) {
+        const Pack<N> second = load<N>(tensors.dy1 + at);
         for (int i = 0; i < N; ++i) gradient.lane[i] += second.lane[i];
     }
-    if (of.fine != nullptr) store(of.fine + at, gradient);
+    if (tensors.fine != nullptr) store(tensors.fine + at, gradient);
     return gradient;
 }
 
 /// One or more blocks for each row of the coarse image. Every fine pixel reads one coarse pixel.
-template <int N, bool kTwo, typename T>
+template <int N, bool kHasDy1, typename T>
 __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
-    gradient_kernel(const UpsampleShape shape, const GradientTensors<T> of) {
+    gradient_kernel(const UpsampleShape shape, const GradientTensors<T> tensors) {
     const auto coarse_height = static_cast<unsigned>(shape.coarse_height);
     const unsigned row = blockIdx.x % coarse_height;
     const std::int64_t image = blockIdx.x / coarse_height, channels = shape.channels;
@@ -87,22 +87,21 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksPerProcessor)
 #pragma unroll 2  // more would spill registers
             for (unsigned j = left; j < right; ++j) {
                 const Pack<N> gradient =
-                    fine_gradient<N, kTwo>(of, (pixels + j) * channels + vector * N);
+                    fine_gradient<N, kHasDy1>(tensors, (pixels + j) * channels + vector * N);
                 for (int lane = 0; lane < N; ++lane) sum.lane[lane] += gradient.lane[lane];
             }
         }
-        if (of.coarse == nullptr) continue;
+        if (tensors.coarse == nullptr) continue;
         const std::int64_t first = blockIdx.x * shape.coarse_width * channels;
-        store(of.coarse + first + static_cast<std::int64_t>(item) * N, sum);
+        store(tensors.coarse + first + static_cast<std::int64_t>(item) * N, sum);
     }
 }
 
-/// A grid for `rows` rows of `items` vectors each.
 Grid grid_over_rows(std::int64_t rows, std::int64_t items, Stream stream) {
-    constexpr std::int64_t kItems = 2;
+    constexpr std::int64_t kItemsPerThread = 2;
     constexpr std::int64_t kMaxBlocks = 65535;
     const std::int64_t blocks =
-        std::clamp<std::int64_t>(divide_up(items, kItems * kRowThreads), 1, kMaxBlocks);
+        std::clamp<std::int64_t>(divide_up(items, kItemsPerThread * kRowThreads), 1, kMaxBlocks);
     return {.blocks_x = static_cast<unsigned>(rows),
             .blocks_y = static_cast<unsigned>(blocks),
             .threads = kRowThreads,
@@ -138,14 +137,14 @@ void upsample_add_gradient(const UpsampleShape& shape,
                            const UpsampleAddGradientArguments& arguments, Stream stream) {
     check_sides(shape);
     with_type(shape.dtype, [&]<typename T>() {
-        const bool wide = fills_vectors<T>(shape), two = arguments.dy1 != nullptr;
+        const bool wide = fills_vectors<T>(shape), has_dy1 = arguments.dy1 != nullptr;
         const std::int64_t items = shape.coarse_width * shape.channels / (wide ? kLanes<T> : 1);
         const GradientTensors<T> tensors{
             static_cast<const T*>(arguments.dy0), static_cast<const T*>(arguments.dy1),
             static_cast<T*>(arguments.fine_gradient), static_cast<T*>(arguments.coarse_gradient)};
-        launch(wide ? (two ? gradient_kernel<kLanes<T>, true, T>
-                           : gradient_kernel<kLanes<T>, false, T>)
-                    : (two ? gradient_kernel<1, true, T> : gradient_kernel<1, false, T>),
+        launch(wide ? (has_dy1 ? gradient_kernel<kLanes<T>, true, T>
+                               : gradient_kernel<kLanes<T>, false, T>)
+                    : (has_dy1 ? gradient_kernel<1, true, T> : gradient_kernel<1, false, T>),
                grid_over_rows(shape.images * shape.coarse_height, items, stream), shape, tensors);
     });
 }

@@ -27,8 +27,8 @@ void upsample_add(const UpsampleShape& shape, const void* fine, const void* coar
 struct UpsampleAddGradientArguments {
     const void* dy0 = nullptr;        // the output's gradient is dy0 + dy1
     const void* dy1 = nullptr;        // null: none
-    void* fine_gradient = nullptr;    // null: not wanted; may be dy0 or dy1
-    void* coarse_gradient = nullptr;  // null: not wanted
+    void* fine_gradient = nullptr;    // null: not computed; may be dy0 or dy1
+    void* coarse_gradient = nullptr;  // null: not computed
 };
 /// The gradient of the fine image is that of the output. The gradient of a coarse pixel is the sum
 /// over the pixels that read it, in fp32 and a fixed order.

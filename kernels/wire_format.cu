@@ -102,23 +102,23 @@ __global__ void encode_kernel(const float* values, float* residual, std::int64_t
     const std::int64_t warps = item_stride() / kWarp;
     const unsigned lane = threadIdx.x % kWarp;
     for (std::int64_t block = first_item() / kWarp; block * kBlock < count; block += warps) {
-        float wanted[kPerLane];
+        float exact[kPerLane];
         unsigned largest = 0;
         for (int part = 0; part < kPerLane; ++part) {
             const std::int64_t at = block * kBlock + part * kWarp + lane;
-            wanted[part] = at < count ? values[at] : 0;
-            if (residual != nullptr && at < count) wanted[part] += residual[at];
-            if (is_finite(wanted[part])) largest = Maximum{}(largest, magnitude(wanted[part]));
+            exact[part] = at < count ? values[at] : 0;
+            if (residual != nullptr && at < count) exact[part] += residual[at];
+            if (is_finite(exact[part])) largest = Maximum{}(largest, magnitude(exact[part]));
         }
         if (Format::kIsScaled) largest = reduce_warp(largest, Maximum{});
         const float factor = Format::factor_for(largest), scale = Format::scale_for(largest);
         for (int part = 0; part < kPerLane; ++part) {
             const std::int64_t at = block * kBlock + part * kWarp + lane;
             if (at >= count) continue;
-            const typename Format::Stored packed = Format::pack(wanted[part], factor);
+            const typename Format::Stored packed = Format::pack(exact[part], factor);
             stored[at] = packed;
             if (residual == nullptr) continue;
-            const float lost = wanted[part] - Format::unpack(packed, scale);
+            const float lost = exact[part] - Format::unpack(packed, scale);
             residual[at] = is_finite(lost) ? lost : 0;
         }
         if (Format::kIsScaled && lane == 0) scales[block] = scale;
@@ -153,19 +153,18 @@ void decode(tensor::WireFormat format, const std::byte* wire, std::span<float> v
     });
 }
 
-/// Marks the step of the sums `values` as skipped if one of them is not finite.
-__global__ void leave_out_kernel(const float* values, std::int64_t count, int* is_left_out) {
+__global__ void mark_skipped_kernel(const float* values, std::int64_t count, int* is_skipped) {
     const std::int64_t stride = item_stride();
-    bool good = true;
+    bool all_finite = true;
     for (std::int64_t at = first_item(); at < count; at += stride) {
-        good = good && is_finite(values[at]);
+        all_finite = all_finite && is_finite(values[at]);
     }
-    if (!good) *is_left_out = 1;  // all writers write the same value
+    if (!all_finite) *is_skipped = 1;  // all writers write the same value
 }
 
-/// Clears the rounding errors of error feedback after a skipped step.
-__global__ void forget_kernel(const int* is_left_out, float* residual, std::int64_t count) {
-    if (*is_left_out == 0) return;
+__global__ void clear_if_skipped_kernel(const int* is_skipped, float* residual,
+                                        std::int64_t count) {
+    if (*is_skipped == 0) return;
     const std::int64_t stride = item_stride();
     for (std::int64_t at = first_item(); at < count; at += stride) residual[at] = 0;
 }
@@ -194,15 +193,15 @@ void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<f
     decode<true>(format, wire, values, stream);
 }
 
-void leave_out_unless_finite(std::span<const float> values, int* is_left_out, Stream stream) {
+void mark_skipped_unless_finite(std::span<const float> values, int* is_skipped, Stream stream) {
     if (values.empty()) return;
-    launch(leave_out_kernel, grid_over(divide_up(count_of(values), 4), stream), values.data(),
-           count_of(values), is_left_out);
+    launch(mark_skipped_kernel, grid_over(divide_up(count_of(values), 4), stream), values.data(),
+           count_of(values), is_skipped);
 }
 
-void forget_if_left_out(const int* is_left_out, std::span<float> residual, Stream stream) {
+void clear_if_skipped(const int* is_skipped, std::span<float> residual, Stream stream) {
     if (residual.empty()) return;
-    launch(forget_kernel, grid_over(divide_up(count_of(residual), 4), stream), is_left_out,
+    launch(clear_if_skipped_kernel, grid_over(divide_up(count_of(residual), 4), stream), is_skipped,
            residual.data(), count_of(residual));
 }
 

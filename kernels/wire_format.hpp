@@ -21,12 +21,12 @@ void decode_from_wire(tensor::WireFormat format, const std::byte* wire, std::spa
 void add_from_wire(tensor::WireFormat format, const std::byte* wire, std::span<float> values,
                    Stream stream);
 
-/// Sets *is_left_out to 1 if any of `values`, the sums of a step, is infinite or NaN: the optimizer
-/// then skips (leaves out) the step.
-void leave_out_unless_finite(std::span<const float> values, int* is_left_out, Stream stream);
+/// Sets *is_skipped to 1 if any of `values`, the sums of a step, is infinite or NaN. The optimizer
+/// then skips the step.
+void mark_skipped_unless_finite(std::span<const float> values, int* is_skipped, Stream stream);
 
-/// Sets `residual` to 0 if *is_left_out, so that error feedback adds nothing of a skipped step to
-/// the next.
-void forget_if_left_out(const int* is_left_out, std::span<float> residual, Stream stream);
+/// Sets `residual` to 0 if *is_skipped is not 0, so that error feedback does not add errors of a
+/// skipped step to the next one.
+void clear_if_skipped(const int* is_skipped, std::span<float> residual, Stream stream);
 
 }  // namespace hpcai::kernels

@@ -19,7 +19,7 @@ void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks
     ranks_ = std::move(ranks);
 }
 
-void TensorParallelExchange::exchange(device::PartMessages& messages) {
+void TensorParallelExchange::exchange(device::ShardMessages& messages) {
     ensure(group_ != nullptr, "shards exchange before connect()");
     std::size_t bytes = 0;
     for (int part = 0; part < parts_; ++part) {

@@ -50,8 +50,8 @@ std::shared_ptr<const CudaLibrary> CudaLibrary::open() {
 CudaLibrary::CudaLibrary(void* handle, const std::string& path) : handle_(handle) {
     const auto version = reinterpret_cast<const char* (*)()>(symbol("hpcai_cuda_version"));
     require(std::string_view(version()) == HPCAI500_VERSION, ExitCode::usage,
-            "{} is of version {} and this program of {}; build both together", path, version(),
-            HPCAI500_VERSION);
+            "{} has version {}, but this program has version {}; build both together", path,
+            version(), HPCAI500_VERSION);
 }
 
 // Exceptions of the engine pass through these calls. This works because both sides are built by one

@@ -11,10 +11,10 @@ class HostTimeline final : public Timeline {
 public:
     void mark() override { marks_.push_back(watch_.seconds()); }
     std::vector<double> seconds() const override {
-        std::vector<double> between;
+        std::vector<double> intervals;
         for (std::size_t i = 1; i < marks_.size(); ++i)
-            between.push_back(marks_[i] - marks_[i - 1]);
-        return between;
+            intervals.push_back(marks_[i] - marks_[i - 1]);
+        return intervals;
     }
 
 private:
@@ -35,7 +35,7 @@ std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtyp
 }
 
 void Device::resize_crops(const ViewBatch& /*batch*/) {
-    throw Error(ExitCode::internal, "this device does not resize pictures");
+    throw Error(ExitCode::internal, "this device cannot resize pictures");
 }
 
 std::unique_ptr<Timeline> Device::make_timeline() {
@@ -43,7 +43,7 @@ std::unique_ptr<Timeline> Device::make_timeline() {
 }
 
 std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue*/) {
-    throw Error(ExitCode::internal, "this device has no recordings");
+    throw Error(ExitCode::internal, "this device cannot record work");
 }
 
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {

@@ -12,33 +12,33 @@ struct PassesOf {
 
     bool trains() const { return options.mode == Mode::training; }
     /// The passes of operations with separate passes for the gradients of weights and input.
-    Passes with_filters() const {
+    Passes passes_with_weights() const {
         if (!trains()) return {Pass::prepare, Pass::forward};
         if (!options.needs_input_gradient) {
             return {Pass::prepare, Pass::forward, Pass::weight_gradient};
         }
         return {Pass::prepare, Pass::forward, Pass::weight_gradient, Pass::input_gradient};
     }
-    Passes backward_if(bool goes_back) const {
-        if (!goes_back) return {Pass::forward};
+    Passes forward_and_backward_if(bool has_backward) const {
+        if (!has_backward) return {Pass::forward};
         return {Pass::forward, Pass::input_gradient};
     }
 
     Passes operator()(const ops::InputNormalize&) const { return {Pass::forward}; }
-    Passes operator()(const ops::Convolution&) const { return with_filters(); }
-    Passes operator()(const ops::Linear&) const { return with_filters(); }
+    Passes operator()(const ops::Convolution&) const { return passes_with_weights(); }
+    Passes operator()(const ops::Linear&) const { return passes_with_weights(); }
     Passes operator()(const ops::NormConvolution&) const {
         return {Pass::prepare, Pass::forward, Pass::input_gradient};
     }
     Passes operator()(const ops::AllGather&) const {
-        return backward_if(trains() && options.needs_input_gradient);
+        return forward_and_backward_if(trains() && options.needs_input_gradient);
     }
     Passes operator()(const ops::ReduceScatter&) const {
-        return backward_if(trains() && options.needs_input_gradient);
+        return forward_and_backward_if(trains() && options.needs_input_gradient);
     }
     template <typename Other>
     Passes operator()(const Other& op) const {
-        return backward_if(trains() && is_differentiable(op));
+        return forward_and_backward_if(trains() && is_differentiable(op));
     }
 };
 

@@ -21,16 +21,16 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
            elements, tensors.gradients.size());
     for (int state = 0; state < states(optimizer.rule); ++state) {
         const std::size_t size = tensors.states[state].size();
-        ensure(size == elements, "the optimizer has {} parameters but {} numbers of state {}",
+        ensure(size == elements, "the optimizer has {} parameters but {} elements of state {}",
                elements, size, state);
     }
-    std::size_t before = 0;
+    std::size_t previous_end = 0;
     for (const Optimizer::Range& range : optimizer.ranges) {
-        ensure(range.begin % 8 == 0 && before <= range.begin && range.begin <= range.end &&
+        ensure(range.begin % 8 == 0 && previous_end <= range.begin && range.begin <= range.end &&
                    range.end <= elements,
                "invalid optimizer range {} to {} of {} elements, after {}", range.begin, range.end,
-               elements, before);
-        before = range.end;
+               elements, previous_end);
+        previous_end = range.end;
     }
 }
 

@@ -9,35 +9,35 @@
 namespace hpcai::device {
 namespace {
 
-class Terms final : public PartMessages {
+class ShardSums final : public ShardMessages {
 public:
-    explicit Terms(std::span<double> values)
-        : mine_(values.begin(), values.end()), term_(values.size()), sums_(values) {
+    explicit ShardSums(std::span<double> values)
+        : own_(values.begin(), values.end()), received_(values.size()), sums_(values) {
         std::ranges::fill(sums_, 0.0);
     }
 
     std::size_t bytes_to(int) const override { return sums_.size_bytes(); }
     std::size_t bytes_from(int) const override { return sums_.size_bytes(); }
     void write(int, std::span<std::byte> to) override {
-        std::memcpy(to.data(), mine_.data(), to.size());
+        std::memcpy(to.data(), own_.data(), to.size());
     }
     void read(int, std::span<const std::byte> from) override {
-        if (!from.empty()) std::memcpy(term_.data(), from.data(), from.size());
-        const std::vector<double>& term = from.empty() ? mine_ : term_;
-        for (std::size_t index = 0; index < sums_.size(); ++index) sums_[index] += term[index];
+        if (!from.empty()) std::memcpy(received_.data(), from.data(), from.size());
+        const std::vector<double>& addend = from.empty() ? own_ : received_;
+        for (std::size_t index = 0; index < sums_.size(); ++index) sums_[index] += addend[index];
     }
 
 private:
-    std::vector<double> mine_, term_;
+    std::vector<double> own_, received_;
     std::span<double> sums_;
 };
 
 }  // namespace
 
-void sum_over_parts(ShardExchange& exchange, std::span<double> values) {
+void sum_over_shards(ShardExchange& exchange, std::span<double> values) {
     if (values.empty()) return;
-    Terms terms(values);
-    exchange.exchange(terms);
+    ShardSums sums(values);
+    exchange.exchange(sums);
 }
 
 }  // namespace hpcai::device

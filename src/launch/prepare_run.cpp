@@ -173,7 +173,7 @@ void check_residents(const config::Config& config, const device::Device& device)
 
 void check_parts(const plan::Layout& layout, const device::Device& device) {
     require(
-        layout.parts == 1 || device.computes_parts(), ExitCode::usage,
+        layout.parts == 1 || device.computes_shards(), ExitCode::usage,
         "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
         "use parallel.mode data or pipeline, or device.kind cpu",
         device.description(), layout.parts);

@@ -25,14 +25,15 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
     const auto uuids = comm::all_gather_strings(everyone, device.uuid());
     const auto conditions = comm::all_gather_strings(everyone, mine.conditions);
     const auto numbers = comm::all_gather(
-        everyone, std::array{device.threads(), int{mine.over_repeats}, int{mine.over_threads}});
+        everyone,
+        std::array{device.threads(), int{mine.is_repeatable}, int{mine.is_thread_invariant}});
     std::vector<context::RankFacts> facts;
     for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
-        const auto& [threads, over_repeats, over_threads] = numbers[rank];
+        const auto& [threads, is_repeatable, is_thread_invariant] = numbers[rank];
         facts.push_back({threads,
                          devices[rank],
                          uuids[rank],
-                         {over_repeats != 0, over_threads != 0, conditions[rank]}});
+                         {is_repeatable != 0, is_thread_invariant != 0, conditions[rank]}});
     }
     return facts;
 }
@@ -40,11 +41,11 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
 DeterminismRecord describe_determinism(bool requested, std::span<const context::RankFacts> ranks,
                                        int degree) {
     if (!requested) return {false, "none: not requested by run.deterministic", ""};
-    const bool over_repeats = std::ranges::all_of(
-        ranks, [](const context::RankFacts& rank) { return rank.determinism.over_repeats; });
-    const bool over_threads = std::ranges::all_of(
-        ranks, [](const context::RankFacts& rank) { return rank.determinism.over_threads; });
-    if (!over_repeats) return {true, "none: not every rank's device promises it", ""};
+    const bool is_repeatable = std::ranges::all_of(
+        ranks, [](const context::RankFacts& rank) { return rank.determinism.is_repeatable; });
+    const bool is_thread_invariant = std::ranges::all_of(
+        ranks, [](const context::RankFacts& rank) { return rank.determinism.is_thread_invariant; });
+    if (!is_repeatable) return {true, "none: not every rank's device promises it", ""};
 
     std::set<std::string> devices;  // each kind once
     for (const context::RankFacts& rank : ranks) devices.insert(rank.determinism.conditions);
@@ -53,7 +54,7 @@ DeterminismRecord describe_determinism(bool requested, std::span<const context::
     record.guarantee = fmt::format(
         "a group's model and predictions have the same bits in every run under the conditions; "
         "{}bagging.M and the threads that read data may differ",
-        over_threads ? "device.threads, " : "");
+        is_thread_invariant ? "device.threads, " : "");
     record.conditions = fmt::format(
         "{}; the same program, libraries, data, seed, nodes of a group's ranks, precision in force "
         "and, except for what may differ, configuration (docs/METRICS.md, Equal digests){}",

@@ -108,9 +108,9 @@ TEST(OpenCpu, HasTheThreadsAskedFor) {
 
 TEST(OpenCpu, PromisesTheSameBitsOnlyWhenTheyAreAskedFor) {
     config::Config config = on_cpu();
-    EXPECT_FALSE(open_device(config, {}, {}).device->determinism().over_threads);
+    EXPECT_FALSE(open_device(config, {}, {}).device->determinism().is_thread_invariant);
     config.run.deterministic = true;
-    EXPECT_TRUE(open_device(config, {}, {}).device->determinism().over_threads);
+    EXPECT_TRUE(open_device(config, {}, {}).device->determinism().is_thread_invariant);
 }
 
 TEST(OpenCpu, TakesEveryLayout) {

@@ -271,9 +271,9 @@ TEST_P(CudaDevice, SaysWhatItIsAndPromises) {
     EXPECT_THAT(device->description(), HasSubstr("(device 0, 4 GiB), CUDA 13.0, driver for CUDA "));
     EXPECT_EQ(device->threads(), 1);
     EXPECT_TRUE(device->has_tf32());
-    EXPECT_FALSE(device->determinism().over_repeats);
+    EXPECT_FALSE(device->determinism().is_repeatable);
     const auto deterministic = make({.deterministic = true});
-    EXPECT_TRUE(deterministic->determinism().over_repeats);
+    EXPECT_TRUE(deterministic->determinism().is_repeatable);
     EXPECT_THAT(deterministic->determinism().conditions, HasSubstr("cuDNN 9."));
     EXPECT_THROW(make({.index = 1}), Error);
     EXPECT_THROW(cuda::context_of(*make_cpu_device({})), Error);

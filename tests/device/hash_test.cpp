@@ -133,11 +133,11 @@ TEST(Hash, TellsWhatComparesEqualOrNotAtAllApartByItsBits) {
 
 TEST(Determinism, IsPromisedOnlyWhenAskedFor) {
     const Determinism none = make_cpu_device({})->determinism();
-    EXPECT_FALSE(none.over_repeats);
-    EXPECT_FALSE(none.over_threads);
+    EXPECT_FALSE(none.is_repeatable);
+    EXPECT_FALSE(none.is_thread_invariant);
     const Determinism promised = make_cpu_device({.deterministic = true})->determinism();
-    EXPECT_TRUE(promised.over_repeats);
-    EXPECT_TRUE(promised.over_threads);
+    EXPECT_TRUE(promised.is_repeatable);
+    EXPECT_TRUE(promised.is_thread_invariant);
     EXPECT_NE(promised.conditions.find("oneDNN "), std::string::npos) << promised.conditions;
 }
 

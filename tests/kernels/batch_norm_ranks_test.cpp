@@ -13,14 +13,14 @@ namespace {
 /// The kernels, or their twins.
 struct RankEngine {
     decltype(&batch_norm_moments) moments;
-    decltype(&batch_norm_statistics_of_moments) statistics_of_moments;
+    decltype(&batch_norm_statistics_from_moments) statistics_of_moments;
     decltype(&batch_norm_gradient_sums) gradient_sums;
     decltype(&batch_norm_gradient_coefficients) coefficients;
 };
-constexpr RankEngine kRankKernels{batch_norm_moments, batch_norm_statistics_of_moments,
+constexpr RankEngine kRankKernels{batch_norm_moments, batch_norm_statistics_from_moments,
                                   batch_norm_gradient_sums, batch_norm_gradient_coefficients};
 constexpr RankEngine kRankTwins{
-    reference::batch_norm_moments, reference::batch_norm_statistics_of_moments,
+    reference::batch_norm_moments, reference::batch_norm_statistics_from_moments,
     reference::batch_norm_gradient_sums, reference::batch_norm_gradient_coefficients};
 
 constexpr int kRanks = 3;

@@ -22,17 +22,17 @@ constexpr double kStatisticsTolerance = 4e-6;
 /// The kernels, or their twins.
 struct Engine {
     decltype(&batch_norm_statistics) statistics;
-    decltype(&batch_norm_statistics_of_sums) statistics_of_sums;
+    decltype(&batch_norm_statistics_from_sums) statistics_of_sums;
     decltype(&batch_norm_running_statistics) running_statistics;
     decltype(&batch_norm_apply) apply;
     decltype(&batch_norm_gradient_sums) gradient_sums;
     decltype(&batch_norm_gradient_apply) gradient_apply;
 };
-constexpr Engine kKernels{batch_norm_statistics,         batch_norm_statistics_of_sums,
+constexpr Engine kKernels{batch_norm_statistics,         batch_norm_statistics_from_sums,
                           batch_norm_running_statistics, batch_norm_apply,
                           batch_norm_gradient_sums,      batch_norm_gradient_apply};
 constexpr Engine kTwins{
-    reference::batch_norm_statistics,         reference::batch_norm_statistics_of_sums,
+    reference::batch_norm_statistics,         reference::batch_norm_statistics_from_sums,
     reference::batch_norm_running_statistics, reference::batch_norm_apply,
     reference::batch_norm_gradient_sums,      reference::batch_norm_gradient_apply};
 

@@ -60,17 +60,17 @@ protected:
             of.pyramid[level] = pyramid[level].data();
         }
         Buffer y(GetParam(), outputs), twin_y = y;
-        Buffer places(DType::u8, rows * static_cast<std::int64_t>(sizeof(RoiPlace)));
-        Buffer twin_places = places;
+        Buffer grids(DType::u8, rows * static_cast<std::int64_t>(sizeof(BinGrid)));
+        Buffer twin_grids = grids;
         of.output = y.data();
-        of.places = places.as<RoiPlace>();
+        of.grids = grids.as<BinGrid>();
         roi_align(shape, of, nullptr);
         of.output = twin_y.data();
-        of.places = twin_places.as<RoiPlace>();
+        of.grids = twin_grids.as<BinGrid>();
         reference::roi_align(shape, of, nullptr);
         EXPECT_TRUE(near(y, twin_y, of_neighbours()));
-        EXPECT_TRUE(same(places, twin_places));
-        compare_gradients(shape, places, contents_.normal(GetParam(), outputs));
+        EXPECT_TRUE(same(grids, twin_grids));
+        compare_gradients(shape, grids, contents_.normal(GetParam(), outputs));
     }
 
 private:
@@ -78,14 +78,14 @@ private:
     static double of_neighbours() { return 2 * tolerance_of(GetParam()); }
 
     /// Sums of up to some hundred terms; the second level's gradient is not wanted.
-    static void compare_gradients(const RoiAlignShape& shape, Buffer& places, const Buffer& dy) {
+    static void compare_gradients(const RoiAlignShape& shape, Buffer& grids, const Buffer& dy) {
         std::vector<Buffer> dx, twin_dx;
         for (int level = 0; level < RoiAlignShape::kLevels; ++level) {
             dx.emplace_back(GetParam(), std::int64_t{shape.images} * shape.height[level] *
                                             shape.width[level] * shape.stored_channels);
             twin_dx.push_back(dx.back());
         }
-        RoiAlignGradientArguments of{.places = places.as<RoiPlace>(), .dy = dy.data()};
+        RoiAlignGradientArguments of{.grids = grids.as<BinGrid>(), .dy = dy.data()};
         RoiAlignGradientArguments twin = of;
         for (std::size_t level : {0, 2, 3}) {
             of.dx[level] = dx[level].data();
@@ -116,10 +116,10 @@ TEST_P(RegionKernels, AgreeWithTheirTwinsWhereRegionsAreMany) {
 
 TEST_P(RegionKernels, OfUnusedRegionsAreZeros) {
     RoiAlignShape all = shape(5, 8, 2, 2);
-    std::vector<RoiPlace> places(10, RoiPlace{-1, 0, 0, 0, 0});
+    std::vector<BinGrid> grids(10, BinGrid{-1, 0, 0, 0, 0});
     const Buffer dy = contents_.normal(GetParam(), std::int64_t{10} * 2 * 2 * 8);
     Buffer dx(GetParam(), std::int64_t{2} * 36 * 53 * 8);
-    RoiAlignGradientArguments of{.places = places.data(), .dy = dy.data()};
+    RoiAlignGradientArguments of{.grids = grids.data(), .dy = dy.data()};
     of.dx[0] = dx.data();
     roi_align_gradient(all, of, nullptr);
     for (std::int64_t i = 0; i < dx.count(); ++i) ASSERT_EQ(dx[i], 0);
@@ -139,7 +139,7 @@ protected:
 TEST_P(DetectionLosses, OfAnchorsAgreeWithTheirTwins) {
     const AnchorGrid grid = small_grid(16, 24, 3);
     for (const int samples : {1, 40, 500}) {
-        AnchorNumbers numbers{.dtype = GetParam(), .logit_stride = 4, .delta_stride = 12};
+        RpnOutputs rpn{.dtype = GetParam(), .logit_stride = 4, .delta_stride = 12};
         std::vector<Buffer> values, gradients;
         for (int level = 0; level < 3; ++level) {
             const std::int64_t pixels = 2 * grid.count_of(level) / 3;
@@ -159,18 +159,17 @@ TEST_P(DetectionLosses, OfAnchorsAgreeWithTheirTwins) {
         RpnLossGradientArguments of{.targets = targets.as<float>(), .loss_scale = &loss_scale_};
         RpnLossGradientArguments twin = of;
         for (std::size_t level = 0; level < 3; ++level) {
-            numbers.logits[level] = values[2 * level].data();
-            numbers.deltas[level] = values[2 * level + 1].data();
+            rpn.logits[level] = values[2 * level].data();
+            rpn.deltas[level] = values[2 * level + 1].data();
             of.logits[level] = gradients[2 * level].data();
             of.deltas[level] = gradients[2 * level + 1].data();
             twin.logits[level] = twins[2 * level].data();
             twin.deltas[level] = twins[2 * level + 1].data();
         }
-        of.numbers = twin.numbers = numbers;
+        of.rpn = twin.rpn = rpn;
         const RpnLossShape shape{grid, 2, samples};
-        rpn_loss(shape, {numbers, targets.as<float>(), losses.as<float>()}, nullptr);
-        reference::rpn_loss(shape, {numbers, targets.as<float>(), twin_losses.as<float>()},
-                            nullptr);
+        rpn_loss(shape, {rpn, targets.as<float>(), losses.as<float>()}, nullptr);
+        reference::rpn_loss(shape, {rpn, targets.as<float>(), twin_losses.as<float>()}, nullptr);
         EXPECT_TRUE(near(losses, twin_losses, 1e-6));
         rpn_loss_gradient(shape, of, nullptr);
         reference::rpn_loss_gradient(shape, twin, nullptr);

@@ -21,12 +21,12 @@ Buffer scratch(std::size_t bytes) {
 }
 
 /// Logits in `steps` steps, so that many are equal, and deltas.
-struct RpnNumbers {
-    RpnNumbers(Contents& contents, const AnchorGrid& grid, int images, DType dtype,
+struct RpnBuffers {
+    RpnBuffers(Contents& contents, const AnchorGrid& grid, int images, DType dtype,
                std::uint32_t steps) {
-        numbers.dtype = dtype;
-        numbers.logit_stride = 4;
-        numbers.delta_stride = 12;
+        rpn.dtype = dtype;
+        rpn.logit_stride = 4;
+        rpn.delta_stride = 12;
         for (int level = 0; level < grid.levels; ++level) {
             const std::int64_t pixels = images * grid.count_of(level) / grid.per_cell;
             values.push_back(
@@ -40,11 +40,11 @@ struct RpnNumbers {
             }
         }
         for (int level = 0; level < grid.levels; ++level) {
-            numbers.logits[level] = values[static_cast<std::size_t>(2 * level)].data();
-            numbers.deltas[level] = values[static_cast<std::size_t>(2 * level + 1)].data();
+            rpn.logits[level] = values[static_cast<std::size_t>(2 * level)].data();
+            rpn.deltas[level] = values[static_cast<std::size_t>(2 * level + 1)].data();
         }
     }
-    AnchorNumbers numbers;
+    RpnOutputs rpn;
     std::vector<Buffer> values;
 };
 
@@ -60,11 +60,11 @@ protected:
                 .nms_iou = 0.7f,
                 .bounds = {64, 96, 1e-3f}};
     }
-    static void compare(const ProposalsShape& shape, const RpnNumbers& in) {
+    static void compare(const ProposalsShape& shape, const RpnBuffers& in) {
         Buffer got(DType::f32, std::int64_t{shape.images} * shape.limit * 5), want = got;
         Buffer workspace = scratch(proposals_workspace_bytes(shape));
-        proposals(shape, {in.numbers, got.as<float>(), workspace.data()}, nullptr);
-        reference::proposals(shape, {in.numbers, want.as<float>(), nullptr}, nullptr);
+        proposals(shape, {in.rpn, got.as<float>(), workspace.data()}, nullptr);
+        reference::proposals(shape, {in.rpn, want.as<float>(), nullptr}, nullptr);
         EXPECT_TRUE(same(got, want)) << shape.per_level << ", " << shape.limit;
         EXPECT_TRUE(workspace.fence_stands());
     }
@@ -73,7 +73,7 @@ protected:
 TEST_P(ProposalKernels, AreTheTwins) {
     const AnchorGrid grid = small_grid(16, 24, 5);
     for (const std::uint32_t steps : {1000u, 9u}) {
-        const RpnNumbers in(contents_, grid, 2, GetParam(), steps);
+        const RpnBuffers in(contents_, grid, 2, GetParam(), steps);
         for (const auto& [per_level, limit] :
              std::vector<std::array<int, 2>>{{1, 1}, {70, 33}, {1000, 1000}, {2000, 4096}}) {
             compare(shape(grid, per_level, limit), in);
@@ -85,12 +85,12 @@ TEST_P(ProposalKernels, AreTheTwinsWhereALevelHasSeveralChunks) {
     const AnchorGrid grid = small_grid(80, 96, 2);
     ProposalsShape large = shape(grid, 900, 500);
     large.bounds = {320, 384, 1e-3f};
-    compare(large, RpnNumbers(contents_, grid, 2, GetParam(), 41));
+    compare(large, RpnBuffers(contents_, grid, 2, GetParam(), 41));
 }
 
 TEST_P(ProposalKernels, LeaveOutWhatIsNoNumber) {
     const AnchorGrid grid = small_grid(16, 24, 3);
-    RpnNumbers in(contents_, grid, 2, GetParam(), 30);
+    RpnBuffers in(contents_, grid, 2, GetParam(), 30);
     for (Buffer& values : in.values) {
         for (std::int64_t i = 0; i < values.count(); i += 7) {
             values.set(i, i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY);
@@ -120,7 +120,7 @@ TEST(Suppression, IsTheTwinsForListsOfAllLengths) {
         const std::vector<std::int32_t> counts{length, length / 2, 0};
         RankedLists lists{.lists = 3,
                           .length = length,
-                          .largest_iou = 0.3f,
+                          .max_iou = 0.3f,
                           .counts = counts.data(),
                           .boxes = packed.as<float>(),
                           .keys = keys.data()};
@@ -175,12 +175,12 @@ protected:
     Contents contents_{53};
     Buffer keys_ = contents_.whole(DType::s32, 2, 1u << 30, -(1 << 29));
 
-    void compare(const AnchorGrid& grid, Buffer boxes, int samples, int most_positive) {
+    void compare(const AnchorGrid& grid, Buffer boxes, int samples, int max_positive) {
         const AnchorTargetsShape shape{.grid = grid,
                                        .images = 2,
                                        .boxes = static_cast<int>(boxes.count() / 10),
                                        .samples = samples,
-                                       .most_positive = most_positive,
+                                       .max_positive = max_positive,
                                        .foreground_iou = 0.7f,
                                        .background_iou = 0.3f};
         Buffer got(DType::f32, std::int64_t{2} * samples * 6), want = got;
@@ -228,7 +228,7 @@ TEST(RoiTargetKernels, AreTheTwins) {
                                     .proposals = proposals,
                                     .boxes = boxes,
                                     .samples = samples,
-                                    .most_foreground = samples / 4,
+                                    .max_foreground = samples / 4,
                                     .foreground_iou = 0.5f,
                                     .coder = {10, 5}};
         Buffer got(DType::f32, std::int64_t{2} * samples * 9), want = got;

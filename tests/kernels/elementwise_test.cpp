@@ -27,7 +27,8 @@ inline void relu(tensor::DType dtype, const void* x, void* y, std::int64_t count
     }
 }
 
-inline void relu_of_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count, Stream) {
+inline void relu_from_f32(const float* x, tensor::DType dtype, void* y, std::int64_t count,
+                          Stream) {
     for (std::int64_t i = 0; i < count; ++i) put(dtype, y, i, x[i] <= 0 ? 0 : x[i]);
 }
 
@@ -101,8 +102,8 @@ TEST_P(ElementwiseKernels, ReluOfFp32IsTheReferencesBitForBit) {
         Buffer x = contents_.normal(DType::f32, count);
         x.set(count / 2, NAN);
         Buffer got(GetParam(), count), expected(GetParam(), count);
-        relu_of_f32(x.as<float>(), GetParam(), got.data(), count, nullptr);
-        reference::relu_of_f32(x.as<float>(), GetParam(), expected.data(), count, nullptr);
+        relu_from_f32(x.as<float>(), GetParam(), got.data(), count, nullptr);
+        reference::relu_from_f32(x.as<float>(), GetParam(), expected.data(), count, nullptr);
         EXPECT_TRUE(same(got, expected)) << count;
     }
 }

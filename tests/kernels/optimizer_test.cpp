@@ -51,7 +51,7 @@ struct State {
         arguments.ranges = ranges.data();
         arguments.range_count = static_cast<std::int64_t>(ranges.size());
         arguments.weight_decay = 0.05f;
-        arguments.numbers = &numbers;
+        arguments.scalars = &numbers;
         if (!ranges.empty()) arguments.trust_ratios = ratios.data();
         return arguments;
     }

@@ -95,8 +95,8 @@ TEST(ErrorFeedback, IsForgottenAfterAStepWithASumThatIsNotFinite) {
         values.set(kCount - 1, last);
         Buffer residual(DType::f32, std::vector<double>(kCount, 3));
         Buffer flag(DType::s32, std::vector<double>{0});
-        leave_out_unless_finite(floats(values), flag.as<int>(), nullptr);
-        forget_if_left_out(flag.as<int>(), floats(residual), nullptr);
+        mark_skipped_unless_finite(floats(values), flag.as<int>(), nullptr);
+        clear_if_skipped(flag.as<int>(), floats(residual), nullptr);
         const double kept = last == 1 ? 3 : 0;
         EXPECT_TRUE(same(residual, Buffer(DType::f32, std::vector<double>(kCount, kept)))) << last;
     }

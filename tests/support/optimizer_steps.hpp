@@ -12,13 +12,13 @@ namespace hpcai::device {
 /// Steps of an optimizer on buffers in device memory with numbers of their own.
 class OptimizerSteps {
 public:
-    /// Updates all elements where `optimizer` names no ranges. `tensors.numbers` is not read.
+    /// Updates all elements where `optimizer` names no ranges. `tensors.scalars` is not read.
     OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
         : device_(device), numbers_(device.allocate(sizeof(StepScalars))) {
         if (optimizer.ranges.empty()) {
             optimizer.ranges.push_back({0, tensors.parameters.size(), true, true});
         }
-        tensors.numbers = static_cast<const StepScalars*>(numbers_->data());
+        tensors.scalars = static_cast<const StepScalars*>(numbers_->data());
         update_ = device.build(optimizer, tensors);
     }
 

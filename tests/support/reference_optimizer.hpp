@@ -43,7 +43,7 @@ inline void take_reference_step(const Optimizer& optimizer, const StepScalars& n
                                        .ranges = ranges.data(),
                                        .range_count = static_cast<std::int64_t>(ranges.size()),
                                        .weight_decay = optimizer.weight_decay,
-                                       .numbers = &numbers};
+                                       .scalars = &numbers};
     namespace naive = kernels::reference;
     struct Step {
         kernels::UpdateArguments& of;

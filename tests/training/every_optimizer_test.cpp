@@ -63,7 +63,7 @@ TEST_P(EveryOptimizer, LearnsAToySet) {
 }
 
 TEST_P(EveryOptimizer, LeavesTheSameBitsBehindAgain) {
-    if (!GetParam().make()->determinism().over_repeats) return;
+    if (!GetParam().make()->determinism().is_repeatable) return;
     for (const Case& one : kCases) {
         const Course first = train(one, GetParam().make()), second = train(one, GetParam().make());
         EXPECT_EQ(first.parameters, second.parameters) << static_cast<int>(one.optimizer);

@@ -28,9 +28,9 @@ public:
     /// must outlive the last exchange.
     void connect(Communicator& group, std::vector<int> ranks);
 
-    int parts() const override { return parts_; }
-    int part() const override { return part_; }
-    void exchange(device::PartMessages& messages) override;
+    int shards() const override { return parts_; }
+    int shard() const override { return part_; }
+    void exchange(device::ShardMessages& messages) override;
     const ShardAccounting& accounting() const { return accounting_; }
 
 private:

@@ -9,24 +9,24 @@
 namespace hpcai::device {
 
 struct CudaDeviceOptions {
-    int index = 0;  // of the GPU, among those that this process may use
-    /// Bitwise repeatable results: a fixed rule chooses among the convolution plans that guarantee
+    int index = 0;  // of the GPU among those that this process can use
+    /// Bitwise repeatable results: a fixed rule selects one of the convolution plans that guarantee
     /// them, without timing and without `plan_cache`.
     bool deterministic = false;
-    bool autotune = true;  // time the plans of convolutions that `plan_cache` lacks
+    bool autotune = true;  // time plans for convolutions without an entry in `plan_cache`
     /// A file that keeps the fastest plans between runs. If it cannot be read or written,
     /// description() has a warning. Empty: plans are kept in memory only.
     std::string plan_cache;
 };
 
 /// The CUDA engine, libhpcai_cuda.so: a separate library, so that this program starts without CUDA.
-/// It is never unloaded, so its objects may live until the process ends.
+/// The library is never unloaded, so its objects may live until the process ends.
 class CudaLibrary {
 public:
-    /// Whether this machine has the driver of NVIDIA.
+    /// Whether this machine has an NVIDIA driver.
     static bool has_driver();
     /// Opens the engine next to the program, in ../lib, or in the library path of the system.
-    /// Throws Error(usage) if there is no NVIDIA driver, no engine or one of another version.
+    /// Throws Error(usage) if there is no NVIDIA driver, no engine or an engine of another version.
     static std::shared_ptr<const CudaLibrary> open();
 
     /// The number of usable GPUs. Throws Error(usage) if the driver does not respond.

@@ -20,7 +20,7 @@
 
 namespace hpcai::device {
 
-using ops::kLargestReduction;
+using ops::kMaxReduction;
 using ops::LossScalePolicy;
 using ops::PictureView;
 using ops::ViewBatch;
@@ -37,17 +37,17 @@ struct RoundingKey {
     std::uint32_t node = 0;   // index in the graph, below 2^16
 };
 
-/// What a kernel is planned for, besides its operation.
+/// The options for planning a kernel.
 struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
-    bool tf32 = false;       // fp32 factors of convolutions and linear layers may lose 13 bits
+    bool tf32 = false;       // convolutions and linear layers may drop 13 bits of fp32 factors
     bool int8 = false;       // f32 convolutions use int8 where ops::computes_in_int8
     RoundingKey rounding{};  // for int8 in training only
-    // For a BatchNorm in training with statistics of several ranks; outlives the kernel.
+    // For a BatchNorm in training with statistics over several ranks; must outlive the kernel.
     SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
-    ShardExchange* exchange = nullptr;  // for a shard of a network; outlives the kernel
+    ShardExchange* exchange = nullptr;  // for a shard of a network; must outlive the kernel
 };
 
 /// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
@@ -58,8 +58,8 @@ public:
     virtual std::size_t bytes() const = 0;
 };
 
-/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
-/// changes nothing while OptimizerTensors::numbers->finite is 0.
+/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges,
+/// and changes nothing while OptimizerTensors::scalars->finite is 0.
 class Update {
 public:
     virtual ~Update() = default;
@@ -101,11 +101,11 @@ struct Precision {
 /// "int8".
 std::string_view name_of(const Precision& precision);
 
-/// The guarantees of a device for the bits of its results.
+/// The guarantees of a device about the bits of its results.
 struct Determinism {
-    bool over_repeats = false;  // repeated work gives the same bits
-    bool over_threads = false;  // for any threads()
-    std::string conditions;     // what must be equal, for display
+    bool is_repeatable = false;        // repeated work gives the same bits
+    bool is_thread_invariant = false;  // the bits are the same for any threads()
+    std::string conditions;            // software and hardware that must be equal, for display
 };
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
@@ -123,21 +123,21 @@ public:
     /// Whether KernelOptions::tf32 has an effect.
     virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
-    /// The guarantees that it was opened with; none by default.
+    /// The guarantees of this device; by default, it has none.
     virtual Determinism determinism() const = 0;
 
     /// Throws Error(internal) when there is too little memory.
     virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-    /// Both functions return when the bytes have arrived and all earlier work is done.
+    /// upload() and download() return when the bytes have arrived and all earlier work is done.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
     /// `from` may change after the call. The bytes arrive after all earlier and before all later
-    /// work. A call with more than 4096 bytes may wait for the work ahead of the fourth previous
-    /// such call, a smaller one for the work ahead of the 32nd previous smaller call. May wait for
+    /// work. A call with more than 4096 bytes may wait for the work before the fourth previous
+    /// such call, a smaller call for the work before the 32nd previous smaller one. May wait for
     /// all work if it needs more memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
-    /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the bytes
-    /// may arrive ahead of enqueued work, for which the call does not wait.
+    /// Like enqueue_upload(), for a destination that no enqueued work reads or writes. The bytes
+    /// may arrive before enqueued work is done, and the call does not wait for that work.
     virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         enqueue_upload(to, from);
     }
@@ -146,9 +146,9 @@ public:
     /// Reserves memory for calls of enqueue_upload() with up to this many bytes. May wait for all
     /// work. Throws Error(internal) when there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
-    /// The bytes of a value of this shape and type in the layout of this device.
+    /// The bytes of a tensor of this shape and type in the layout of this device.
     virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
-    /// Writes a value, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
+    /// Writes a tensor, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
     /// device for this shape and type, rounded to nearest even. `to` has storage_bytes(). Returns
     /// when the bytes have arrived. Throws Error(internal) for a type that kernels do not compute
     /// in, a rank without layout or a wrong number of values.
@@ -157,8 +157,8 @@ public:
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Whether a network runs faster with a fused operation: a Convolution with `sums`, a BatchNorm
-    /// with `from_sums`, a NormConvolution or a DualNorm. May plan and time it.
+    /// Whether a fused operation makes a network faster: a Convolution with `sums`, a BatchNorm
+    /// with `from_sums`, a NormConvolution or a DualNorm. May plan and time the operation.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
@@ -170,29 +170,29 @@ public:
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 
-    /// Like the next two functions, enqueues work on `numbers` in device memory. Sets
-    /// numbers->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
-    virtual void check_finite(std::span<const float> values, StepScalars* numbers) = 0;
-    /// numbers->loss_sum += the sum of `losses`, in a fixed order.
-    virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
+    /// This and the next two functions enqueue work on `scalars` in device memory. Sets
+    /// scalars->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
+    virtual void check_finite(std::span<const float> values, StepScalars* scalars) = 0;
+    /// scalars->loss_sum += the sum of `losses`, in a fixed order.
+    virtual void add_losses(std::span<const float> losses, StepScalars* scalars) = 0;
     /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
     /// doubles after good_steps_to_double good steps unless it would exceed `largest`. If `finite`
     /// is 0, the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
     /// gradient_factor = loss_weight / loss_scale and finite = 1.
-    virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
+    virtual void finish_step(const LossScalePolicy& policy, StepScalars* scalars) = 0;
 
     /// Whether the device crops and resizes pictures in its memory.
     virtual bool resizes_crops() const { return false; }
-    /// Enqueues the resizing of each view's crop to side x side, antialiased bilinear with the bits
-    /// of data::resize_bilinear, and then its flips. Throws Error(internal) where resizes_crops()
-    /// is false, and unless there are 1 to 65535 rows and `side` is 1 to 2^15.
+    /// Enqueues resizing the crop of each view to side x side, antialiased bilinear with the bits
+    /// of data::resize_bilinear, and then its flips. Throws Error(internal) if resizes_crops() is
+    /// false, and unless there are 1 to 65535 rows and `side` is 1 to 2^15.
     virtual void resize_crops(const ViewBatch& batch);
 
     /// Whether the device supports record().
     virtual bool records() const { return false; }
     /// Records the work that `enqueue` enqueues on this device without running it. `enqueue` must
     /// not wait for the device or upload to it, and everything it uses must outlive the recording.
-    /// Throws Error(internal) where records() is false.
+    /// Throws Error(internal) if records() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
 
     /// Makes a timeline without marks. By default it uses the clock of the host, for devices that
@@ -200,12 +200,12 @@ public:
     /// marks.
     virtual std::unique_ptr<Timeline> make_timeline();
 
-    /// A hash of the bits of `values`, n in number, including the sign of zero and the payloads of
-    /// NaN; equal on every device. With word i = bits of value 2i, plus 2^32 times those of value
-    /// 2i + 1 or 0 at the end, it is n + sum over i of mix(word i + (i + 1) * 0x9e3779b97f4a7c15),
-    /// modulo 2^64, where mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014; Stafford's
-    /// variant 13). mix is a bijection, so a change within one word always changes the hash. Waits
-    /// for enqueued work.
+    /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN,
+    /// that is equal on every device. With word i = bits of value 2i, plus 2^32 times those of
+    /// value 2i + 1 or 0 at the end, it is n + sum over i of mix(word i + (i + 1) *
+    /// 0x9e3779b97f4a7c15), modulo 2^64, where mix is the finalizer of SplitMix64 (Steele, Lea,
+    /// Flood 2014; Stafford's variant 13). mix is a bijection, so a change within one word always
+    /// changes the hash. Waits for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 
     /// Whether the device supports KernelOptions::int8.
@@ -213,9 +213,9 @@ public:
 
     /// Whether the device computes shards of networks: ops::AllGather and ops::ReduceScatter, and
     /// trust ratios over all shards.
-    virtual bool computes_parts() const { return false; }
+    virtual bool computes_shards() const { return false; }
 
-    /// Names the work of the host until the next call, for a profiler; null ends the phase. `name`
+    /// Names the work of the host until the next call for a profiler; null ends the phase. `name`
     /// must be a static string.
     virtual void begin_phase(const char* /*name*/) {}
 };

@@ -14,19 +14,19 @@ namespace hpcai::device {
 
 using ops::StepScalars;
 
-/// Memory that a planned kernel needs, in bytes.
+/// Sizes of the memory that a planned kernel needs.
 struct KernelMemory {
     std::size_t saved_bytes = 0;      // written forward, read backward
     std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset in bytes of the sums after the elements of a value (ops::carries_sums).
+/// The offset in bytes of the sums that follow the elements of a tensor (ops::carries_sums).
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
 
-/// Addresses of everything that a kernel reads and writes, in the layout of its Device. A null
+/// Addresses of all memory that a kernel reads and writes, in the layout of its Device. A null
 /// pointer in `input_gradients` means that the gradient is not needed.
 struct KernelTensors {
     std::vector<void*> inputs;
@@ -42,15 +42,15 @@ struct KernelTensors {
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;
-    const float* loss_scale = nullptr;  // one number, a factor of loss gradients
+    const float* loss_scale = nullptr;  // one number: factor of the gradients of losses
     const StepScalars* step = nullptr;  // selects the random numbers of rounding
 };
 
-/// A parameter as a kernel keeps it in the compute type: the elements of the master in order,
-/// rounded to nearest even.
+/// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded
+/// to nearest even.
 struct WorkingCopy {
     std::size_t parameter = 0;  // index in KernelTensors::parameters
-    void* place = nullptr;      // 64-byte aligned
+    void* data = nullptr;       // 64-byte aligned
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running it
@@ -61,7 +61,7 @@ public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The largest number of output gradients that it can sum while reading them.
+    /// The largest number of output gradients that the kernel can sum while it reads them.
     virtual std::size_t max_output_gradients() const { return 1; }
     virtual bool backward_reads_inputs() const { return false; }
     virtual bool backward_reads_output() const { return false; }

@@ -8,7 +8,7 @@
 #include <hpcai/device/device.hpp>
 #include <hpcai/ops/operation.hpp>
 
-/// The common base class of the kernels of all engines.
+/// The base class of the kernels of all engines.
 namespace hpcai::device {
 
 /// The passes in which a kernel of the operation does work, in the order of a step.

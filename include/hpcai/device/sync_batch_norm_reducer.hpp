@@ -11,7 +11,7 @@ class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;
 
-    /// The number of these ranks, including this one.
+    /// The number of ranks that share the statistics, including this one.
     virtual int ranks() const = 0;
 
     /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks make their

@@ -21,7 +21,7 @@ public:
     virtual std::optional<Tuning> tuning() const = 0;
 };
 
-/// The tuning of any device; absent if it is no Tuner.
+/// The tuning of a device; absent if the device is no Tuner.
 inline std::optional<Tuning> tuning_of(const Device& device) {
     const auto* tuner = dynamic_cast<const Tuner*>(&device);
     return tuner == nullptr ? std::nullopt : tuner->tuning();

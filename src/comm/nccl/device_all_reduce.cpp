@@ -86,8 +86,8 @@ void DeviceAllReduce::connect(NcclGroup& nccl, cudaStream_t stream) {
     kernels::encode_for_wire(options_.format, terms, residual.data(), bytes, stream);
     kernels::add_from_wire(options_.format, bytes, terms, stream);
     kernels::decode_from_wire(options_.format, bytes, terms, stream);
-    kernels::leave_out_unless_finite(terms, static_cast<int*>(flag->data()), stream);
-    kernels::forget_if_left_out(static_cast<int*>(flag->data()), residual, stream);
+    kernels::mark_skipped_unless_finite(terms, static_cast<int*>(flag->data()), stream);
+    kernels::clear_if_skipped(static_cast<int*>(flag->data()), residual, stream);
     check_cuda(cudaStreamSynchronize(stream), "trying the kernels of all-reduces");
     nccl.connect({sends, receives, static_cast<std::byte*>(buffer->data())}, stream);
 }
@@ -101,7 +101,7 @@ void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
         nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
         end(sum, step, stream);
     }
-    if (sum.residual) kernels::leave_out_unless_finite(sum.values, left_out_flag(), stream);
+    if (sum.residual) kernels::mark_skipped_unless_finite(sum.values, left_out_flag(), stream);
     const bool is_recorded = is_being_recorded(stream, "starting an all-reduce");
     (is_recorded ? of_recording_ : sent_) += sum.sent;
     counts_sums_ |= !is_recorded;
@@ -158,7 +158,7 @@ void DeviceAllReduce::end_step(cudaStream_t stream) {
     if (!std::exchange(counts_sums_, false)) sent_ += of_recording_;
     if (options_.format != WireFormat::int8) return;
     for (const auto& [place, sum] : sums_) {
-        kernels::forget_if_left_out(left_out_flag(), floats(sum.residual.get()), stream);
+        kernels::clear_if_skipped(left_out_flag(), floats(sum.residual.get()), stream);
     }
     check_cuda(cudaMemsetAsync(left_out_flag(), 0, sizeof(int), stream), "ending a step");
 }

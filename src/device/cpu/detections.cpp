@@ -80,7 +80,7 @@ private:
                                  static_cast<float>(op_.image_width),
                                  static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidates; ++i) {
-            const std::int64_t row = image * regions_ + number_of(keys[i]) % regions_;
+            const std::int64_t row = image * regions_ + index_of(keys[i]) % regions_;
             ops::Box box = moved_proposal(row, label);
             if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
         }
@@ -98,7 +98,7 @@ private:
             &list(image, 1), op_.classes - 1, next_ + image * op_.classes, op_.limit,
             [&](const RankedBoxes& from, std::int64_t index) {
                 const ops::Box box = from.box(index);
-                const auto label = static_cast<float>(number_of(from.keys[index]) / regions_);
+                const auto label = static_cast<float>(index_of(from.keys[index]) / regions_);
                 for (const float number :
                      {box.x1, box.y1, box.x2, box.y2, score_of(from.keys[index]), label}) {
                     *out++ = number;

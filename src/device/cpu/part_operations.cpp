@@ -95,18 +95,18 @@ private:
     Shape shape_of(int part) const {
         Shape shape = whole_;
         std::int64_t& channels = shape[shape.rank() - 1];
-        channels = ops::channel_range(channels, exchange_->parts(), part).count;
+        channels = ops::channel_range(channels, exchange_->shards(), part).count;
         return shape;
     }
     std::int64_t own_elements() const {
-        return shape_of(exchange_->part()).elements();
+        return shape_of(exchange_->shard()).elements();
     }
     /// Copies the channels of shard `part` between `own`, which has only these, and `whole`.
     template <bool is_put>
     void copy(int part, std::byte* own, std::byte* whole) const {
         const Place in_own = place_of(shape_of(part)), in_whole = place_of(whole_);
         const auto [first, count] =
-            ops::channel_range(whole_[whole_.rank() - 1], exchange_->parts(), part);
+            ops::channel_range(whole_[whole_.rank() - 1], exchange_->shards(), part);
         const std::size_t size = size_of(dtype_);
 #pragma omp parallel for schedule(static)
         for (std::int64_t image = 0; image < images_; ++image) {
@@ -137,12 +137,12 @@ private:
     std::int64_t images_ = 0, pixels_ = 0;
 };
 
-class GatherMessages final : public PartMessages {
+class GatherMessages final : public ShardMessages {
 public:
     GatherMessages(const ChannelParts& parts, const void* mine, void* whole)
         : parts_(parts), mine_(mine), whole_(whole) {}
 
-    std::size_t bytes_to(int) const override { return parts_.bytes_of(parts_.exchange().part()); }
+    std::size_t bytes_to(int) const override { return parts_.bytes_of(parts_.exchange().shard()); }
     std::size_t bytes_from(int part) const override { return parts_.bytes_of(part); }
     void write(int, std::span<std::byte> to) override { std::memcpy(to.data(), mine_, to.size()); }
     void read(int part, std::span<const std::byte> from) override {
@@ -156,13 +156,15 @@ private:
 };
 
 /// `mine` is scratch until the sum is complete.
-class SumMessages final : public PartMessages {
+class SumMessages final : public ShardMessages {
 public:
     SumMessages(const ChannelParts& parts, const void* whole, void* mine, float* sums)
         : parts_(parts), whole_(whole), mine_(mine), sums_(sums) {}
 
     std::size_t bytes_to(int part) const override { return parts_.bytes_of(part); }
-    std::size_t bytes_from(int) const override { return parts_.bytes_of(parts_.exchange().part()); }
+    std::size_t bytes_from(int) const override {
+        return parts_.bytes_of(parts_.exchange().shard());
+    }
     void write(int part, std::span<std::byte> to) override { parts_.take(part, whole_, to.data()); }
     void read(int part, std::span<const std::byte> from) override {
         if (from.empty()) parts_.take(part, whole_, mine_);

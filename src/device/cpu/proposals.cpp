@@ -74,7 +74,7 @@ private:
                                  static_cast<float>(op_.anchors.image_width),
                                  static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < considered(level); ++i) {
-            const AnchorPlace at = grid_.place_of(number_of(keys[i]));
+            const AnchorPlace at = grid_.place_of(index_of(keys[i]));
             if (std::isnan(score_of(keys[i]))) break;
             ops::Box box = ops::decode(numbers_.deltas(tensors_.inputs, image, at), grid_.box(at),
                                        ops::BoxCoder{});

@@ -12,14 +12,14 @@
 /// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::device::cpu {
 
-/// Ascending keys are descending scores, NaN last; of equal scores the lower number comes first.
-inline std::uint64_t rank_key(float score, std::int64_t number) {
+/// Ascending keys are descending scores, NaN last; of equal scores, the lower index comes first.
+inline std::uint64_t rank_key(float score, std::int64_t index) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
     const std::uint32_t falling = score != score ? 0xffffffffu : ~ascending;
-    return std::uint64_t{falling} << 32 | static_cast<std::uint32_t>(number);
+    return std::uint64_t{falling} << 32 | static_cast<std::uint32_t>(index);
 }
-inline std::int64_t number_of(std::uint64_t key) {
+inline std::int64_t index_of(std::uint64_t key) {
     return static_cast<std::int64_t>(key & 0xffffffffu);
 }
 inline float score_of(std::uint64_t key) {
@@ -40,11 +40,10 @@ struct RankedBoxes {
         }
         keys = scratch.take<std::uint64_t>(most);
     }
-    /// Appends a box unless its IoU with one in the list is above `largest_iou`.
-    void offer(const ops::Box& box, std::uint64_t key, float largest_iou,
-               const SimdKernels& loops) {
+    /// Appends a box unless its IoU with one in the list is above `max_iou`.
+    void offer(const ops::Box& box, std::uint64_t key, float max_iou, const SimdKernels& loops) {
         const float area = ops::area_of(box);
-        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, largest_iou})) {
+        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, max_iou})) {
             return;
         }
         columns.x1[count] = box.x1;

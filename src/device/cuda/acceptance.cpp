@@ -14,9 +14,9 @@ namespace {
 
 using P = ConvolutionPass;
 
-constexpr const char* kJoined = "joined";
+constexpr const char *kFusedEntry = "joined", *kSeparateEntry = "apart";  // in the plan cache
 
-/// The fused kernels were tested with multiples of 8 channels only, as in all fast networks.
+/// Fused kernels are tested with multiples of 8 channels only, as in all fast networks.
 bool fills_vectors(std::int64_t channels) {
     return channels % 8 == 0;
 }
@@ -34,49 +34,51 @@ bool Acceptance::operator()(const ops::Operation& operation, const KernelOptions
 }
 
 bool Acceptance::decide(const std::string& kind, const ConvolutionShape& shape,
-                        std::initializer_list<P> passes, const std::function<Answer()>& answer) {
-    const std::string question = kind + " " + to_string(shape);
-    const auto [known, is_new] = known_.try_emplace(question);
+                        std::initializer_list<P> passes, const std::function<Decision()>& compare) {
+    const std::string name = kind + " " + to_string(shape);
+    const auto [known, is_new] = known_.try_emplace(name);
     if (!is_new) return known->second;
-    const std::string key = "joined " + question;
+    const std::string key = "joined " + name;
     const bool is_timed = context_.has_device() && context_.autotune && context_.plans != nullptr;
-    const std::string remembered = is_timed ? context_.plans->find(key) : "";
-    if (remembered == "apart") return false;
+    const std::string stored = is_timed ? context_.plans->find(key) : "";
+    if (stored == kSeparateEntry) return false;
     const double before = is_timed ? context_.tuning->seconds : 0;
     const Stopwatch watch;
-    // A pass may have lost its plans, if they were barred after "joined" was remembered.
-    const bool exists =
+    // The plans of a pass may have been barred after the entry was stored.
+    const bool has_plans =
         std::ranges::all_of(passes, [&](P pass) { return has_plan(shape, pass, context_); });
-    if (exists && remembered == kJoined) return known->second = true;
-    const Answer found = exists ? answer() : Answer{};
-    known->second = found.joined;
-    // answer() may have added the time of plans, which `watch` includes.
+    if (has_plans && stored == kFusedEntry) return known->second = true;
+    const Decision decision = has_plans ? compare() : Decision{};
+    known->second = decision.fused;
+    // compare() may have added the time of plans, which `watch` includes.
     if (is_timed) context_.tuning->seconds = before + watch.seconds();
-    if (is_timed && found.lasts) context_.plans->insert(key, found.joined ? kJoined : "apart");
+    if (is_timed && decision.is_final)
+        context_.plans->insert(key, decision.fused ? kFusedEntry : kSeparateEntry);
     return known->second;
 }
 
-Acceptance::Answer Acceptance::is_faster(const std::vector<ops::Operation>& joined,
-                                         const std::vector<ops::Operation>& apart,
-                                         const KernelOptions& options) {
+Acceptance::Decision Acceptance::is_faster(const std::vector<ops::Operation>& fused,
+                                           const std::vector<ops::Operation>& separate,
+                                           const KernelOptions& options) {
     if (!context_.has_device()) return {true};
-    // The bits of a deterministic run must not depend on what memory is free for the trial.
-    if (!context_.autotune) return {context_.deterministic || runs(joined, options, context_)};
-    const auto together = seconds_of(joined, options, context_);
-    const auto separate = seconds_of(apart, options, context_);
-    return {together && (!separate || *together < *separate), together && separate};
+    // The bits of a deterministic run must not depend on the memory that is free for a trial.
+    if (!context_.autotune) return {context_.deterministic || runs(fused, options, context_)};
+    const auto fused_seconds = seconds_of(fused, options, context_);
+    const auto separate_seconds = seconds_of(separate, options, context_);
+    return {fused_seconds && (!separate_seconds || *fused_seconds < *separate_seconds),
+            fused_seconds && separate_seconds};
 }
 
 bool Acceptance::accepts(const ops::Convolution& op, const KernelOptions& options) {
     if (!op.sums || !fills_vectors(op.filters)) return false;
     const ConvolutionShape shape = convolution_shape(op, options);
     return decide("sums", shape, {P::forward_with_statistics}, [&] {
-        ops::Convolution apart = op;
-        apart.sums = false;
+        ops::Convolution separate = op;
+        separate.sums = false;
         const ops::BatchNorm norm{.input = output_shape(op), .relu = true};
         ops::BatchNorm from_sums = norm;
         from_sums.from_sums = true;
-        return is_faster({op, from_sums}, {apart, norm}, options);
+        return is_faster({op, from_sums}, {separate, norm}, options);
     });
 }
 
@@ -93,9 +95,9 @@ bool Acceptance::accepts(const ops::NormConvolution& op, const KernelOptions& op
     const auto passes = {P::normalized_forward_with_statistics, P::normalized_weight_gradient,
                          P::input_gradient_with_norm};
     return decide("norm", shape, passes, [&] {
-        ops::Convolution apart = convolution;
-        apart.sums = sums_anyway;
-        return is_faster({op}, {op.norm, apart}, options);
+        ops::Convolution separate = convolution;
+        separate.sums = sums_anyway;
+        return is_faster({op}, {op.norm, separate}, options);
     });
 }
 

@@ -11,12 +11,11 @@
 
 namespace hpcai::device::cuda {
 
-/// Decides which fused ("joined") operations a network is built of; see Device::accepts. All need
-/// training and multiples of 8 channels. Norms need statistics of the whole batch. Convolutions
-/// need plans of cuDNN, which exist in fp16 only, and must run on the device, if there is one. With
-/// autotune they must take less time than the separate operations ("apart"), both with their
-/// fastest plans; Context::plans keeps that result. A deterministic device does not run them.
-/// Answers do not change while the object lives.
+/// Decides whether a network uses a fused operation; see Device::accepts. All need training and
+/// multiples of 8 channels; norms need statistics of the whole batch. Convolutions need cuDNN
+/// plans, which exist in fp16 only, and a successful trial if there is a device. With autotune they
+/// must take less time than the separate operations, both with their fastest plans; Context::plans
+/// stores the result. A deterministic device makes no trial. Decisions are final for this object.
 class Acceptance {
 public:
     explicit Acceptance(const Context& context) : context_(context) {}
@@ -32,19 +31,19 @@ private:
         return false;
     }
 
-    struct Answer {
-        bool joined = false;
-        bool lasts = true;  // valid in later runs: false if a trial failed
+    struct Decision {
+        bool fused = false;
+        bool is_final = true;  // false if a trial failed: later runs decide again
     };
-    /// Returns the known answer, or the result of `answer`; false if a pass has no plan.
+    /// Returns the known decision, else that of `compare`; false if a pass has no plan.
     bool decide(const std::string& kind, const ConvolutionShape& shape,
                 std::initializer_list<ConvolutionPass> passes,
-                const std::function<Answer()>& answer);
-    Answer is_faster(const std::vector<ops::Operation>& joined,
-                     const std::vector<ops::Operation>& apart, const KernelOptions& options);
+                const std::function<Decision()>& compare);
+    Decision is_faster(const std::vector<ops::Operation>& fused,
+                       const std::vector<ops::Operation>& separate, const KernelOptions& options);
 
     const Context& context_;
-    std::map<std::string, bool> known_;  // by shape, because a trial is slow
+    std::map<std::string, bool> known_;  // by kind and shape, because a trial is slow
 };
 
 }  // namespace hpcai::device::cuda

@@ -29,7 +29,7 @@ private:
         .images = static_cast<int>(op_.boxes[0]),
         .boxes = static_cast<int>(op_.boxes[1]),
         .samples = static_cast<int>(op_.samples),
-        .most_positive = static_cast<int>(ops::positive_limit(op_.samples, op_.positive_share)),
+        .max_positive = static_cast<int>(ops::positive_limit(op_.samples, op_.positive_share)),
         .foreground_iou = static_cast<float>(op_.foreground_iou),
         .background_iou = static_cast<float>(op_.background_iou)};
 };

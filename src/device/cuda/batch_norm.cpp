@@ -12,25 +12,25 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Two numbers for each channel of a BatchNorm, which are summed over the ranks that share its
-/// statistics. The host forms the sums and waits for the stream and the other ranks, so this work
-/// cannot be recorded as a CUDA graph. With one rank, the object has no memory and sums nothing.
+/// Sums two numbers per channel of a BatchNorm over the ranks that share its statistics. The host
+/// computes the sums and waits for the stream and the other ranks, so this work cannot be recorded
+/// as a CUDA graph. With one rank, the object needs no memory and must not sum.
 class SyncBatchNormSums {
 public:
-    /// `sum` reduces over `ranks` ranks if there are several, and outlives the object.
-    SyncBatchNormSums(SyncBatchNormReducer* sum, std::int64_t ranks, std::int64_t channels,
+    /// `reducer` sums over `ranks` ranks if there are several, and must outlive the object.
+    SyncBatchNormSums(SyncBatchNormReducer* reducer, std::int64_t ranks, std::int64_t channels,
                       const Context& context)
-        : sum_(sum),
+        : reducer_(reducer),
           ranks_(static_cast<int>(ranks)),
           channels_(static_cast<std::size_t>(channels)),
           context_(context) {
-        const int summed = sum == nullptr ? 1 : sum->ranks();
-        ensure(ranks == 1 || ranks == summed,
-               "the statistics span {} ranks, but the reducer sums over {}", ranks, summed);
+        const int reducer_ranks = reducer == nullptr ? 1 : reducer->ranks();
+        ensure(ranks == 1 || ranks == reducer_ranks,
+               "the statistics span {} ranks, but the reducer sums over {}", ranks, reducer_ranks);
     }
 
     int ranks() const { return ranks_; }
-    /// Bytes of device memory, 16-byte aligned, that bind() takes.
+    /// Bytes of the device memory for bind(), which is 16-byte aligned.
     std::size_t bytes() const {
         return ranks_ == 1 ? 0 : value_bytes() + 3 * channels_ * sizeof(float);
     }
@@ -50,18 +50,19 @@ public:
         download(host_.data(), values_, value_bytes());
         sum_and_upload();
     }
-    /// Writes the sums over ranks of `first` and `second`, (C) each, to values(). Throws likewise.
+    /// Writes the sums over ranks of `first` and `second`, (C) each, to values(). Throws like
+    /// sum_values().
     void sum(const float* first, const float* second) const {
-        auto* const parts = reinterpret_cast<float*>(host_.data() + value_bytes());
-        download(parts, first, channels_ * sizeof(float));
-        download(parts + channels_, second, channels_ * sizeof(float));
-        std::copy_n(parts, 2 * channels_, on_host().begin());
+        auto* const floats = reinterpret_cast<float*>(host_.data() + value_bytes());
+        download(floats, first, channels_ * sizeof(float));
+        download(floats + channels_, second, channels_ * sizeof(float));
+        std::copy_n(floats, 2 * channels_, host_values().begin());
         sum_and_upload();
     }
 
 private:
     std::size_t value_bytes() const { return 2 * channels_ * sizeof(double); }
-    std::span<double> on_host() const {
+    std::span<double> host_values() const {
         return {reinterpret_cast<double*>(host_.data()), 2 * channels_};
     }
     void download(void* to, const void* from, std::size_t bytes) const {
@@ -70,13 +71,13 @@ private:
         check(cudaStreamSynchronize(context_.stream), "reading statistics");
     }
     void sum_and_upload() const {
-        sum_->sum(on_host());
+        reducer_->sum(host_values());
         check(cudaMemcpyAsync(values_, host_.data(), value_bytes(), cudaMemcpyHostToDevice,
                               context_.stream),
               "writing statistics");
     }
 
-    SyncBatchNormReducer* sum_;
+    SyncBatchNormReducer* reducer_;
     int ranks_;
     std::size_t channels_;
     const Context& context_;
@@ -85,8 +86,8 @@ private:
     PinnedBytes host_;
 };
 
-/// The per-channel vectors as the kernels take them, (stored C) f32 each. If a tensor is
-/// stored with padding channels, they are copies padded with zeros, so that these channels stay 0.
+/// The per-channel vectors for kernels, (stored C) f32 each. If tensors are stored with padding
+/// channels, the vectors are copies padded with zeros, so that the padding channels stay 0.
 class ChannelVectors {
 public:
     enum Which { gamma, beta, running_mean, running_variance, gamma_gradient, beta_gradient };
@@ -100,33 +101,33 @@ public:
     std::size_t copy_bytes() const { return is_copy() ? kVectors * stored_bytes_ : 0; }
 
     void bind(const KernelTensors& tensors, void* copies) {
-        own_ = {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
-                tensors.running_variance};
+        original_ = {tensors.parameters[0], tensors.parameters[1], tensors.running_mean,
+                     tensors.running_variance};
         if (!tensors.parameter_gradients.empty()) {
-            own_[gamma_gradient] = tensors.parameter_gradients[0];
-            own_[beta_gradient] = tensors.parameter_gradients[1];
+            original_[gamma_gradient] = tensors.parameter_gradients[0];
+            original_[beta_gradient] = tensors.parameter_gradients[1];
         }
-        used_ = own_;
+        active_ = original_;
         if (!is_copy()) return;
         for (std::size_t i = 0; i < kVectors; ++i) {
-            used_[i] = static_cast<float*>(copies) + i * stored_bytes_ / sizeof(float);
+            active_[i] = static_cast<float*>(copies) + i * stored_bytes_ / sizeof(float);
         }
     }
 
-    float* operator[](Which which) const { return used_[which]; }
+    float* operator[](Which which) const { return active_[which]; }
 
-    /// Enqueues the copies of what the kernels read.
+    /// Enqueues copies of the vectors that the kernels read.
     void load() const {
         if (!is_copy()) return;
-        check(cudaMemsetAsync(used_[0], 0, copy_bytes(), context_.stream), "padding channels");
+        check(cudaMemsetAsync(active_[0], 0, copy_bytes(), context_.stream), "padding channels");
         for (const Which which : {gamma, beta, running_mean, running_variance}) {
-            copy(used_[which], own_[which]);
+            copy(active_[which], original_[which]);
         }
     }
     /// Enqueues copies of the vectors that the kernels have written.
     void store(std::initializer_list<Which> written) const {
         if (!is_copy()) return;
-        for (const Which which : written) copy(own_[which], used_[which]);
+        for (const Which which : written) copy(original_[which], active_[which]);
     }
 
 private:
@@ -140,7 +141,7 @@ private:
 
     const Context& context_;
     std::size_t bytes_, stored_bytes_;
-    std::array<float*, kVectors> own_{}, used_{};
+    std::array<float*, kVectors> original_{}, active_{};
 };
 
 /// Saved for the backward pass: the statistics of each span (the samples that are normalized
@@ -152,21 +153,21 @@ public:
           vectors_(op.input[3], context),
           sync_batch_norm_sums_(options.sync_batch_norm_reducer, trains() ? ranks_of(op) : 1,
                                 stored_channels(op.input[3]), context) {
-        ensure(!op.add || op.relu, "a BatchNorm with an addition needs its ReLU");
+        ensure(!op.add || op.relu, "a BatchNorm with an addition requires a ReLU");
         const std::int64_t samples = op.input[0], pixels = op.input[1] * op.input[2];
-        const bool apart =
+        const bool has_spans =
             trains() && op.statistics_samples > 0 && sync_batch_norm_sums_.ranks() == 1;
         shape_ = {.dtype = options.compute,
-                  .spans = apart ? samples / op.statistics_samples : 1,
-                  .pixels = (apart ? op.statistics_samples : samples) * pixels,
+                  .spans = has_spans ? samples / op.statistics_samples : 1,
+                  .pixels = (has_spans ? op.statistics_samples : samples) * pixels,
                   .channels = stored_channels(op.input[3])};
         ensure(!op.from_sums || (trains() && sync_batch_norm_sums_.ranks() == 1 &&
                                  shape_.spans == 1 && vectors_.copy_bytes() == 0),
-               "statistics from sums are those of a whole batch in training");
+               "statistics from sums require training, and one span and one rank");
     }
 
     KernelMemory memory() const override {
-        const std::size_t scratch = sync_batch_norm_sums_at() + sync_batch_norm_sums_.bytes();
+        const std::size_t scratch = sync_batch_norm_sums_offset() + sync_batch_norm_sums_.bytes();
         if (!trains()) return {.workspace_bytes = scratch + 2 * statistic_bytes()};
         const std::size_t mask = op_.add ? batch_norm_mask_bytes(shape_) : 0;
         return {.saved_bytes = 4 * statistic_bytes() + mask, .workspace_bytes = scratch};
@@ -175,12 +176,12 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         ensure(!trains() || !op_.add || tensors.input_gradients[1] != nullptr,
-               "the kernel has no buffer for the residual's gradient");
+               "the kernel has no buffer for the gradient of the residual");
         OperationKernel::bind(tensors);
-        auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_at();
+        auto* copies = static_cast<std::byte*>(tensors.workspace) + copies_offset();
         vectors_.bind(tensors, copies);
         sync_batch_norm_sums_.bind(static_cast<std::byte*>(tensors.workspace) +
-                                   sync_batch_norm_sums_at());
+                                   sync_batch_norm_sums_offset());
         // An inference kernel saves nothing, so its scale and shift are in the workspace.
         auto* kept =
             trains() ? static_cast<std::byte*>(tensors.saved) : copies + vectors_.copy_bytes();
@@ -198,7 +199,7 @@ private:
     void forward() override {
         vectors_.load();
         if (trains()) {
-            take_statistics();
+            compute_statistics();
             vectors_.store({ChannelVectors::running_mean, ChannelVectors::running_variance});
         } else {
             kernels::batch_norm_running_statistics(shape_.channels, parameters(), statistics_,
@@ -215,17 +216,15 @@ private:
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
-    /// Bytes of one number for each channel and span.
     std::size_t statistic_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.spans * shape_.channels) * sizeof(float));
     }
-    /// Offset of the vectors' copies in the workspace.
-    std::size_t copies_at() const {
+    std::size_t copies_offset() const {
         return rounded_up(trains() ? batch_norm_workspace_bytes(shape_) : 0);
     }
 
-    std::size_t sync_batch_norm_sums_at() const {
-        return rounded_up(copies_at() + vectors_.copy_bytes());
+    std::size_t sync_batch_norm_sums_offset() const {
+        return rounded_up(copies_offset() + vectors_.copy_bytes());
     }
 
     kernels::BatchNormParameters parameters() const {
@@ -237,8 +236,8 @@ private:
                 .momentum = op_.momentum};
     }
 
-    void take_statistics() const {
-        if (sync_batch_norm_sums_.ranks() > 1) return take_statistics_of_ranks();
+    void compute_statistics() const {
+        if (sync_batch_norm_sums_.ranks() > 1) return compute_shared_statistics();
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(
                 shape_, {tensors_.inputs[0], parameters(), statistics_, tensors_.workspace},
@@ -247,16 +246,16 @@ private:
         }
         const Sums sums =
             sums_of(tensors_.inputs[0], storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_of_sums(
+        kernels::batch_norm_statistics_from_sums(
             shape_, {sums.sum, sums.squares, parameters(), statistics_}, context_.stream);
     }
 
-    void take_statistics_of_ranks() const {
+    void compute_shared_statistics() const {
         kernels::batch_norm_moments(
             shape_, {tensors_.inputs[0], sync_batch_norm_sums_.values(), tensors_.workspace},
             context_.stream);
         sync_batch_norm_sums_.sum_values();
-        kernels::batch_norm_statistics_of_moments(
+        kernels::batch_norm_statistics_from_moments(
             shape_,
             {sync_batch_norm_sums_.values(), sync_batch_norm_sums_.ranks(), parameters(),
              statistics_},
@@ -291,12 +290,12 @@ private:
             .workspace = tensors_.workspace};
         kernels::batch_norm_gradient_sums(shape_, arguments, context_.stream);
         vectors_.store({ChannelVectors::gamma_gradient, ChannelVectors::beta_gradient});
-        if (sync_batch_norm_sums_.ranks() > 1) arguments.coefficients = coefficients_of_ranks();
+        if (sync_batch_norm_sums_.ranks() > 1) arguments.coefficients = shared_coefficients();
         if (arguments.dx == nullptr) return;
         kernels::batch_norm_gradient_apply(shape_, arguments, context_.stream);
     }
 
-    const float* coefficients_of_ranks() const {
+    const float* shared_coefficients() const {
         sync_batch_norm_sums_.sum(vectors_[ChannelVectors::gamma_gradient],
                                   vectors_[ChannelVectors::beta_gradient]);
         kernels::batch_norm_gradient_coefficients(

@@ -27,18 +27,18 @@ void rethrow_fault() {
 
 namespace {
 
-[[noreturn]] void refuse_parts() {
-    throw Error(ExitCode::internal, "the CUDA engine computes no shards of networks");
+[[noreturn]] void reject_shards() {
+    throw Error(ExitCode::internal, "the CUDA engine does not support shards of networks");
 }
 
 }  // namespace
 
 KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&) {
-    refuse_parts();
+    reject_shards();
 }
 
 KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&) {
-    refuse_parts();
+    reject_shards();
 }
 
 }  // namespace hpcai::device::cuda

@@ -16,7 +16,7 @@ public:
         : OperationKernel(op, options, context) {
         const ConvolutionShape shape = convolution_shape(op, options);
         layout_ = FilterLayout(op, shape);
-        ensure(!op.sums || shape.filters == op.filters, "no sums of {} filters", op.filters);
+        ensure(!op.sums || shape.filters == op.filters, "no sums for {} filters", op.filters);
         if (op.sums) summed_bytes_ = bytes_of(Operand::output, shape);
         forward_ = ChosenPlan(
             shape, op.sums ? ConvolutionPass::forward_with_statistics : ConvolutionPass::forward,
@@ -67,18 +67,18 @@ public:
     }
 
 private:
-    void prepare() override { layout_.refresh(tensors_.parameters[0], filters_, context_); }
+    void prepare() override { layout_.update_copy(tensors_.parameters[0], filters_, context_); }
     void forward() override { forward_.run(forward_operands_, workspace_); }
     void weight_gradient() override {
         weight_gradient_.run(weight_operands_, workspace_ + gradient_bytes());
-        gradient_layout_.return_gradient(workspace_, tensors_.parameter_gradients[0], context_);
+        gradient_layout_.store_gradient(workspace_, tensors_.parameter_gradients[0], context_);
     }
     void input_gradient() override { input_gradient_.run(input_operands_, workspace_); }
 
     /// Bytes of the filters' gradient as cuDNN writes it, at the start of the workspace.
     std::size_t gradient_bytes() const { return trains() ? gradient_layout_.copy_bytes() : 0; }
 
-    std::size_t summed_bytes_ = 0;  // of an output with per-channel sums
+    std::size_t summed_bytes_ = 0;  // of the output if it carries sums, else 0
     FilterLayout layout_, gradient_layout_;
     ChosenPlan forward_, weight_gradient_, input_gradient_;
     Operands forward_operands_, weight_operands_, input_operands_;

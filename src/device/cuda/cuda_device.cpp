@@ -38,7 +38,6 @@ private:
     DeviceBytes memory_;
 };
 
-/// Marks in the work on a stream, by the clock of the GPU.
 class EventTimeline final : public Timeline {
 public:
     explicit EventTimeline(cudaStream_t stream) : stream_(stream) {}
@@ -46,11 +45,11 @@ public:
     void mark() override { marks_.emplace_back().record(stream_); }
     std::vector<double> seconds() const override {
         check(cudaStreamSynchronize(stream_), "timing work");
-        std::vector<double> between;
+        std::vector<double> intervals;
         for (std::size_t i = 1; i < marks_.size(); ++i) {
-            between.push_back(marks_[i].seconds_since(marks_[i - 1]));
+            intervals.push_back(marks_[i].seconds_since(marks_[i - 1]));
         }
-        return between;
+        return intervals;
     }
 
 private:
@@ -61,9 +60,9 @@ private:
 /// Selects GPU `index` for the calling thread.
 cudaDeviceProp select_device(int index) {
     const int count = device_count();
-    require(index >= 0 && index < count, ExitCode::usage, "there is no GPU {}, only {} of them",
-            index, count);
-    check(cudaSetDevice(index), "opening a GPU");
+    require(index >= 0 && index < count, ExitCode::usage,
+            "GPU {} does not exist; number of usable GPUs: {}", index, count);
+    check(cudaSetDevice(index), "selecting a GPU");
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, index), "reading a GPU's properties");
     return properties;
@@ -131,8 +130,8 @@ public:
     std::string uuid() const override {
         std::string text = "GPU";
         for (std::size_t i = 0; i < sizeof properties_.uuid.bytes; ++i) {
-            const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-            text += fmt::format("{}{:02x}", begins_part ? "-" : "",
+            const bool starts_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+            text += fmt::format("{}{:02x}", starts_group ? "-" : "",
                                 static_cast<unsigned char>(properties_.uuid.bytes[i]));
         }
         return text;
@@ -181,7 +180,7 @@ public:
 
     bool accepts(const ops::Operation& operation, const KernelOptions& options) override {
         const bool accepted = acceptance_(operation, options);
-        plans_.save();  // timing is slow, and a later failure must not lose it
+        plans_.save();  // now, because timing is slow and a later step may fail
         return accepted;
     }
     KernelPtr build(const ops::Operation& operation, const KernelOptions& options) override {
@@ -201,16 +200,16 @@ public:
         return build_update(optimizer, tensors, context_, *this);
     }
 
-    void check_finite(std::span<const float> values, StepScalars* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* scalars) override {
         const auto count = static_cast<std::int64_t>(values.size());
-        kernels::check_finite(values.data(), count, numbers, stream_);
+        kernels::check_finite(values.data(), count, scalars, stream_);
     }
-    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
+    void add_losses(std::span<const float> losses, StepScalars* scalars) override {
         const auto rows = static_cast<std::int64_t>(losses.size());
-        kernels::accumulate_loss(losses.data(), rows, &numbers->loss_sum, stream_);
+        kernels::accumulate_loss(losses.data(), rows, &scalars->loss_sum, stream_);
     }
-    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
-        kernels::update_loss_scale(policy, numbers, stream_);
+    void finish_step(const LossScalePolicy& policy, StepScalars* scalars) override {
+        kernels::update_loss_scale(policy, scalars, stream_);
     }
 
     bool resizes_crops() const override { return true; }
@@ -247,8 +246,8 @@ private:
             synchronize();
         } catch (const Error& error) {
             throw Error(ExitCode::usage,
-                        fmt::format("the CUDA engine does not run on {} (sm_{}), for which it may "
-                                    "not have been built (CMAKE_CUDA_ARCHITECTURES): {}",
+                        fmt::format("the CUDA engine does not run on {} (sm_{}); it may be built "
+                                    "for other GPUs (CMAKE_CUDA_ARCHITECTURES): {}",
                                     properties_.name, context_.sm, error.what()));
         }
     }
@@ -283,7 +282,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options) {
 
 const Context& context_of(Device& device) {
     const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
-    ensure(cuda != nullptr, "{} is not a GPU of the CUDA engine", device.description());
+    ensure(cuda != nullptr, "{} is not a device of the CUDA engine", device.description());
     return cuda->context();
 }
 

@@ -13,7 +13,7 @@ namespace hpcai::device::cuda {
 /// when the driver is missing, does not respond or is too old.
 int device_count();
 
-/// Throws Error(usage) when there is no such GPU, or kernels of this build do not run on it.
+/// Throws Error(usage) when there is no such GPU or the kernels of this build do not run on it.
 std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
 /// The context of a device that make_cuda_device() made. Callers may enqueue work on its stream.

@@ -36,83 +36,82 @@ const Access& access_of(ConvolutionPass pass) {
     return kAccess.at(static_cast<std::size_t>(pass));
 }
 
-/// For each graph, plans beyond these limits are not tried. Heuristics list good plans first: over
-/// 66 graphs of ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than
-/// the fastest of all. Trying all plans takes a minute more, because compiling one can take
-/// seconds.
-constexpr std::size_t kMaxTried = 20;
-constexpr double kMaxSeconds = 0.5;  // after which trials end once two plans agree
+/// Limits of the trials for each graph. Heuristics list good plans first: over 66 graphs of
+/// ResNet-50 on an H200, the fastest of the first twenty plans take 0.05 % longer than the fastest
+/// of all. Trials of all plans take a minute more, because compiling a plan can take seconds.
+constexpr std::size_t kMaxTrials = 20;
+constexpr double kMaxSeconds = 0.5;  // then trials end as soon as two plans agree
 /// A plan that is slower than the best by this factor is not compared and not chosen.
-constexpr double kSlowest = 1.5;
+constexpr double kMaxSlowdown = 1.5;
 constexpr std::size_t kMaxPlanWorkspaceBytes = std::size_t{1} << 30;
 
-int find_plan(const ConvolutionPlans& plans, const std::string& name) {
+int index_of_plan(const ConvolutionPlans& plans, const std::string& name) {
     for (int plan = 0; plan < plans.count(); ++plan) {
         if (plans.name(plan) == name) return plan;
     }
     return -1;
 }
 
-/// A plan that ran.
-struct Tried {
+struct TimedPlan {
     int plan = -1;
     PlanTimer::Trial trial;
 };
 
-/// The result that most plans have; if several results have as many plans, the first of them.
-struct Vote {
+/// The most frequent result of the plans, the first one of equal counts.
+struct Majority {
     std::optional<int> result;
     std::ptrdiff_t plans = 0;
 };
 
-Vote vote_of(const std::vector<Tried>& tried) {
-    Vote most;
-    for (const Tried& one : tried) {
-        if (!one.trial.result) continue;
-        const auto plans = std::ranges::count_if(
-            tried, [&](const Tried& other) { return other.trial.result == one.trial.result; });
-        if (plans > most.plans) most = {one.trial.result, plans};
-    }
-    return most;
-}
-
-/// The fastest plan whose result is that of `vote`; plan -1 if no plan was compared.
-Tried fastest(const std::vector<Tried>& tried, const Vote& vote) {
-    Tried best{-1, {std::numeric_limits<double>::infinity(), {}}};
-    for (const Tried& one : tried) {
-        const bool agrees = one.trial.result && one.trial.result == vote.result;
-        if (agrees && one.trial.seconds < best.trial.seconds) best = one;
+Majority find_majority(const std::vector<TimedPlan>& trials) {
+    Majority best;
+    for (const TimedPlan& timed : trials) {
+        if (!timed.trial.result) continue;
+        const auto plans = std::ranges::count_if(trials, [&](const TimedPlan& other) {
+            return other.trial.result == timed.trial.result;
+        });
+        if (plans > best.plans) best = {timed.trial.result, plans};
     }
     return best;
 }
 
-/// Tries plans in their order within the limits above, each once, except those in `barred`. `run`
-/// takes a plan and a limit in seconds, and returns the trial; it compares no slower plan.
+/// The fastest plan with the result of the majority; plan -1 if no plan was compared.
+TimedPlan fastest(const std::vector<TimedPlan>& trials, const Majority& majority) {
+    TimedPlan best{-1, {std::numeric_limits<double>::infinity(), {}}};
+    for (const TimedPlan& timed : trials) {
+        const bool agrees = timed.trial.result && timed.trial.result == majority.result;
+        if (agrees && timed.trial.seconds < best.trial.seconds) best = timed;
+    }
+    return best;
+}
+
+/// Tries plans in order within the limits above, each once, except those in `barred`. `run` takes a
+/// plan and a limit in seconds, and returns the trial; it does not compare slower plans.
 template <typename Run>
-std::vector<Tried> try_plans(ConvolutionPlans& plans, std::set<std::string> barred,
-                             const Run& run) {
+std::vector<TimedPlan> run_trials(ConvolutionPlans& plans, std::set<std::string> barred,
+                                  const Run& run) {
     const Stopwatch watch;
-    std::vector<Tried> tried;
+    std::vector<TimedPlan> trials;
     std::size_t runs = 0;
-    for (int plan = 0; plan < plans.count() && runs < kMaxTried; ++plan) {
-        const Vote vote = vote_of(tried);
-        const Tried best = fastest(tried, vote);
-        // Even if the first plan takes long to compile, its result may be wrong.
-        if (vote.plans > 1 && watch.seconds() > kMaxSeconds) break;
-        if (!barred.insert(plans.name(plan)).second) continue;  // listed before, or barred
+    for (int plan = 0; plan < plans.count() && runs < kMaxTrials; ++plan) {
+        const Majority majority = find_majority(trials);
+        const TimedPlan best = fastest(trials, majority);
+        // A single result may be wrong, however long its plan took to compile.
+        if (majority.plans > 1 && watch.seconds() > kMaxSeconds) break;
+        if (!barred.insert(plans.name(plan)).second) continue;  // already tried, or barred
         if (!plans.finalize(plan) || plans.workspace_bytes(plan) > kMaxPlanWorkspaceBytes) continue;
         ++runs;
-        // Until two plans agree, the fastest may be wrong, so its time is no limit.
-        const double most = vote.plans > 1 ? kSlowest * best.trial.seconds
-                                           : std::numeric_limits<double>::infinity();
-        if (const auto trial = run(plan, most)) tried.push_back({plan, *trial});
+        // Until two plans agree, the fastest one may be wrong, so its time sets no limit.
+        const double max_seconds = majority.plans > 1 ? kMaxSlowdown * best.trial.seconds
+                                                      : std::numeric_limits<double>::infinity();
+        if (const auto trial = run(plan, max_seconds)) trials.push_back({plan, *trial});
     }
-    return tried;
+    return trials;
 }
 
 }  // namespace
 
-int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred) {
+int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred) {
     int best = -1;
     for (int plan = 0; plan < plans.count(); ++plan) {
         if (barred.contains(plans.name(plan)) || !plans.finalize(plan)) continue;
@@ -122,11 +121,11 @@ int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred) {
     return best;
 }
 
-std::span<const Operand> read_by(ConvolutionPass pass) {
+std::span<const Operand> operands_read(ConvolutionPass pass) {
     return access_of(pass).reads;
 }
 
-std::span<const Operand> written_by(ConvolutionPass pass) {
+std::span<const Operand> operands_written(ConvolutionPass pass) {
     return access_of(pass).writes;
 }
 
@@ -166,7 +165,7 @@ std::size_t bytes_of(Operand operand, const ConvolutionShape& shape) {
         case O::square_sum:
             return bytes(shape.filters, DType::f32);
         default:
-            return bytes(shape.channels, DType::f32);  // fewer for scale and shift of 16 bits
+            return bytes(shape.channels, DType::f32);  // an upper bound for 16-bit scale and shift
     }
 }
 
@@ -187,7 +186,7 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
     if (context.plans != nullptr && !context.plans->find(key).empty()) return true;
     try {
         ConvolutionPlans plans(shape, pass, context, ConvolutionPlans::Search::quick);
-        return first_good(plans, barred_plans(key, context)) >= 0;
+        return first_usable(plans, barred_plans(key, context)) >= 0;
     } catch (const Error&) {
         return false;  // cuDNN does not support this graph
     }
@@ -202,7 +201,7 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
     const Search search = may_time || !known.empty() ? Search::all : Search::quick;
     plans_ = std::make_unique<ConvolutionPlans>(shape, pass, context, search);
     if (!known.empty()) {
-        plan_ = find_plan(*plans_, known);
+        plan_ = index_of_plan(*plans_, known);
         if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
     }
     if (plan_ < 0 && may_time) {
@@ -210,47 +209,47 @@ ChosenPlan::ChosenPlan(const ConvolutionShape& shape, ConvolutionPass pass,
         PlanTimer timer(shape, pass, context);
         if (timer.ready()) plan_ = time_plans(key, timer, context);
         if (plan_ >= 0)
-            keep_only(name(), std::make_unique<ConvolutionPlans>(shape, pass, context, search));
+            reopen_with(name(), std::make_unique<ConvolutionPlans>(shape, pass, context, search));
         if (plan_ >= 0 && context.plans != nullptr) context.plans->insert(key, name());
         ++context.tuning->convolutions;
         context.tuning->seconds += watch.seconds();
     }
-    if (plan_ < 0) plan_ = first_good(*plans_, barred_plans(key, context));
-    ensure(plan_ >= 0, "cuDNN finalizes none of its {} plans for {}", plans_->count(), key);
+    if (plan_ < 0) plan_ = first_usable(*plans_, barred_plans(key, context));
+    ensure(plan_ >= 0, "cuDNN cannot finalize any of its {} plans for {}", plans_->count(), key);
 }
 
 int ChosenPlan::time_plans(const std::string& key, PlanTimer& timer, const Context& context) {
-    const auto run = [&](int plan, double most) {
+    const auto run = [&](int plan, double max_seconds) {
         try {
-            return timer.run(*plans_, plan, most);
+            return timer.run(*plans_, plan, max_seconds);
         } catch (const std::exception& error) {
             if (context.plans != nullptr) {
                 context.plans->bar(key, plans_->name(plan));
                 context.plans->save();
             }
             throw Error(ExitCode::internal,
-                        fmt::format("the GPU fails in cuDNN's plan {} for {}, which the next start "
-                                    "skips if it has this device.plan_cache: {}",
+                        fmt::format("cuDNN plan {} for {} made the GPU unusable; the next run "
+                                    "skips it if it has this device.plan_cache: {}",
                                     plans_->name(plan), key, error.what()));
         }
     };
-    const std::vector<Tried> tried = try_plans(*plans_, barred_plans(key, context), run);
-    const Vote vote = vote_of(tried);
+    const std::vector<TimedPlan> trials = run_trials(*plans_, barred_plans(key, context), run);
+    const Majority majority = find_majority(trials);
     std::vector<PlanCache::Timing> timings;
-    for (const auto& [plan, trial] : tried) {
+    for (const auto& [plan, trial] : trials) {
         const auto agrees =
-            trial.result ? std::optional(trial.result == vote.result) : std::nullopt;
+            trial.result ? std::optional(trial.result == majority.result) : std::nullopt;
         timings.push_back(
             {plans_->name(plan), trial.seconds, plans_->workspace_bytes(plan), agrees});
     }
     if (context.plans != nullptr) context.plans->insert_timings(key, std::move(timings));
-    return fastest(tried, vote).plan;
+    return fastest(trials, majority).plan;
 }
 
-/// Replaces the graph: its timed plans keep code on the GPU until it is destroyed.
-void ChosenPlan::keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
+/// Replaces the graph, because its timed plans keep code on the GPU until it is destroyed.
+void ChosenPlan::reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh) {
     plans_ = std::move(fresh);
-    plan_ = find_plan(*plans_, plan);
+    plan_ = index_of_plan(*plans_, plan);
     if (plan_ >= 0 && !plans_->finalize(plan_)) plan_ = -1;
 }
 

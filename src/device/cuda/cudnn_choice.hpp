@@ -15,7 +15,7 @@ namespace hpcai::device::cuda {
 class PlanTimer;
 
 /// One graph with its chosen plan: the plan in Context::plans if cuDNN still has it; else, with a
-/// device and autotune, the fastest of the timed plans; else first_good().
+/// device and autotune, the fastest of the timed plans; else first_usable().
 class ChosenPlan {
 public:
     ChosenPlan() = default;
@@ -32,17 +32,17 @@ public:
     }
 
 private:
-    /// The fastest plan with the result of most plans, or -1 when none could be compared.
+    /// The fastest plan with the most frequent result, or -1 when no plan could be compared.
     int time_plans(const std::string& key, PlanTimer& timer, const Context& context);
-    void keep_only(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
+    void reopen_with(const std::string& plan, std::unique_ptr<ConvolutionPlans> fresh);
 
     std::unique_ptr<ConvolutionPlans> plans_;
     int plan_ = -1;
 };
 
-/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If
-/// all need more, the one with the smallest workspace; -1 if no plan can be finalized.
-int first_good(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
+/// The first plan that is not barred, can be finalized and needs at most 1 GiB of workspace. If all
+/// need more, the plan with the smallest workspace; -1 if no plan can be finalized.
+int first_usable(ConvolutionPlans& plans, const std::set<std::string>& barred = {});
 
 /// Whether cuDNN has a plan for a graph. Can take seconds where Context::plans has no entry.
 bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
@@ -50,14 +50,15 @@ bool has_plan(const ConvolutionShape& shape, ConvolutionPass pass, const Context
 /// The key of the plan of a graph in Context::plans.
 std::string plan_key(const ConvolutionShape& shape, ConvolutionPass pass);
 
-/// The operands that a pass reads, and those that it writes.
-std::span<const Operand> read_by(ConvolutionPass pass);
-std::span<const Operand> written_by(ConvolutionPass pass);
+/// The operands that a pass reads, and the operands that it writes.
+std::span<const Operand> operands_read(ConvolutionPass pass);
+std::span<const Operand> operands_written(ConvolutionPass pass);
 std::size_t bytes_of(Operand operand, const ConvolutionShape& shape);
 DType type_of(Operand operand, ConvolutionPass pass, DType shape_type);
 
 /// The largest difference between the results of two plans that counts as agreement: |a - b| / |b|
-/// in the Euclidean norm. Both round to the shape's type once; tf32 factors err by 2^-10 at most.
+/// in the Euclidean norm. Both results are rounded once; the error of tf32 factors is at most
+/// 2^-10.
 double agreement_bound(const ConvolutionShape& shape);
 
 /// |a - b| / |b| of elements of `dtype` (f32, f16 or bf16); infinite when a number is not finite.
@@ -74,16 +75,16 @@ public:
     /// The time and the result of a plan.
     struct Trial {
         double seconds = 0;  // median, or the only time
-        // Number of the result: equal for plans whose results agree. None: not compared.
+        // Index of the result, equal for plans whose results agree. None: not compared.
         std::optional<int> result;
     };
 
     /// False when the device has too little free memory for the operands.
     bool ready() const;
-    /// Runs a finalized plan. A plan that takes more than `most` seconds is timed once and not
+    /// Runs a finalized plan. A plan that takes more than `max_seconds` is timed once and not
     /// compared. Returns nothing if the plan fails or its results are not finite. Throws if the
     /// device is unusable afterwards.
-    std::optional<Trial> run(const ConvolutionPlans& plans, int plan, double most);
+    std::optional<Trial> run(const ConvolutionPlans& plans, int plan, double max_seconds);
 
 private:
     struct State;

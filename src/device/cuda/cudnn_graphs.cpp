@@ -25,7 +25,7 @@ fe::DataType_t cudnn_type(DType dtype) {
         case DType::bf16:
             return fe::DataType_t::BFLOAT16;
         default:
-            throw Error(ExitCode::internal, "no convolutions in this type");
+            throw Error(ExitCode::internal, "cuDNN convolutions do not support this type");
     }
 }
 
@@ -37,7 +37,7 @@ std::int64_t uid(Operand operand) {
 /// The device properties of the context, for graphs that are built without a device.
 std::shared_ptr<fe::DeviceProperties> device_properties(const Context& context) {
     std::vector<std::uint8_t> bytes(context.properties.begin(), context.properties.end());
-    bytes.push_back(0);  // cuDNN's reader stops here
+    bytes.push_back(0);  // cuDNN reads up to this byte
     auto properties = std::make_shared<fe::DeviceProperties>();
     check(properties->deserialize(bytes), "reading device properties");
     return properties;
@@ -60,10 +60,10 @@ public:
                 statistics(output(forward(normalized(image()))));
                 break;
             case ConvolutionPass::input_gradient:
-                written(input_gradient(), Operand::image, type());
+                mark_output(input_gradient(), Operand::image, type());
                 break;
             case ConvolutionPass::input_gradient_with_norm:
-                through_norm(input_gradient());
+                norm_gradient(input_gradient());
                 break;
             case ConvolutionPass::weight_gradient:
                 weight_gradient(image());
@@ -101,15 +101,15 @@ private:
         return input(operand, {1, s_.channels, 1, 1}, dtype);
     }
 
-    void written(const Tensor& tensor, Operand operand, fe::DataType_t dtype) {
+    void mark_output(const Tensor& tensor, Operand operand, fe::DataType_t dtype) {
         tensor->set_output(true).set_uid(uid(operand)).set_data_type(dtype);
     }
     Tensor output(const Tensor& y) {
-        written(y, Operand::output, type());
+        mark_output(y, Operand::output, type());
         return y;
     }
 
-    Tensor point(fe::PointwiseMode_t mode, const Tensor& a, const Tensor& b) {
+    Tensor pointwise(fe::PointwiseMode_t mode, const Tensor& a, const Tensor& b) {
         return graph_.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
     }
 
@@ -125,16 +125,17 @@ private:
         return graph_.conv_fprop(x, filters(), geometry<fe::graph::Conv_fprop_attributes>());
     }
 
-    /// The start of ConvBNfprop and ConvBNwgrad in NVIDIA's cuDNN guide, developer/graph-api,
-    /// "Specialized Pre-Compiled Engines", and of "SBRCS" in the samples of cudnn-frontend,
-    /// samples/cpp/convolution/fprop.cpp. The convolution reads max(scale x + shift, 0). scale and
-    /// shift have the type of x; the tensors in between are not stored. Their rounding is not
-    /// documented: that sample declares them f32, test/python/test_conv_genstats.py fp16. From
-    /// compute capability 9.0 on, the guide supports all three operations or none of them.
+    /// The start of ConvBNfprop and ConvBNwgrad in NVIDIA's cuDNN guide,
+    /// developer/graph-api, "Specialized Pre-Compiled Engines", and of "SBRCS" in the samples of
+    /// cudnn-frontend, samples/cpp/convolution/fprop.cpp. The convolution reads max(scale x +
+    /// shift, 0). scale and shift have the type of x; the tensors in between are not stored. Their
+    /// rounding is not documented: that sample declares them f32, test/python/test_conv_genstats.py
+    /// fp16. From compute capability 9.0 on, the guide supports all three operations or none of
+    /// them.
     Tensor normalized(const Tensor& x) {
         using Mode = fe::PointwiseMode_t;
-        const Tensor scaled = point(Mode::MUL, x, per_channel(Operand::scale, type()));
-        const Tensor shifted = point(Mode::ADD, scaled, per_channel(Operand::shift, type()));
+        const Tensor scaled = pointwise(Mode::MUL, x, per_channel(Operand::scale, type()));
+        const Tensor shifted = pointwise(Mode::ADD, scaled, per_channel(Operand::shift, type()));
         return graph_.pointwise(shifted,
                                 fe::graph::Pointwise_attributes().set_mode(Mode::RELU_FWD));
     }
@@ -144,14 +145,14 @@ private:
     /// in samples/legacy_samples/cpu_references.h, gen_stats_cpu, also starts from fp16.
     void statistics(const Tensor& y) {
         const auto [sum, square_sum] = graph_.genstats(y, fe::graph::Genstats_attributes());
-        written(sum, Operand::sum, fe::DataType_t::FLOAT);
-        written(square_sum, Operand::square_sum, fe::DataType_t::FLOAT);
+        mark_output(sum, Operand::sum, fe::DataType_t::FLOAT);
+        mark_output(square_sum, Operand::square_sum, fe::DataType_t::FLOAT);
     }
 
     Tensor input_gradient() {
         const Tensor dx = graph_.conv_dgrad(output_gradient(), filters(),
                                             geometry<fe::graph::Conv_dgrad_attributes>());
-        // With a stride, several sizes of dx have the same output size.
+        // With a stride, images of several sizes have the same output size.
         dx->set_dim({s_.images, s_.channels, s_.height, s_.width});
         return dx;
     }
@@ -160,7 +161,7 @@ private:
         const Tensor dw =
             graph_.conv_wgrad(output_gradient(), x, geometry<fe::graph::Conv_wgrad_attributes>());
         dw->set_dim({s_.filters, s_.channels, s_.kernel, s_.kernel_width()});
-        written(dw, Operand::gradient, type());
+        mark_output(dw, Operand::gradient, type());
     }
 
     /// DgradDreluBNBwdWeight in the guide's section named at normalized(), as
@@ -174,25 +175,25 @@ private:
     ///   A = gamma / deviation, B = -A dgamma / (n deviation), C = -A dbeta / n - B mean.
     /// All five results are f32. The guide does not state that RELU_BWD passes nothing at 0, and
     /// has only fp16; in fp16 the tests of fused operations confirm these formulas on an H200.
-    void through_norm(const Tensor& dx) {
+    void norm_gradient(const Tensor& dx) {
         using Mode = fe::PointwiseMode_t;
         constexpr auto kFloat = fe::DataType_t::FLOAT;
         const Tensor x = image(Operand::norm_input);
         const Tensor mean = per_channel(Operand::mean, kFloat);
         const Tensor inverse_deviation = per_channel(Operand::inverse_deviation, kFloat);
         const Tensor scale = per_channel(Operand::scale, kFloat);
-        Tensor y = point(Mode::SUB, x, mean);
-        y = point(Mode::MUL, y, inverse_deviation);
-        y = point(Mode::MUL, y, scale);
-        y = point(Mode::ADD, y, per_channel(Operand::shift, kFloat));
-        const Tensor dy = point(Mode::RELU_BWD, dx, y);
-        written(dy, Operand::image, type());
+        Tensor y = pointwise(Mode::SUB, x, mean);
+        y = pointwise(Mode::MUL, y, inverse_deviation);
+        y = pointwise(Mode::MUL, y, scale);
+        y = pointwise(Mode::ADD, y, per_channel(Operand::shift, kFloat));
+        const Tensor dy = pointwise(Mode::RELU_BWD, dx, y);
+        mark_output(dy, Operand::image, type());
         const auto sums = graph_.dbn_weight(dy, x, mean, inverse_deviation, scale,
                                             fe::graph::DBN_weight_attributes());
         constexpr std::array<Operand, 5> kSums{Operand::gamma_gradient, Operand::beta_gradient,
                                                Operand::factor_dy, Operand::factor_x,
                                                Operand::constant};
-        for (std::size_t i = 0; i < kSums.size(); ++i) written(sums[i], kSums[i], kFloat);
+        for (std::size_t i = 0; i < kSums.size(); ++i) mark_output(sums[i], kSums[i], kFloat);
     }
 
     fe::graph::Graph& graph_;
@@ -219,7 +220,6 @@ struct ConvolutionPlans::Graph {
     fe::graph::Graph graph;
     cudnnHandle_t handle = nullptr;
 
-    /// Describes the graph and creates its plans.
     fe::error_t open(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context,
                      Search search) {
         handle = context.cudnn;
@@ -276,8 +276,8 @@ std::size_t ConvolutionPlans::workspace_bytes(int plan) const {
 void ConvolutionPlans::execute(int plan, const Operands& operands, void* workspace) const {
     std::unordered_map<std::int64_t, void*> addresses;
     for (int operand = 0; operand < kOperands; ++operand) {
-        void* at = operands[static_cast<Operand>(operand)];
-        if (at != nullptr) addresses[uid(static_cast<Operand>(operand))] = at;
+        void* address = operands[static_cast<Operand>(operand)];
+        if (address != nullptr) addresses[uid(static_cast<Operand>(operand))] = address;
     }
     check(graph_->graph.execute_plan_at_index(graph_->handle, addresses, workspace, plan),
           "running a convolution");

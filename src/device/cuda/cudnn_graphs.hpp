@@ -25,7 +25,7 @@ struct ConvolutionShape {
     std::int64_t padding = 0;
     DType dtype = DType::f32;
     bool tf32 = false;  // f32 factors may lose 13 bits; no effect for f16 and bf16
-    // Each pixel of x is a pair of neighbouring pixels: `width` counts pairs, and `channels` the
+    // Each pixel of x is a pair of adjacent pixels: `width` counts pairs, and `channels` the
     // channels of a pair. `kernel`, `stride` and `padding` count single pixels.
     bool pairs = false;
 
@@ -42,27 +42,27 @@ struct ConvolutionShape {
     bool operator==(const ConvolutionShape&) const = default;
 };
 
-/// The shape of an operation with the stored numbers of channels and filters.
+/// The shape of an operation, with channels and filters as stored, including padding.
 ConvolutionShape convolution_shape(const ops::Convolution& op, const KernelOptions& options);
 
-/// The same, in pairs of pixels if the image has 3 channels and an even width, the stride is 2, and
-/// the type is f16 or bf16. The 8 stored channels of a pair fill the 16 bytes that fast plans load
-/// at once. On an H200 pairs make ResNet-50's first weight gradient faster, its forward pass
+/// convolution_shape(), in pairs of pixels if the image has 3 channels and an even width, the
+/// stride is 2, and the type is f16 or bf16. The 8 stored channels of a pair fill a 16-byte load of
+/// fast plans. On an H200, pairs make ResNet-50's first weight gradient faster and its forward pass
 /// slower.
 ConvolutionShape weight_gradient_shape(const ops::Convolution& op, const KernelOptions& options);
 
-/// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Only equal
-/// shapes give equal lines.
+/// Returns one line such as "256x56x56x64 filters=128 kernel=3 stride=2 padding=1 fp16". Different
+/// shapes give different lines.
 std::string to_string(const ConvolutionShape& shape);
 
 /// What a graph computes. A normalized image is max(scale x + shift, 0), with scale and shift
-/// (channels) of the type of x. That is the BatchNorm and ReLU before the convolution.
+/// (channels) of the type of x: the BatchNorm and ReLU before the convolution.
 enum class ConvolutionPass {
     forward,                             // y
     forward_with_statistics,             // y; sums of y and of y^2 for each filter
     normalized_forward_with_statistics,  // the same from a normalized image
     input_gradient,                      // dx
-    input_gradient_with_norm,            // dx through that ReLU; gradients of that BatchNorm
+    input_gradient_with_norm,            // dx of that ReLU's input; gradients of that BatchNorm
     weight_gradient,                     // dw
     normalized_weight_gradient,          // the same from a normalized image
 };
@@ -97,19 +97,19 @@ inline constexpr int kOperands = 16;
 /// An address for each operand that the graph has, aligned to 16 bytes.
 class Operands {
 public:
-    void*& operator[](Operand operand) { return at_[static_cast<std::size_t>(operand)]; }
-    void* operator[](Operand operand) const { return at_[static_cast<std::size_t>(operand)]; }
+    void*& operator[](Operand operand) { return data_[static_cast<std::size_t>(operand)]; }
+    void* operator[](Operand operand) const { return data_[static_cast<std::size_t>(operand)]; }
 
 private:
-    std::array<void*, kOperands> at_{};
+    std::array<void*, kOperands> data_{};
 };
 
-/// All plans (implementations) that cuDNN offers for one graph, best guess first. Only finalize()
-/// shows whether a plan works. Plans for f32 without tf32 keep all 24 bits of their factors; plans
-/// of a deterministic context are bitwise repeatable.
+/// All plans (implementations) that cuDNN offers for one graph, in the order of its heuristics.
+/// Only finalize() shows whether a plan works. Plans for f32 without tf32 keep all 24 bits of their
+/// factors; plans of a deterministic context are bitwise repeatable.
 class ConvolutionPlans {
 public:
-    /// quick: cuDNN's heuristic A, then its fallback plans. all: heuristic B too, which gives
+    /// quick: cuDNN's heuristic A, then its fallback plans. all: also heuristic B, which lists
     /// hundreds of plans.
     enum class Search { quick, all };
 
@@ -119,7 +119,7 @@ public:
     ~ConvolutionPlans();
 
     int count() const;
-    /// Engine and settings, such as "ConvFwd_eng0_k2=10_k24=3". Its meaning is the same in all
+    /// Engine and settings, such as "ConvFwd_eng0_k2=10_k24=3", with the same meaning in all
     /// processes with this version of cuDNN.
     std::string name(int plan) const;
     /// False when the plan does not support the graph. Can take seconds.

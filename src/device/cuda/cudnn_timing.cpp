@@ -26,9 +26,9 @@ double element(DType dtype, std::span<const std::byte> from, std::size_t index) 
     return dtype == DType::bf16 ? tensor::from_bf16(bits) : tensor::from_f16(bits);
 }
 
-/// Bits of a number in [-1, 1). f32 uses all 24 bits, to detect a plan that drops some. f16 and
-/// bf16 use odd multiples of 1/16, which they represent exactly; their mean is 0, so sums over a
-/// large image stay finite in fp16.
+/// Bits of a random number in [-1, 1). f32 numbers use all 24 bits, to detect a plan that drops
+/// some. f16 and bf16 numbers are odd multiples of 1/16, which are exact; their mean is 0, so that
+/// sums over a large image stay finite in fp16.
 std::uint32_t random_bits(DType dtype, std::uint32_t& state) {
     state = state * 1664525U + 1013904223U;
     if (dtype == DType::f32) {
@@ -50,7 +50,7 @@ std::vector<std::byte> pattern(DType dtype, std::uint32_t seed) {
     return bytes;
 }
 
-/// Pieces spread over a buffer, compared in place of the whole buffer.
+/// Pieces spread over a buffer, which are compared instead of the whole buffer.
 struct Sample {
     static constexpr std::size_t kPieces = 256, kPieceBytes = 1024;
     std::size_t pieces = 1, piece_bytes = 0, pitch = 0;
@@ -86,7 +86,7 @@ double relative_difference(DType dtype, std::span<const std::byte> a,
 }
 
 struct PlanTimer::State {
-    using Samples = std::vector<std::vector<std::byte>>;  // of everything that the pass writes
+    using Samples = std::vector<std::vector<std::byte>>;  // one per operand that the pass writes
 
     ConvolutionShape shape;
     ConvolutionPass pass;
@@ -94,10 +94,10 @@ struct PlanTimer::State {
     std::vector<DeviceBytes> buffers;
     Operands operands;
     bool ready = true;
-    std::vector<Samples> different;  // the results that do not agree with one another
+    std::vector<Samples> distinct_results;  // results, no two of which agree
     TimedEvent start, stop;
 
-    void add(Operand operand) {
+    void allocate(Operand operand) {
         if (!ready) return;
         try {
             buffers.emplace_back(bytes_of(operand, shape));
@@ -111,19 +111,19 @@ struct PlanTimer::State {
         const auto bytes =
             pattern(type_of(operand, pass, shape.dtype), static_cast<std::uint32_t>(operand) + 1);
         auto* to = static_cast<std::byte*>(operands[operand]);
-        for (std::size_t at = 0, left = bytes_of(operand, shape); left > 0;) {
-            const std::size_t part = std::min(left, bytes.size());
-            check(cudaMemcpyAsync(to + at, bytes.data(), part, cudaMemcpyHostToDevice, stream),
+        for (std::size_t at = 0, remaining = bytes_of(operand, shape); remaining > 0;) {
+            const std::size_t size = std::min(remaining, bytes.size());
+            check(cudaMemcpyAsync(to + at, bytes.data(), size, cudaMemcpyHostToDevice, stream),
                   "filling an operand");
-            at += part;
-            left -= part;
+            at += size;
+            remaining -= size;
         }
         check(cudaStreamSynchronize(stream), "filling an operand");
     }
 
-    /// Fills the results with NaN (all ones), so that elements a plan does not write are detected.
-    void spoil_results() const {
-        for (const Operand operand : written_by(pass)) {
+    /// Fills the results with NaN (all ones), to detect elements that a plan does not write.
+    void fill_results_with_nan() const {
+        for (const Operand operand : operands_written(pass)) {
             check(cudaMemsetAsync(operands[operand], 255, bytes_of(operand, shape), stream),
                   "filling a result");
         }
@@ -131,7 +131,7 @@ struct PlanTimer::State {
 
     Samples results() const {
         Samples samples;
-        for (const Operand operand : written_by(pass)) {
+        for (const Operand operand : operands_written(pass)) {
             const Sample sample(bytes_of(operand, shape));
             auto& bytes = samples.emplace_back(sample.pieces * sample.piece_bytes);
             check(cudaMemcpy2DAsync(bytes.data(), sample.piece_bytes, operands[operand],
@@ -143,8 +143,8 @@ struct PlanTimer::State {
         return samples;
     }
 
-    bool agree(const Samples& a, const Samples& b) const {
-        const auto writes = written_by(pass);
+    bool agrees(const Samples& a, const Samples& b) const {
+        const auto writes = operands_written(pass);
         for (std::size_t i = 0; i < writes.size(); ++i) {
             const DType dtype = type_of(writes[i], pass, shape.dtype);
             if (!(relative_difference(dtype, a[i], b[i]) <= agreement_bound(shape))) return false;
@@ -152,33 +152,33 @@ struct PlanTimer::State {
         return true;
     }
 
-    /// The index in `different` of the current results, which are added if new; none if not finite.
-    std::optional<int> number_of_results() {
+    /// The index in `distinct_results`, to which new results are added; none if not finite.
+    std::optional<int> result_index() {
         Samples samples = results();
         const auto found = std::ranges::find_if(
-            different, [&](const Samples& other) { return agree(samples, other); });
-        const auto number = static_cast<int>(found - different.begin());
-        if (found != different.end()) return number;
-        if (!agree(samples, samples)) return std::nullopt;
-        different.push_back(std::move(samples));
+            distinct_results, [&](const Samples& other) { return agrees(samples, other); });
+        const auto number = static_cast<int>(found - distinct_results.begin());
+        if (found != distinct_results.end()) return number;
+        if (!agrees(samples, samples)) return std::nullopt;
+        distinct_results.push_back(std::move(samples));
         return number;
     }
 
-    double timed(const ConvolutionPlans& plans, int plan, void* workspace) {
-        constexpr int kInARow = 4;  // the first launch alone takes as long as a small plan
+    double time_once(const ConvolutionPlans& plans, int plan, void* workspace) {
+        constexpr int kLaunches = 4;  // because one launch takes as long as a small plan
         start.record(stream);
-        for (int i = 0; i < kInARow; ++i) plans.execute(plan, operands, workspace);
+        for (int i = 0; i < kLaunches; ++i) plans.execute(plan, operands, workspace);
         stop.record(stream);
-        return stop.seconds_since(start) / kInARow;
+        return stop.seconds_since(start) / kLaunches;
     }
 };
 
 PlanTimer::PlanTimer(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context)
     : state_(new State{.shape = shape, .pass = pass, .stream = context.stream}) {
-    for (const Operand operand : read_by(pass)) state_->add(operand);
-    for (const Operand operand : written_by(pass)) state_->add(operand);
+    for (const Operand operand : operands_read(pass)) state_->allocate(operand);
+    for (const Operand operand : operands_written(pass)) state_->allocate(operand);
     if (!state_->ready) return;
-    for (const Operand operand : read_by(pass)) state_->fill(operand);
+    for (const Operand operand : operands_read(pass)) state_->fill(operand);
 }
 
 PlanTimer::~PlanTimer() = default;
@@ -188,18 +188,18 @@ bool PlanTimer::ready() const {
 }
 
 std::optional<PlanTimer::Trial> PlanTimer::run(const ConvolutionPlans& plans, int plan,
-                                               double most) {
+                                               double max_seconds) {
     constexpr int kRepeats = 5;
     try {
         const DeviceBytes workspace(plans.workspace_bytes(plan));
-        state_->spoil_results();
+        state_->fill_results_with_nan();
         plans.execute(plan, state_->operands, workspace.data());  // may load code, so not timed
-        std::array<double, kRepeats> seconds{state_->timed(plans, plan, workspace.data())};
-        if (seconds[0] > most) return Trial{seconds[0], {}};
-        const auto result = state_->number_of_results();
+        std::array<double, kRepeats> seconds{state_->time_once(plans, plan, workspace.data())};
+        if (seconds[0] > max_seconds) return Trial{seconds[0], {}};
+        const auto result = state_->result_index();
         if (!result) return std::nullopt;
-        for (double& one : std::span(seconds).subspan(1)) {
-            one = state_->timed(plans, plan, workspace.data());
+        for (double& repeat : std::span(seconds).subspan(1)) {
+            repeat = state_->time_once(plans, plan, workspace.data());
         }
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
         return Trial{seconds[kRepeats / 2], result};

@@ -12,9 +12,9 @@ public:
         : OperationKernel(op, options, context),
           outer_(op.outer, options.compute),
           inner_(op.inner, options.compute) {
-        ensure(trains(), "norms are joined for training");
+        ensure(trains(), "fused norms are supported in training only");
         ensure(op.outer.relu && op.outer.add && !op.inner.relu && !op.inner.add,
-               "the outer one of joined norms has an addition and a ReLU, the inner one neither");
+               "the outer one of fused norms has an addition and a ReLU, the inner one neither");
     }
 
     KernelMemory memory() const override {
@@ -24,7 +24,7 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         ensure(tensors.input_gradients[0] != nullptr && tensors.input_gradients[1] != nullptr,
-               "the kernel has no buffers for both gradients of joined norms");
+               "the kernel has no buffers for the gradients of both fused norms");
         OperationKernel::bind(tensors);
         auto* saved = static_cast<std::byte*>(tensors.saved);
         outer_.bind(tensors.inputs[0],
@@ -40,8 +40,8 @@ public:
 
 private:
     void forward() override {
-        outer_.take_statistics(tensors_.workspace, context_.stream);
-        inner_.take_statistics(tensors_.workspace, context_.stream);
+        outer_.compute_statistics(tensors_.workspace, context_.stream);
+        inner_.compute_statistics(tensors_.workspace, context_.stream);
         apply();
     }
     void input_gradient() override {

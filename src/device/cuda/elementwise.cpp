@@ -58,10 +58,10 @@ public:
         : OperationKernel(op, options, context) {
         const auto channels = static_cast<std::size_t>(op.input[3]);
         ensure(op.mean.size() == channels && op.standard_deviation.size() == channels,
-               "{} means and {} deviations do not match {} channels", op.mean.size(),
+               "{} means and {} standard deviations do not match {} channels", op.mean.size(),
                op.standard_deviation.size(), channels);
-        constexpr auto kMost = static_cast<std::size_t>(kernels::NormalizeArguments::kMaxChannels);
-        ensure(channels <= kMost, "the CUDA engine normalizes up to {} channels, not {}", kMost,
+        constexpr auto kMax = static_cast<std::size_t>(kernels::NormalizeArguments::kMaxChannels);
+        ensure(channels <= kMax, "the CUDA engine normalizes up to {} channels, not {}", kMax,
                channels);
         arguments_.dtype = options.compute;
         arguments_.count = op.input[0] * op.input[1] * op.input[2];

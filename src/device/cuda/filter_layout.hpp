@@ -8,30 +8,30 @@
 
 namespace hpcai::device::cuda {
 
-/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN. These have the
-/// compute type, the stored numbers of filters and channels and, with pairs, zeros around the taps.
+/// Converts between the fp32 master weights (K, R, R, C) and the filters for cuDNN, which have the
+/// compute type, padding filters and channels and, with pairs of pixels, zeros around the taps.
 class FilterLayout {
 public:
     FilterLayout() = default;
     FilterLayout(const ops::Convolution& op, const ConvolutionShape& shape)
         : rows_(rows_of(op, shape)),
           bytes_(bytes_of(Operand::filters, shape)),
-          equal_(shape.dtype == DType::f32 && !padded() && shape.filters == op.filters) {}
+          uses_masters_(shape.dtype == DType::f32 && !is_padded() && shape.filters == op.filters) {}
 
-    /// Bytes of a copy; 0 where cuDNN reads the masters themselves.
-    std::size_t copy_bytes() const { return equal_ ? 0 : rounded_up(bytes_); }
+    /// Bytes of a copy; 0 if cuDNN reads the master weights directly.
+    std::size_t copy_bytes() const { return uses_masters_ ? 0 : rounded_up(bytes_); }
 
-    /// Whether a copy has the masters' elements in their order, followed by zeros or nothing.
-    bool is_plain_copy() const { return !equal_ && !padded(); }
+    /// Whether a copy has the elements of the master weights in order, perhaps followed by zeros.
+    bool is_plain_copy() const { return !uses_masters_ && !is_padded(); }
 
-    void refresh(const float* masters, void* copy, const Context& context) const {
-        if (equal_) return;
+    void update_copy(const float* weights, void* copy, const Context& context) const {
+        if (uses_masters_) return;
         const std::size_t filled =
             static_cast<std::size_t>(rows_.padded_elements()) * size_of(rows_.dtype);
-        if (padded()) {
-            kernels::pad_channels(rows_, masters, copy, context.stream);
+        if (is_padded()) {
+            kernels::pad_channels(rows_, weights, copy, context.stream);
         } else {
-            kernels::cast_from_f32(masters, rows_.dtype, copy, elements(), context.stream);
+            kernels::cast_from_f32(weights, rows_.dtype, copy, elements(), context.stream);
         }
         if (filled == bytes_) return;
         check(cudaMemsetAsync(static_cast<std::byte*>(copy) + filled, 0, bytes_ - filled,
@@ -39,9 +39,9 @@ public:
               "padding filters");
     }
 
-    void return_gradient(const void* copy, float* gradient, const Context& context) const {
-        if (equal_) return;
-        if (padded()) {
+    void store_gradient(const void* copy, float* gradient, const Context& context) const {
+        if (uses_masters_) return;
+        if (is_padded()) {
             kernels::strip_channels(rows_, copy, gradient, context.stream);
         } else {
             kernels::cast_to_f32(rows_.dtype, copy, gradient, elements(), context.stream);
@@ -62,12 +62,12 @@ private:
         rows.first_column = static_cast<int>(2 * shape.padding_width() - shape.padding);
         return rows;
     }
-    bool padded() const { return elements() != rows_.padded_elements(); }
+    bool is_padded() const { return elements() != rows_.padded_elements(); }
     std::int64_t elements() const { return rows_.rows * rows_.columns * rows_.channels; }
 
     kernels::PaddedRows rows_;
     std::size_t bytes_ = 0;
-    bool equal_ = true;
+    bool uses_masters_ = true;
 };
 
 }  // namespace hpcai::device::cuda

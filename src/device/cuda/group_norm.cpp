@@ -6,7 +6,7 @@
 namespace hpcai::device::cuda {
 namespace {
 
-/// Per-channel numbers are fp32 arrays of (N, stored C). Saved: the statistics. In the backward
+/// Per-channel values are fp32 arrays of (N, stored C). Saved: the statistics. In the backward
 /// pass the workspace has the kernels' own scratch, then three arrays of coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:

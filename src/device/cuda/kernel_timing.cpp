@@ -14,62 +14,61 @@ namespace {
 
 constexpr int kRepeats = 5;
 
-/// What an operation reads besides the memory that Kernel::memory() reports.
-struct Needs {
+/// The tensors of an operation in addition to the memory that Kernel::memory() reports.
+struct Requirements {
     std::vector<Shape> images;
     std::vector<std::int64_t> parameters;  // elements
 };
 
-Needs& operator+=(Needs& all, const Needs& more) {
+Requirements& operator+=(Requirements& all, const Requirements& more) {
     all.images.insert(all.images.end(), more.images.begin(), more.images.end());
     all.parameters.insert(all.parameters.end(), more.parameters.begin(), more.parameters.end());
     return all;
 }
 
-struct NeedsOf {
-    Needs operator()(const ops::Convolution& op) const {
+struct RequirementsOf {
+    Requirements operator()(const ops::Convolution& op) const {
         return {{op.input}, {op.filters * op.kernel * op.kernel * op.input[3]}};
     }
-    Needs operator()(const ops::BatchNorm& op) const {
+    Requirements operator()(const ops::BatchNorm& op) const {
         return {std::vector<Shape>(op.add ? 2 : 1, op.input), {op.input[3], op.input[3]}};
     }
-    Needs operator()(const ops::NormConvolution& op) const {
-        Needs all = (*this)(op.norm);
+    Requirements operator()(const ops::NormConvolution& op) const {
+        Requirements all = (*this)(op.norm);
         all.parameters.push_back((*this)(op.convolution).parameters[0]);
         return all;
     }
-    Needs operator()(const ops::DualNorm& op) const {
-        Needs all{{op.outer.input}, {op.outer.input[3], op.outer.input[3]}};
+    Requirements operator()(const ops::DualNorm& op) const {
+        Requirements all{{op.outer.input}, {op.outer.input[3], op.outer.input[3]}};
         return all += (*this)(op.inner);
     }
     template <typename Other>
-    Needs operator()(const Other&) const {
-        throw Error(ExitCode::internal, "only convolutions and norms are timed");
+    Requirements operator()(const Other&) const {
+        throw Error(ExitCode::internal, "only convolutions and norms can be timed");
     }
 };
 
-/// One operation with memory for all its tensors.
 class TimedKernel {
 public:
     TimedKernel(const ops::Operation& operation, const KernelOptions& options,
                 const Context& context)
         : context_(context), kernel_(build_kernel(operation, options, context)) {
-        const Needs needs = std::visit(NeedsOf{}, operation);
+        const Requirements required = std::visit(RequirementsOf{}, operation);
         KernelTensors tensors;
-        for (const Shape& image : needs.images) {
-            tensors.inputs.push_back(value(image, options.compute));
-            tensors.input_gradients.push_back(value(image, options.compute));
+        for (const Shape& image : required.images) {
+            tensors.inputs.push_back(activation(image, options.compute));
+            tensors.input_gradients.push_back(activation(image, options.compute));
         }
         const Shape output = output_shape(operation);
-        tensors.output = value(output, options.compute);
-        tensors.output_gradients = {value(output, options.compute)};
-        for (const std::int64_t elements : needs.parameters) {
-            tensors.parameters.push_back(numbers(elements));
-            tensors.parameter_gradients.push_back(numbers(elements));
+        tensors.output = activation(output, options.compute);
+        tensors.output_gradients = {activation(output, options.compute)};
+        for (const std::int64_t elements : required.parameters) {
+            tensors.parameters.push_back(floats(elements));
+            tensors.parameter_gradients.push_back(floats(elements));
         }
         for (float** running : {&tensors.running_mean, &tensors.running_variance,
                                 &tensors.inner_running_mean, &tensors.inner_running_variance}) {
-            *running = numbers(needs.images[0][3]);
+            *running = floats(required.images[0][3]);
         }
         const KernelMemory memory = kernel_->memory();
         tensors.saved = bytes(memory.saved_bytes);
@@ -87,18 +86,18 @@ public:
     }
 
 private:
-    /// Filled with numbers that are small in every type, so that no result becomes infinite.
+    /// Memory filled with numbers that are small in every type, so that no result becomes infinite.
     void* bytes(std::size_t count) {
         memory_.emplace_back(std::max<std::size_t>(count, 16));
         check(cudaMemsetAsync(memory_.back().data(), 0x2f, memory_.back().bytes(), context_.stream),
               "filling a tensor");
         return memory_.back().data();
     }
-    float* numbers(std::int64_t elements) {
+    float* floats(std::int64_t elements) {
         return static_cast<float*>(bytes(static_cast<std::size_t>(elements) * sizeof(float)));
     }
-    /// Has room for the sums of channels.
-    void* value(const Shape& shape, DType dtype) {
+    /// An activation, with memory for the per-channel sums.
+    void* activation(const Shape& shape, DType dtype) {
         const Shape stored = stored_shape(shape);
         return bytes(sums_offset(storage_bytes(stored, dtype)) +
                      2 * static_cast<std::size_t>(stored[3]) * sizeof(float));
@@ -147,7 +146,7 @@ std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
         std::vector<TimedKernel> kernels = kernels_of(operations, options, context);
         seconds_of(kernels, context.stream);
         std::array<double, kRepeats> seconds{};
-        for (double& one : seconds) one = seconds_of(kernels, context.stream);
+        for (double& repeat : seconds) repeat = seconds_of(kernels, context.stream);
         std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
         return seconds[kRepeats / 2];
     } catch (const Error&) {

@@ -9,12 +9,12 @@
 namespace hpcai::device::cuda {
 
 /// Median seconds of one forward and one backward pass through `operations` in temporary memory.
-/// They may be Convolution, BatchNorm, NormConvolution and DualNorm. Empty when they do not run,
-/// for example for lack of memory. Both functions throw when the device is unusable afterwards.
+/// Supports Convolution, BatchNorm, NormConvolution and DualNorm. Empty when a pass fails, for
+/// example for lack of memory. Both functions throw when the device is unusable afterwards.
 std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
                                  const KernelOptions& options, const Context& context);
 
-/// Whether one forward and one backward pass through such `operations` succeed.
+/// Whether one forward and one backward pass through `operations` succeed.
 bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
           const Context& context);
 

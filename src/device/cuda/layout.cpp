@@ -10,8 +10,8 @@
 namespace hpcai::device::cuda {
 namespace {
 
-constexpr std::int64_t kValuesAtOnce = std::int64_t{2} << 20;
-constexpr std::int64_t kAlignedRows = 16;  // parts have a multiple, so they begin aligned
+constexpr std::int64_t kChunkValues = std::int64_t{2} << 20;
+constexpr std::int64_t kAlignedRows = 16;  // chunks have a multiple of it, so they are aligned
 
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];
@@ -35,30 +35,29 @@ void store_rows(const kernels::PaddedRows& rows, const float* from, void* to, cu
 }  // namespace
 
 void check_values(std::size_t values, const Shape& shape, DType dtype) {
-    ensure(is_floating(dtype), "the CUDA engine keeps no values in {}", name_of(dtype));
-    ensure(shape.rank() == 1 || shape.rank() == 2 || shape.rank() == 4, "no layout for shape {}",
-           to_string(shape));
+    ensure(is_floating(dtype), "the CUDA engine does not store values of type {}", name_of(dtype));
+    ensure(shape.rank() == 1 || shape.rank() == 2 || shape.rank() == 4,
+           "the CUDA engine has no layout for shape {}", to_string(shape));
     ensure(values == static_cast<std::size_t>(shape.elements()), "{} values do not match shape {}",
            values, to_string(shape));
 }
 
-void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
+void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream) {
     if (values.empty()) return;
     const kernels::PaddedRows all = rows_of(to.shape, to.dtype);
-    const std::int64_t rows_at_once =
-        std::min(all.rows, (kValuesAtOnce / all.channels / kAlignedRows + 1) * kAlignedRows);
-    const DeviceBytes numbers(static_cast<std::size_t>(rows_at_once * all.channels) *
-                              sizeof(float));
+    const std::int64_t chunk_rows =
+        std::min(all.rows, (kChunkValues / all.channels / kAlignedRows + 1) * kAlignedRows);
+    const DeviceBytes buffer(static_cast<std::size_t>(chunk_rows * all.channels) * sizeof(float));
     auto* target = static_cast<std::byte*>(to.data);
-    for (std::int64_t row = 0; row < all.rows; row += rows_at_once) {
-        kernels::PaddedRows part = all;
-        part.rows = std::min(rows_at_once, all.rows - row);
-        const auto count = static_cast<std::size_t>(part.rows * part.channels);
-        transfers.upload(numbers.data(), std::as_bytes(values.first(count)));
-        store_rows(part, static_cast<const float*>(numbers.data()), target, stream);
-        values = values.subspan(count);
-        target += static_cast<std::size_t>(part.rows * part.padded_channels) * size_of(to.dtype);
+    for (std::int64_t row = 0; row < all.rows; row += chunk_rows) {
+        kernels::PaddedRows piece = all;
+        piece.rows = std::min(chunk_rows, all.rows - row);
+        const auto chunk_values = static_cast<std::size_t>(piece.rows * piece.channels);
+        transfers.upload(buffer.data(), std::as_bytes(values.first(chunk_values)));
+        store_rows(piece, static_cast<const float*>(buffer.data()), target, stream);
+        values = values.subspan(chunk_values);
+        target += static_cast<std::size_t>(piece.rows * piece.padded_channels) * size_of(to.dtype);
     }
     check(cudaStreamSynchronize(stream), "waiting for the device");
 }

@@ -22,13 +22,12 @@ constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// The extents of an activation in memory.
 inline Shape stored_shape(Shape shape) {
     if (shape.rank() == 4) shape[3] = stored_channels(shape[3]);
     return shape;
 }
 
-/// The sums of channels that follow the elements of a value (ops::carries_sums).
+/// The per-channel sums that follow the elements of a tensor (ops::carries_sums).
 struct Sums {
     float* sum = nullptr;      // (C)
     float* squares = nullptr;  // (C), sums of the elements' squares
@@ -43,15 +42,15 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
 /// be stored in this type.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
 
-/// A place for values in device memory.
-struct Place {
+/// A tensor in device memory, in the layout of the device.
+struct StoredTensor {
     Shape shape;
     DType dtype;
     void* data;
 };
 /// Stores values that pass check_values(), rounded to nearest even (f16 may overflow to infinity),
 /// and 0 in padding channels. `stream` must be that of `transfers`; waits for all work on it.
-void store_values(std::span<const float> values, const Place& to, Transfers& transfers,
+void store_values(std::span<const float> values, const StoredTensor& to, Transfers& transfers,
                   cudaStream_t stream);
 
 }  // namespace hpcai::device::cuda

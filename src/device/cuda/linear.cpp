@@ -17,7 +17,7 @@ constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;
 
 cudaDataType_t cublas_type(DType dtype) {
     ensure(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16,
-           "no matrix products of type {}", name_of(dtype));
+           "cuBLASLt matrix products do not support type {}", name_of(dtype));
     if (dtype == DType::f32) return CUDA_R_32F;
     return dtype == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
@@ -49,7 +49,7 @@ void describe(Layout& layout, DType dtype, std::int64_t rows, std::int64_t colum
           "describing a matrix");
 }
 
-/// d = a b with matrices stored column by column, as in cuBLAS: d (rows, columns), a (rows, inner)
+/// d = a b with column-major matrices, as in cuBLAS: d (rows, columns), a (rows, inner)
 /// and b (inner, columns). a and b are stored transposed where the flag is set. The leading
 /// dimension of a matrix is its stored number of rows; sums are formed in fp32.
 struct ProductShape {
@@ -64,7 +64,7 @@ struct ProductShape {
     bool tf32 = false;           // f32 factors may lose 13 bits
 };
 
-/// One product, planned by cuBLASLt's heuristics. Without a device nothing is planned, and it
+/// One matrix product, planned by cuBLASLt's heuristics. Without a device it is not planned and
 /// cannot run.
 class Product {
 public:
@@ -76,7 +76,7 @@ public:
         void* workspace = nullptr;  // workspace_bytes() at a multiple of 256
     };
 
-    /// Throws Error(internal) when cuBLASLt has no way to compute it.
+    /// Throws Error(internal) when cuBLASLt has no algorithm for it.
     Product(const ProductShape& s, const Context& context) : has_bias_(s.bias) {
         const auto compute = s.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
         check(cublasLtMatmulDescCreate(description_.out(), compute, CUDA_R_32F),
@@ -90,25 +90,25 @@ public:
         describe(a_, s.factors, s.rows, s.inner, s.a_transposed);
         describe(b_, s.factors, s.inner, s.columns, s.b_transposed);
         describe(d_, s.result, s.rows, s.columns, false);
-        choice_.workspaceSize = kMaxWorkspaceBytes;
-        if (context.has_device()) choose(context);
+        heuristic_.workspaceSize = kMaxWorkspaceBytes;
+        if (context.has_device()) choose_algorithm(context);
     }
 
     /// At most 32 MiB; exactly 32 MiB without a device.
-    std::size_t workspace_bytes() const { return choice_.workspaceSize; }
+    std::size_t workspace_bytes() const { return heuristic_.workspaceSize; }
 
-    /// Enqueues it on the context's stream. Addresses are multiples of 16.
+    /// Enqueues the product on the context's stream. Addresses are multiples of 16.
     void run(const Operands& operands, const Context& context) const {
         if (has_bias_) set(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
         const float alpha = 1, beta = 0;
         check(cublasLtMatmul(context.cublas_lt, description_, &alpha, operands.a, a_, operands.b,
-                             b_, &beta, operands.d, d_, operands.d, d_, &choice_.algo,
-                             operands.workspace, choice_.workspaceSize, context.stream),
+                             b_, &beta, operands.d, d_, operands.d, d_, &heuristic_.algo,
+                             operands.workspace, heuristic_.workspaceSize, context.stream),
               "running a product");
     }
 
 private:
-    void choose(const Context& context) {
+    void choose_algorithm(const Context& context) {
         Preference preference;
         check(cublasLtMatmulPreferenceCreate(preference.out()), "describing a product");
         set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
@@ -120,24 +120,24 @@ private:
         }
         int found = 0;
         check(cublasLtMatmulAlgoGetHeuristic(context.cublas_lt, description_, a_, b_, d_, d_,
-                                             preference, 1, &choice_, &found),
+                                             preference, 1, &heuristic_, &found),
               "planning a product");
         ensure(found > 0, "cuBLASLt has no algorithm for a product");
     }
 
     Description description_;
     Layout a_, b_, d_;
-    cublasLtMatmulHeuristicResult_t choice_{};
+    cublasLtMatmulHeuristicResult_t heuristic_{};
     bool has_bias_;
 };
 
-std::size_t aligned(std::int64_t elements, DType dtype) {
+std::size_t aligned_bytes(std::int64_t elements, DType dtype) {
     return rounded_up(static_cast<std::size_t>(elements) * size_of(dtype));
 }
 
-/// Logits are fp32 in every compute type; their gradient has the compute type. A matrix stored row
-/// by row is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32
-/// input of the ReLU; in backward passes it begins with the gradient of this input.
+/// Logits are fp32 for every compute type; their gradient has the compute type. A row-major matrix
+/// is the transpose of a cuBLAS matrix. With a ReLU, the workspace begins with the fp32 input of
+/// the ReLU; in backward passes it begins with the gradient of this input.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -187,8 +187,8 @@ public:
 
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        weights_at_ = weight_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
-        ones_at_ = static_cast<std::byte*>(tensors.prepared) + weight_bytes();
+        weight_data_ = weight_bytes() > 0 ? tensors.prepared : tensors.parameters[0];
+        ones_ = static_cast<std::byte*>(tensors.prepared) + weight_bytes();
         workspace_ = static_cast<std::byte*>(tensors.workspace) + relu_bytes();
         if (!trains()) return;
         gradient_ = op_.relu ? tensors.workspace : output_gradient();
@@ -196,26 +196,29 @@ public:
 
     std::vector<WorkingCopy> working_copies() const override {
         if (weight_bytes() == 0) return {};
-        return {{0, weights_at_}};
+        return {{0, weight_data_}};
     }
 
 private:
     /// Bytes of the working copy at the start of the prepared memory; the column of ones follows.
     std::size_t weight_bytes() const {
-        return options_.compute == DType::f32 ? 0 : aligned(weights_, options_.compute);
+        return options_.compute == DType::f32 ? 0 : aligned_bytes(weights_, options_.compute);
     }
-    std::size_t ones_bytes() const { return trains() ? aligned(samples_, options_.compute) : 0; }
+    std::size_t ones_bytes() const {
+        return trains() ? aligned_bytes(samples_, options_.compute) : 0;
+    }
 
-    std::size_t relu_bytes() const { return aligned(outputs_, DType::f32); }
+    std::size_t relu_bytes() const { return aligned_bytes(outputs_, DType::f32); }
 
-    // cuBLASLt's own ReLU may turn a NaN into a number.
+    // The ReLU of cuBLASLt may turn a NaN into a number.
     void forward() override {
         void* result = op_.relu ? tensors_.workspace : tensors_.output;
-        forward_->run({weights_at_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
-                      context_);
+        forward_->run(
+            {weight_data_, tensors_.inputs[0], result, tensors_.parameters[1], workspace_},
+            context_);
         if (!op_.relu) return;
-        kernels::relu_of_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
-                             outputs_, context_.stream);
+        kernels::relu_from_f32(static_cast<const float*>(result), options_.compute, tensors_.output,
+                               outputs_, context_.stream);
     }
 
     void weight_gradient() override {
@@ -224,12 +227,12 @@ private:
             {tensors_.inputs[0], gradient_, tensors_.parameter_gradients[0], nullptr, workspace_},
             context_);
         bias_gradient_->run(
-            {gradient_, ones_at_, tensors_.parameter_gradients[1], nullptr, workspace_}, context_);
+            {gradient_, ones_, tensors_.parameter_gradients[1], nullptr, workspace_}, context_);
     }
     void input_gradient() override {
         mask_gradient();
         input_gradient_->run(
-            {weights_at_, gradient_, tensors_.input_gradients[0], nullptr, workspace_}, context_);
+            {weight_data_, gradient_, tensors_.input_gradients[0], nullptr, workspace_}, context_);
     }
 
     void mask_gradient() const {
@@ -245,11 +248,11 @@ private:
 
     void prepare() override {
         if (weight_bytes() > 0) {
-            kernels::cast_from_f32(tensors_.parameters[0], options_.compute, weights_at_, weights_,
+            kernels::cast_from_f32(tensors_.parameters[0], options_.compute, weight_data_, weights_,
                                    context_.stream);
         }
         if (ones_bytes() > 0) {
-            kernels::fill(options_.compute, ones_at_, 1, samples_, context_.stream);
+            kernels::fill(options_.compute, ones_, 1, samples_, context_.stream);
         }
     }
 
@@ -257,10 +260,10 @@ private:
     const std::int64_t weights_ = op_.features * op_.input[1];
     const std::int64_t outputs_ = op_.relu ? samples_ * op_.features : 0;  // 0 without a ReLU
     std::optional<Product> forward_, weight_gradient_, bias_gradient_, input_gradient_;
-    void* weights_at_ = nullptr;
-    void* ones_at_ = nullptr;
-    void* workspace_ = nullptr;  // of products
-    void* gradient_ = nullptr;   // of the result of a product, (N, F)
+    void* weight_data_ = nullptr;
+    void* ones_ = nullptr;
+    void* workspace_ = nullptr;  // of the products
+    void* gradient_ = nullptr;   // of the forward product's result, (N, F)
 };
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 
 using P = ConvolutionPass;
 
-/// Each graph that reads the image normalizes it; the normalized image is never written. Saved for
+/// Each graph that reads the image normalizes it; the normalized image is never stored. Saved for
 /// the backward pass: the statistics, and scale and shift in the image's type, as cuDNN requires.
-/// The input_gradient pass computes all gradients: those of gamma and beta need that of the input.
+/// The input_gradient pass computes all gradients: gamma and beta need the input's gradient.
 class NormConvolutionKernel final : public OperationKernel<ops::NormConvolution, Context> {
 public:
     NormConvolutionKernel(const ops::NormConvolution& op, const KernelOptions& options,
@@ -24,11 +24,11 @@ public:
           norm_(op.norm, options.compute),
           layout_(op.convolution, shape_) {
         ensure(trains() && options.needs_input_gradient,
-               "a norm and a convolution are joined for training, after other layers");
+               "a fused norm and convolution is supported only in training, after other layers");
         ensure(op.norm.relu && !op.norm.add && op.convolution.sums,
-               "a norm joined to a convolution has a ReLU and no addition, and the result carries "
+               "a norm fused with a convolution has a ReLU and no addition, and the output carries "
                "sums");
-        ensure(shape_.filters == op.convolution.filters, "no sums of {} filters",
+        ensure(shape_.filters == op.convolution.filters, "no sums for {} filters",
                op.convolution.filters);
         forward_ = ChosenPlan(shape_, P::normalized_forward_with_statistics, context);
         weight_gradient_ = ChosenPlan(shape_, P::normalized_weight_gradient, context);
@@ -68,16 +68,16 @@ public:
     }
 
 private:
-    void prepare() override { layout_.refresh(tensors_.parameters[2], filters_, context_); }
+    void prepare() override { layout_.update_copy(tensors_.parameters[2], filters_, context_); }
     void forward() override {
-        norm_.take_statistics(workspace_, context_.stream);
+        norm_.compute_statistics(workspace_, context_.stream);
         round(norm_.statistics().scale, scale_);
         round(norm_.statistics().shift, shift_);
         forward_.run(forward_operands_, workspace_);
     }
     void input_gradient() override {
         weight_gradient_.run(weight_operands_, workspace_ + layout_.copy_bytes());
-        layout_.return_gradient(workspace_, tensors_.parameter_gradients[2], context_);
+        layout_.store_gradient(workspace_, tensors_.parameter_gradients[2], context_);
         run_input_gradient();
     }
 

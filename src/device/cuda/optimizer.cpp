@@ -13,7 +13,7 @@ namespace hpcai::device::cuda {
 namespace {
 
 template <typename T>
-std::unique_ptr<Memory> uploaded(const std::vector<T>& values, Device& device) {
+std::unique_ptr<Memory> upload_vector(const std::vector<T>& values, Device& device) {
     auto memory = device.allocate(values.size() * sizeof(T));
     device.upload(memory->data(), std::as_bytes(std::span(values)));
     return memory;
@@ -32,21 +32,21 @@ public:
                                static_cast<std::int64_t>(range.end), range.decays,
                                range.has_trust_ratio, range.working_copy});
         }
-        in_memory_ = uploaded(ranges_, device);
+        device_ranges_ = upload_vector(ranges_, device);
         arguments_ = {.parameters = tensors.parameters.data(),
                       .gradients = tensors.gradients.data(),
                       .states = {tensors.states[0].data(), tensors.states[1].data()},
                       .working_dtype = optimizer.compute,
                       .rounds_parameters = optimizer.rounds_parameters,
                       .count = static_cast<std::int64_t>(tensors.parameters.size()),
-                      .ranges = static_cast<const kernels::UpdateRange*>(in_memory_->data()),
+                      .ranges = static_cast<const kernels::UpdateRange*>(device_ranges_->data()),
                       .range_count = static_cast<std::int64_t>(ranges_.size()),
                       .weight_decay = optimizer.weight_decay,
-                      .numbers = tensors.numbers};
+                      .scalars = tensors.scalars};
     }
 
     void run() final {
-        // Kernels take an empty list of ranges for one range of all elements.
+        // Kernels treat an empty list of ranges as one range of all elements.
         if (!ranges_.empty()) step();
     }
 
@@ -60,11 +60,11 @@ protected:
 private:
     const Context& context_;
     std::vector<kernels::UpdateRange> ranges_;
-    std::unique_ptr<Memory> in_memory_;
+    std::unique_ptr<Memory> device_ranges_;
     kernels::UpdateArguments arguments_;
 };
 
-/// Ranges split into parts, and memory for their sums and trust ratios.
+/// The parts of all ranges, and memory for their sums and trust ratios.
 class TrustRatios {
 public:
     TrustRatios(const std::vector<kernels::UpdateRange>& ranges, Device& device) {
@@ -72,13 +72,14 @@ public:
         std::vector<std::int64_t> first_part{0};
         for (std::size_t index = 0; index < ranges.size(); ++index) {
             const auto [begin, end, decays, has_ratio, copy] = ranges[index];
-            for (std::int64_t at = begin; at < end; at += kPart) {
-                parts.push_back({static_cast<std::int64_t>(index), at, std::min(at + kPart, end)});
+            for (std::int64_t at = begin; at < end; at += kPartElements) {
+                parts.push_back(
+                    {static_cast<std::int64_t>(index), at, std::min(at + kPartElements, end)});
             }
             first_part.push_back(static_cast<std::int64_t>(parts.size()));
         }
-        parts_ = uploaded(parts, device);
-        first_part_ = uploaded(first_part, device);
+        parts_ = upload_vector(parts, device);
+        first_part_ = upload_vector(first_part, device);
         sums_ = device.allocate(2 * parts.size() * sizeof(double));
         ratios_ = device.allocate(ranges.size() * sizeof(float));
         count_ = static_cast<std::int64_t>(parts.size());
@@ -92,7 +93,7 @@ public:
     float* ratios() const { return static_cast<float*>(ratios_->data()); }
 
 private:
-    static constexpr std::int64_t kPart = 1 << 13;
+    static constexpr std::int64_t kPartElements = 1 << 13;
 
     std::unique_ptr<Memory> parts_, first_part_, sums_, ratios_;
     std::int64_t count_ = 0;
@@ -151,7 +152,7 @@ void RuleUpdate<AdaGrad>::step() {
 
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device) {
-    ensure(optimizer.exchange == nullptr, "the CUDA engine computes no trust ratios over shards");
+    ensure(optimizer.exchange == nullptr, "the CUDA engine has no trust ratios over shards");
     const auto build = [&]<typename Rule>(const Rule& rule) -> std::unique_ptr<Update> {
         return std::make_unique<RuleUpdate<Rule>>(rule, optimizer, tensors, context, device);
     };

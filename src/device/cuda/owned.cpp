@@ -13,7 +13,8 @@ PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
     data_.reset(data);
     if (status == cudaSuccess) return;
     cudaGetLastError();  // clears the error, which the next launch would report
-    ensure(false, "no pinned host memory for {} bytes: {}", bytes, cudaGetErrorString(status));
+    ensure(false, "cannot allocate {} bytes of pinned memory: {}", bytes,
+           cudaGetErrorString(status));
 }
 
 DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
@@ -24,8 +25,8 @@ DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
     cudaGetLastError();  // clears the error, which the next launch would report
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    ensure(false, "no device memory for {} bytes, {} of {} are free: {}", bytes, free, total,
-           cudaGetErrorString(status));
+    ensure(false, "cannot allocate {} bytes of device memory ({} of {} bytes are free): {}", bytes,
+           free, total, cudaGetErrorString(status));
 }
 
 }  // namespace hpcai::device::cuda

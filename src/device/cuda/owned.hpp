@@ -6,11 +6,10 @@
 
 #include "context.hpp"
 
-/// Owners of CUDA resources. Destructors ignore errors: a failure of earlier work is reported where
-/// that work is awaited.
+/// Owners of CUDA resources. Destructors ignore errors, because a failure of earlier work is
+/// reported where the host waits for that work.
 namespace hpcai::device::cuda {
 
-/// Owns a handle, which `kDestroy` frees.
 template <typename T, auto kDestroy>
 class OwnedHandle {
 public:
@@ -32,7 +31,7 @@ private:
 class OwnedStream {
 public:
     OwnedStream() {
-        check(cudaStreamCreateWithFlags(stream_.out(), cudaStreamNonBlocking), "making a stream");
+        check(cudaStreamCreateWithFlags(stream_.out(), cudaStreamNonBlocking), "creating a stream");
     }
     ~OwnedStream() { cudaStreamSynchronize(stream_); }
     operator cudaStream_t() const { return stream_; }
@@ -45,7 +44,7 @@ private:
 class OwnedEvent {
 public:
     OwnedEvent() {
-        check(cudaEventCreateWithFlags(event_.out(), cudaEventDisableTiming), "making an event");
+        check(cudaEventCreateWithFlags(event_.out(), cudaEventDisableTiming), "creating an event");
     }
 
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking work"); }
@@ -60,11 +59,11 @@ private:
     OwnedHandle<cudaEvent_t, cudaEventDestroy> event_;
 };
 
-/// A point in a stream with its time. On a stream that is being captured it is a point of the
-/// recording, with its time in the last run of the recording.
+/// A point in a stream with its time. On a stream that is being captured it belongs to the
+/// recording and has its time in the last run of the recording.
 class TimedEvent {
 public:
-    TimedEvent() { check(cudaEventCreate(event_.out()), "making an event"); }
+    TimedEvent() { check(cudaEventCreate(event_.out()), "creating an event"); }
 
     void record(cudaStream_t stream) {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -74,7 +73,7 @@ public:
                                                                        : cudaEventRecordDefault;
         check(cudaEventRecordWithFlags(event_, stream, flags), "timing work");
     }
-    /// The seconds from `start` to this event, which it waits for.
+    /// The seconds from `start` to this event. Waits for this event.
     double seconds_since(const TimedEvent& start) const {
         check(cudaEventSynchronize(event_), "timing work");
         float milliseconds = 0;

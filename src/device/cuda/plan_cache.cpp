@@ -71,10 +71,10 @@ PlanCache::Contents PlanCache::read() {
             return {json.at("plans"), json.at("barred"), json.at("timings")};
         }
         warning_ =
-            fmt::format("{}: plans of {} with cuDNN {} in format {}, not used", file_.string(),
+            fmt::format("{}: not used: plans of {} with cuDNN {} in format {}", file_.string(),
                         machine.device, machine.cudnn, json.at("format").dump());
     } catch (const nlohmann::json::exception& error) {
-        warning_ = fmt::format("{}: not a file of plans: {}", file_.string(), error.what());
+        warning_ = fmt::format("{}: not a plan cache: {}", file_.string(), error.what());
     }
     return {};
 }

@@ -11,12 +11,12 @@
 namespace hpcai::device::cuda {
 
 /// The fastest known plan of each problem, the times of tried plans, and barred plans, for one
-/// device and version of cuDNN. They are kept in a JSON file between runs. A problem describes a
-/// graph, or a fusion whose plan is "joined" or "apart". Throws nothing: a failure to read or write
-/// the file is a warning.
+/// device and version of cuDNN. A JSON file keeps them between runs. A problem is a graph, or a
+/// fusion, whose plan is "joined" (fused) or "apart" (separate). Throws nothing: a failure to read
+/// or write the file is a warning.
 class PlanCache {
 public:
-    /// Plans are valid on one kind of machine only, so a file of another machine is not used.
+    /// Plans are valid for one GPU model and cuDNN version; other files are not used.
     struct Machine {
         std::string device;  // "NVIDIA H200"
         std::string cudnn;   // "9.19.0"
@@ -28,24 +28,23 @@ public:
         std::string name;
         double seconds = 0;
         std::size_t workspace_bytes = 0;
-        std::optional<bool> agrees;  // with the result of most plans; none: not compared
+        std::optional<bool> agrees;  // with the most frequent result; none: not compared
         bool operator==(const Timing&) const = default;
     };
 
-    /// Reads `file` if it exists and is of this machine. With an empty path plans are kept in
+    /// Reads `file` if it exists and is for this machine. With an empty path, plans are kept in
     /// memory only.
     PlanCache(std::filesystem::path file, Machine machine);
 
     /// The name of the plan; "" for an unknown problem, or if the plan is barred.
     std::string find(const std::string& problem) const;
     void insert(const std::string& problem, const std::string& plan);
-    /// Replaces the timings of a problem.
     void insert_timings(const std::string& problem, std::vector<Timing> timings);
-    /// Plans of a problem that must not run: the device was unusable after them.
+    /// Plans of a problem that must not run, because they made the device unusable.
     const std::set<std::string>& barred(const std::string& problem) const;
     void bar(const std::string& problem, const std::string& plan);
-    /// If anything is new, merges it with the entries that other processes have added to the file,
-    /// and replaces the file atomically.
+    /// If there are new entries, merges them with entries that other processes have added to the
+    /// file and replaces the file atomically.
     void save();
     /// Why the file was not read or written, for display; "" if there was no problem.
     const std::string& warning() const { return warning_; }

@@ -48,45 +48,46 @@ private:
                                     .padding = static_cast<int>(op_.padding)};
 };
 
-/// Rows (N, C) are packed. Where an image is stored with more channels than it has, rows pass
-/// through the workspace: with the stored number of channels, and in fp32 with their own number.
+/// Rows (N, C) are packed. If images have padding channels, rows are converted in the workspace,
+/// which has them with padding channels and, in fp32, without.
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
 public:
     using OperationKernel::OperationKernel;
 
     KernelMemory memory() const override {
-        if (!padded()) return {};
+        if (!is_padded()) return {};
         return {.workspace_bytes =
-                    wide_bytes() + static_cast<std::size_t>(elements()) * sizeof(float)};
+                    padded_bytes() + static_cast<std::size_t>(elements()) * sizeof(float)};
     }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        if (!padded()) return;
-        wide_ = tensors.workspace;
-        narrow_ = reinterpret_cast<float*>(static_cast<std::byte*>(wide_) + wide_bytes());
+        if (!is_padded()) return;
+        padded_ = tensors.workspace;
+        unpadded_ = reinterpret_cast<float*>(static_cast<std::byte*>(padded_) + padded_bytes());
     }
 
 private:
-    bool padded() const { return rows_.channels != rows_.padded_channels; }
+    bool is_padded() const { return rows_.channels != rows_.padded_channels; }
     std::int64_t elements() const { return rows_.rows * rows_.channels; }
-    std::size_t wide_bytes() const {
+    std::size_t padded_bytes() const {
         return rounded_up(static_cast<std::size_t>(rows_.rows * rows_.padded_channels) *
                           size_of(rows_.dtype));
     }
 
     void forward() override {
-        void* vectors = padded() ? wide_ : tensors_.output;
+        void* vectors = is_padded() ? padded_ : tensors_.output;
         kernels::global_average_pool(shape_, tensors_.inputs[0], vectors, context_.stream);
-        if (!padded()) return;
-        kernels::strip_channels(rows_, wide_, narrow_, context_.stream);
-        kernels::cast_from_f32(narrow_, rows_.dtype, tensors_.output, elements(), context_.stream);
+        if (!is_padded()) return;
+        kernels::strip_channels(rows_, padded_, unpadded_, context_.stream);
+        kernels::cast_from_f32(unpadded_, rows_.dtype, tensors_.output, elements(),
+                               context_.stream);
     }
     void input_gradient() override {
         const void* vectors = output_gradient();
-        if (padded()) {
-            kernels::cast_to_f32(rows_.dtype, vectors, narrow_, elements(), context_.stream);
-            kernels::pad_channels(rows_, narrow_, wide_, context_.stream);
-            vectors = wide_;
+        if (is_padded()) {
+            kernels::cast_to_f32(rows_.dtype, vectors, unpadded_, elements(), context_.stream);
+            kernels::pad_channels(rows_, unpadded_, padded_, context_.stream);
+            vectors = padded_;
         }
         kernels::global_average_pool_gradient(shape_, vectors, tensors_.input_gradients[0],
                                               context_.stream);
@@ -99,8 +100,8 @@ private:
                                     .rows = op_.input[0],
                                     .channels = static_cast<int>(op_.input[3]),
                                     .padded_channels = shape_.channels};
-    void* wide_ = nullptr;     // (N, stored C)
-    float* narrow_ = nullptr;  // (N, C)
+    void* padded_ = nullptr;     // (N, stored C)
+    float* unpadded_ = nullptr;  // (N, C)
 };
 
 }  // namespace

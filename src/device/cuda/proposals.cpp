@@ -16,12 +16,11 @@ public:
 
 private:
     void forward() override {
-        kernels::proposals(
-            shape_,
-            {.numbers = anchor_numbers(shape_.grid, options_.compute, tensors_.inputs),
-             .proposals = output(),
-             .workspace = tensors_.workspace},
-            context_.stream);
+        kernels::proposals(shape_,
+                           {.rpn = rpn_outputs(shape_.grid, options_.compute, tensors_.inputs),
+                            .proposals = output(),
+                            .workspace = tensors_.workspace},
+                           context_.stream);
     }
 
     const kernels::ProposalsShape shape_{.grid = kernels::make_anchor_grid(op_.anchors),

@@ -26,7 +26,7 @@ public:
     GraphRecording(cudaStream_t stream, const std::function<void()>& enqueue) : stream_(stream) {
         Graph graph;
         capture(stream, enqueue, graph);
-        // Keeps the priority of the stream of all-reduces.
+        // Nodes keep the priority of their stream, which differs for all-reduces.
         check(
             cudaGraphInstantiate(executable_.out(), graph, cudaGraphInstantiateFlagUseNodePriority),
             "preparing a recording");

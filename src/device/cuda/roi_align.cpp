@@ -12,7 +12,7 @@ namespace {
 
 kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
     ensure(op.pyramid.size() == kernels::RoiAlignShape::kLevels,
-           "a pyramid of {} levels is not supported", op.pyramid.size());
+           "the CUDA engine does not support a pyramid of {} levels", op.pyramid.size());
     kernels::RoiAlignShape shape{
         .dtype = compute,
         .images = static_cast<int>(op.regions[0]),
@@ -32,7 +32,7 @@ kernels::RoiAlignShape shape_of(const ops::RoiAlign& op, DType compute) {
     return shape;
 }
 
-/// Saved: the place of the bins of each region.
+/// Saved: the bin grid of each region.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -41,24 +41,24 @@ public:
         if (!trains()) return {};
         const auto regions =
             static_cast<std::size_t>(shape_.images) * static_cast<std::size_t>(shape_.regions);
-        return {.saved_bytes = regions * sizeof(kernels::RoiPlace)};
+        return {.saved_bytes = regions * sizeof(kernels::BinGrid)};
     }
 
 private:
     static constexpr auto kLevels = kernels::RoiAlignShape::kLevels;
 
-    kernels::RoiPlace* places() const {
-        return trains() ? static_cast<kernels::RoiPlace*>(tensors_.saved) : nullptr;
+    kernels::BinGrid* grids() const {
+        return trains() ? static_cast<kernels::BinGrid*>(tensors_.saved) : nullptr;
     }
 
     void forward() override {
         kernels::RoiAlignArguments arguments{
-            .regions = input(kLevels), .output = tensors_.output, .places = places()};
+            .regions = input(kLevels), .output = tensors_.output, .grids = grids()};
         std::copy_n(tensors_.inputs.begin(), kLevels, arguments.pyramid);
         kernels::roi_align(shape_, arguments, context_.stream);
     }
     void input_gradient() override {
-        kernels::RoiAlignGradientArguments arguments{.places = places(), .dy = output_gradient()};
+        kernels::RoiAlignGradientArguments arguments{.grids = grids(), .dy = output_gradient()};
         std::copy_n(tensors_.input_gradients.begin(), kLevels, arguments.dx);
         kernels::roi_align_gradient(shape_, arguments, context_.stream);
     }

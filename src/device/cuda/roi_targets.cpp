@@ -30,7 +30,7 @@ private:
         .proposals = static_cast<int>(op_.proposals[1]),
         .boxes = static_cast<int>(op_.boxes[1]),
         .samples = static_cast<int>(op_.samples),
-        .most_foreground = static_cast<int>(ops::positive_limit(op_.samples, op_.positive_share)),
+        .max_foreground = static_cast<int>(ops::positive_limit(op_.samples, op_.positive_share)),
         .foreground_iou = static_cast<float>(op_.foreground_iou),
         .coder = op_.coder};
 };

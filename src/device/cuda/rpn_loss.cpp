@@ -11,18 +11,18 @@ public:
     using OperationKernel::OperationKernel;
 
 private:
-    kernels::AnchorNumbers numbers() const {
-        return anchor_numbers(shape_.grid, options_.compute, tensors_.inputs);
+    kernels::RpnOutputs rpn() const {
+        return rpn_outputs(shape_.grid, options_.compute, tensors_.inputs);
     }
     const float* targets() const { return input(tensors_.inputs.size() - 1); }
 
     void forward() override {
-        kernels::rpn_loss(shape_, {.numbers = numbers(), .targets = targets(), .losses = output()},
+        kernels::rpn_loss(shape_, {.rpn = rpn(), .targets = targets(), .losses = output()},
                           context_.stream);
     }
     void input_gradient() override {
         kernels::RpnLossGradientArguments arguments{
-            .numbers = numbers(), .targets = targets(), .loss_scale = tensors_.loss_scale};
+            .rpn = rpn(), .targets = targets(), .loss_scale = tensors_.loss_scale};
         const auto levels = static_cast<std::size_t>(shape_.grid.levels);
         for (std::size_t level = 0; level < levels; ++level) {
             arguments.logits[level] = tensors_.input_gradients[level];

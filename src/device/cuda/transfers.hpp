@@ -15,7 +15,7 @@ class Transfers {
 public:
     explicit Transfers(cudaStream_t stream);
 
-    /// The functions of Device with these names. Throw Error(internal) if earlier work has failed.
+    /// The same as in Device. Throw Error(internal) if earlier work has failed.
     void upload(void* to, std::span<const std::byte> from);
     void download(std::span<std::byte> to, const void* from);
     void enqueue_upload(void* to, std::span<const std::byte> from);
@@ -30,8 +30,8 @@ private:
     static constexpr std::size_t kSmallBytes = 4096;
     static constexpr std::size_t kSmallSlots = 32;
 
-    /// A pending copy: `uploads_` copies the bytes to a device buffer while `stream_` still works
-    /// on earlier tasks, and `stream_` then copies them to their destination.
+    /// A pending copy. `uploads_` copies the bytes to a device buffer while `stream_` still
+    /// executes earlier work; `stream_` then copies them to their destination.
     struct Slot {
         PinnedBytes host;
         DeviceBytes device;
@@ -54,8 +54,7 @@ private:
     std::array<Slot, 2> slots_;
     std::array<FreshSlot, 4> fresh_;
     std::size_t next_small_ = 0, next_slot_ = 0, next_fresh_ = 0;
-    // Declared last, so that they finish before the memory is freed. `fresh_uploads_` waits for no
-    // other stream.
+    // Declared last, so that they finish before memory is freed. `fresh_uploads_` never waits.
     OwnedStream uploads_, fresh_uploads_;
 };
 

@@ -9,16 +9,16 @@
 
 namespace hpcai::device::cuda {
 
-/// A BatchNorm in training that is part of a fused ("joined") operation. Its statistics are those
-/// of the whole batch, and it has no padding channels.
+/// A BatchNorm in training that is part of a fused operation. It has the statistics of the whole
+/// batch and no padding channels.
 class WholeBatchNorm {
 public:
     WholeBatchNorm(const ops::BatchNorm& op, DType dtype) : op_(op) {
         ensure(op.statistics_samples == 0 || op.statistics_samples == op.input[0],
-               "a joined BatchNorm cannot have statistics over {} of {} samples",
+               "a fused BatchNorm cannot have statistics over {} of {} samples",
                op.statistics_samples, op.input[0]);
         ensure(stored_channels(op.input[3]) == op.input[3],
-               "a joined BatchNorm cannot have {} channels", op.input[3]);
+               "a fused BatchNorm cannot have {} channels", op.input[3]);
         shape_ = {.dtype = dtype,
                   .spans = 1,
                   .pixels = op.input[0] * op.input[1] * op.input[2],
@@ -26,11 +26,9 @@ public:
     }
 
     const kernels::BatchNormShape& shape() const { return shape_; }
-    /// Bytes of one number for each channel.
     std::size_t vector_bytes() const {
         return rounded_up(static_cast<std::size_t>(shape_.channels) * sizeof(float));
     }
-    /// Bytes of the statistics, which are kept for the backward pass.
     std::size_t saved_bytes() const { return 4 * vector_bytes(); }
     std::size_t workspace_bytes() const { return batch_norm_workspace_bytes(shape_); }
 
@@ -50,15 +48,15 @@ public:
     const float* gamma() const { return parameters_.gamma; }
     const kernels::BatchNormStatistics& statistics() const { return statistics_; }
 
-    /// Computes the statistics: with op.from_sums from the sums that follow x, else from x.
-    void take_statistics(void* workspace, cudaStream_t stream) const {
+    /// Computes the statistics from x or, with op.from_sums, from the sums that follow x.
+    void compute_statistics(void* workspace, cudaStream_t stream) const {
         if (!op_.from_sums) {
             kernels::batch_norm_statistics(shape_, {x_, parameters_, statistics_, workspace},
                                            stream);
             return;
         }
         const Sums sums = sums_of(x_, storage_bytes(op_.input, shape_.dtype), shape_.channels);
-        kernels::batch_norm_statistics_of_sums(
+        kernels::batch_norm_statistics_from_sums(
             shape_, {sums.sum, sums.squares, parameters_, statistics_}, stream);
     }
 

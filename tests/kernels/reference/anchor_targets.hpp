@@ -54,7 +54,7 @@ inline void targets_of_image(const AnchorTargetsShape& shape, const float* boxes
             negative.push_back(number);
         }
     }
-    positive = drawn(positive, shape.most_positive, key, 0);
+    positive = drawn(positive, shape.max_positive, key, 0);
     negative = drawn(negative, shape.samples - static_cast<int>(positive.size()), key, 0);
     float* row = targets;
     for (const int number : positive) {

@@ -119,8 +119,8 @@ inline void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomen
     }
 }
 
-inline void batch_norm_statistics_of_moments(const BatchNormShape& shape,
-                                             const BatchNormSharedMomentsArguments& of, Stream) {
+inline void batch_norm_statistics_from_moments(const BatchNormShape& shape,
+                                               const BatchNormSharedMomentsArguments& of, Stream) {
     BatchNormShape all = shape;
     all.pixels *= of.ranks;
     const auto moments = [&](std::int64_t, std::int64_t channel) {
@@ -131,8 +131,8 @@ inline void batch_norm_statistics_of_moments(const BatchNormShape& shape,
     write_statistics(all, of.parameters, of.statistics, moments);
 }
 
-inline void batch_norm_statistics_of_sums(const BatchNormShape& shape,
-                                          const BatchNormSumsArguments& of, Stream) {
+inline void batch_norm_statistics_from_sums(const BatchNormShape& shape,
+                                            const BatchNormSumsArguments& of, Stream) {
     const double count = static_cast<double>(shape.pixels);
     const auto moments = [&](std::int64_t span, std::int64_t channel) {
         const std::int64_t index = span * shape.channels + channel;

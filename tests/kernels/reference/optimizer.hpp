@@ -9,7 +9,7 @@
 
 namespace hpcai::kernels::reference {
 
-/// One element's numbers in double.
+/// One element's scalars in double.
 struct Element {
     double weight, gradient;  // with gradient_factor
     double states[2];
@@ -19,14 +19,14 @@ struct Element {
 /// Calls `step(element)` for all elements of all ranges and keeps what it makes of them.
 template <typename Step>
 void over_elements(const UpdateArguments& of, const Step& step) {
-    if (of.numbers->finite == 0) return;
+    if (of.scalars->finite == 0) return;
     const UpdateRange everything{0, of.count};
     const bool whole = of.range_count == 0;
     for (std::int64_t n = 0; n < (whole ? 1 : of.range_count); ++n) {
         const UpdateRange& range = whole ? everything : of.ranges[n];
         for (std::int64_t i = range.begin; i < range.end; ++i) {
             Element element{of.parameters[i],
-                            static_cast<double>(of.gradients[i]) * of.numbers->gradient_factor,
+                            static_cast<double>(of.gradients[i]) * of.scalars->gradient_factor,
                             {},
                             range.decays ? of.weight_decay : 0.0,
                             of.trust_ratios == nullptr ? 1.0 : of.trust_ratios[n]};
@@ -52,7 +52,7 @@ void over_elements(const UpdateArguments& of, const Step& step) {
 
 template <typename Rule>
 void momentum_step(const UpdateArguments& of, const Rule& rule) {
-    const double rate = of.numbers->learning_rate;
+    const double rate = of.scalars->learning_rate;
     over_elements(of, [&](Element& at) {
         double share = at.trust_ratio * (at.gradient + at.weight_decay * at.weight);
         if (!rule.momentum_correction) share *= rate;
@@ -71,8 +71,8 @@ inline void lars_step(const UpdateArguments& arguments, const ops::Lars& rule, S
 }
 
 inline void adam_step(const UpdateArguments& of, const ops::Adam& rule, Stream) {
-    const double rate = of.numbers->learning_rate;
-    const Moments moments(rule, *of.numbers);
+    const double rate = of.scalars->learning_rate;
+    const Moments moments(rule, *of.scalars);
     over_elements(of, [&](Element& at) {
         if (rule.decoupled_decay) {
             at.weight *= 1 - rate * at.weight_decay;
@@ -88,17 +88,17 @@ inline void adagrad_step(const UpdateArguments& of, const ops::AdaGrad& rule, St
     over_elements(of, [&](Element& at) {
         at.gradient += at.weight_decay * at.weight;
         at.states[0] += at.gradient * at.gradient;
-        at.weight -= of.numbers->learning_rate * at.gradient /
+        at.weight -= of.scalars->learning_rate * at.gradient /
                      (std::sqrt(at.states[0]) + static_cast<double>(rule.epsilon));
     });
 }
 
 inline void lamb_step(const UpdateArguments& of, const ops::Lamb& rule, Stream) {
-    const Moments moments(rule, *of.numbers);
+    const Moments moments(rule, *of.scalars);
     over_elements(of, [&](Element& at) {
         const double move =
             moments.direction(at.states[0], at.states[1]) + at.weight_decay * at.weight;
-        at.weight -= of.numbers->learning_rate * at.trust_ratio * move;
+        at.weight -= of.scalars->learning_rate * at.trust_ratio * move;
     });
 }
 

@@ -21,31 +21,31 @@ inline bool is_better_proposal(const ProposedBox& a, const ProposedBox& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.number < b.number;
 }
 
-inline ops::Box moved_anchor(const ProposalsShape& shape, const AnchorNumbers& numbers, int image,
+inline ops::Box moved_anchor(const ProposalsShape& shape, const RpnOutputs& rpn, int image,
                              int number) {
     const int level = shape.grid.level_of(number);
-    const std::int64_t at = anchor_index(shape.grid, image, number, 4, numbers.delta_stride);
+    const std::int64_t at = anchor_index(shape.grid, image, number, 4, rpn.delta_stride);
     float delta[4];
     for (int i = 0; i < 4; ++i) {
-        delta[i] = static_cast<float>(get(numbers.dtype, numbers.deltas[level], at + i));
+        delta[i] = static_cast<float>(get(rpn.dtype, rpn.deltas[level], at + i));
     }
     return ops::decode({delta[0], delta[1], delta[2], delta[3]}, shape.grid.box(number), {});
 }
 
 /// The best boxes of a level that suppression keeps.
-inline std::vector<ProposedBox> of_level(const ProposalsShape& shape, const AnchorNumbers& numbers,
+inline std::vector<ProposedBox> of_level(const ProposalsShape& shape, const RpnOutputs& rpn,
                                          int image, int level) {
     std::vector<ProposedBox> all, kept;
     const int first = shape.grid.level[level].first;
     for (int number = first; number < first + shape.grid.count_of(level); ++number) {
-        const std::int64_t at = anchor_index(shape.grid, image, number, 1, numbers.logit_stride);
-        const auto logit = static_cast<float>(get(numbers.dtype, numbers.logits[level], at));
+        const std::int64_t at = anchor_index(shape.grid, image, number, 1, rpn.logit_stride);
+        const auto logit = static_cast<float>(get(rpn.dtype, rpn.logits[level], at));
         if (!std::isnan(logit)) all.push_back({logit, number, {}});
     }
     std::sort(all.begin(), all.end(), is_better_proposal);
     all.resize(std::min(all.size(), static_cast<std::size_t>(shape.per_level)));
     for (ProposedBox& at : all) {
-        at.box = moved_anchor(shape, numbers, image, at.number);
+        at.box = moved_anchor(shape, rpn, image, at.number);
         if (!fits(at.box, shape.bounds)) continue;
         const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const ProposedBox& better) {
             return ops::iou_of(better.box, at.box) > shape.nms_iou;
@@ -60,7 +60,7 @@ inline void proposals(const ProposalsShape& shape, const ProposalsArguments& arg
     for (int image = 0; image < shape.images; ++image) {
         std::vector<ProposedBox> all;
         for (int level = 0; level < shape.grid.levels; ++level) {
-            const auto some = of_level(shape, arguments.numbers, image, level);
+            const auto some = of_level(shape, arguments.rpn, image, level);
             all.insert(all.end(), some.begin(), some.end());
         }
         std::sort(all.begin(), all.end(), is_better_proposal);

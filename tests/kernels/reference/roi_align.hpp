@@ -11,13 +11,13 @@ namespace hpcai::kernels::reference {
 
 /// Calls body(pixel of the level, bin, weight) for all that the bins of a region are made of.
 template <typename Body>
-void for_each_share(const RoiAlignShape& shape, const RoiPlace& place, const Body& body) {
+void for_each_share(const RoiAlignShape& shape, const BinGrid& grid, const Body& body) {
     const int ratio = shape.sampling_ratio, samples = shape.pooled * ratio;
-    const int height = shape.height[place.level], width = shape.width[place.level];
+    const int height = shape.height[grid.level], width = shape.width[grid.level];
     for (int i = 0; i < samples; ++i) {
-        const AxisSample row = axis_sample(place.y, place.bin_height, i, ratio, height);
+        const AxisSample row = axis_sample(grid.y, grid.bin_height, i, ratio, height);
         for (int j = 0; j < samples; ++j) {
-            const AxisSample column = axis_sample(place.x, place.bin_width, j, ratio, width);
+            const AxisSample column = axis_sample(grid.x, grid.bin_width, j, ratio, width);
             const int bin = i / ratio * shape.pooled + j / ratio;
             for (const auto& [y, y_weight] :
                  {std::pair(row.low, row.low_weight), std::pair(row.high, row.high_weight)}) {
@@ -38,14 +38,14 @@ inline std::int64_t pixels_of(const RoiAlignShape& shape, int level) {
 inline void roi_align(const RoiAlignShape& shape, const RoiAlignArguments& arguments, Stream) {
     const std::int64_t bins = std::int64_t{shape.pooled} * shape.pooled, channels = shape.channels;
     for (std::int64_t region = 0; region < std::int64_t{shape.images} * shape.regions; ++region) {
-        const RoiPlace place = roi_place(shape, arguments.regions + region * shape.region_columns);
-        if (arguments.places != nullptr) arguments.places[region] = place;
+        const BinGrid grid = bin_grid(shape, arguments.regions + region * shape.region_columns);
+        if (arguments.grids != nullptr) arguments.grids[region] = grid;
         std::vector<double> sums(static_cast<std::size_t>(bins * channels));
-        if (place.level >= 0) {
-            const std::int64_t first = region / shape.regions * pixels_of(shape, place.level);
-            for_each_share(shape, place, [&](std::int64_t pixel, int bin, double weight) {
+        if (grid.level >= 0) {
+            const std::int64_t first = region / shape.regions * pixels_of(shape, grid.level);
+            for_each_share(shape, grid, [&](std::int64_t pixel, int bin, double weight) {
                 for (std::int64_t c = 0; c < channels; ++c) {
-                    const double x = get(shape.dtype, arguments.pyramid[place.level],
+                    const double x = get(shape.dtype, arguments.pyramid[grid.level],
                                          (first + pixel) * shape.stored_channels + c);
                     sums[bin * channels + c] += weight * x;
                 }
@@ -67,10 +67,10 @@ inline void roi_align_gradient(const RoiAlignShape& shape,
         std::vector<double> sums(static_cast<std::size_t>(shape.images * pixels * stored));
         for (std::int64_t region = 0; region < std::int64_t{shape.images} * shape.regions;
              ++region) {
-            const RoiPlace& place = arguments.places[region];
-            if (place.level != level) continue;
+            const BinGrid& grid = arguments.grids[region];
+            if (grid.level != level) continue;
             const std::int64_t first = region / shape.regions * pixels;
-            for_each_share(shape, place, [&](std::int64_t pixel, int bin, double weight) {
+            for_each_share(shape, grid, [&](std::int64_t pixel, int bin, double weight) {
                 for (std::int64_t c = 0; c < channels; ++c) {
                     const double g =
                         get(shape.dtype, arguments.dy, (region * bins + bin) * channels + c);

@@ -41,7 +41,7 @@ inline void targets_of_image(const RoiTargetsShape& shape, const RoiTargetsArgum
         if (proposed ? !(row[4] >= 0) : !ops::is_box(row)) continue;
         (candidates.back().match != nullptr ? foreground : background).push_back(i);
     }
-    foreground = drawn(foreground, shape.most_foreground, of.keys[image], 1);
+    foreground = drawn(foreground, shape.max_foreground, of.keys[image], 1);
     background =
         drawn(background, shape.samples - static_cast<int>(foreground.size()), of.keys[image], 1);
     std::vector<int> all = foreground;

@@ -17,7 +17,7 @@ inline void suppress(const RankedLists& lists, Stream) {
                 if (keys[i] == kNoKey) continue;
                 const float iou =
                     ops::iou_of(ops::box_of(boxes + 4 * i), ops::box_of(boxes + 4 * later));
-                if (iou > lists.largest_iou) keys[later] = kNoKey;
+                if (iou > lists.max_iou) keys[later] = kNoKey;
             }
         }
     }

@@ -51,14 +51,14 @@ inline void square_sums(const UpdateArguments& of, const UpdateParts& parts, Str
 
 inline void lamb_moments(const UpdateArguments& of, const ops::Lamb& rule, const UpdateParts& parts,
                          Stream) {
-    if (of.numbers->finite == 0) return;
-    const Moments moments(rule, *of.numbers);
+    if (of.scalars->finite == 0) return;
+    const Moments moments(rule, *of.scalars);
     for (std::int64_t part = 0; part < parts.count; ++part) {
         const UpdateRange& range = of.ranges[parts.parts[part].range];
         sum_squares(of, parts, part, [&](std::int64_t i) {
             double mean = of.states[0][i], square = of.states[1][i];
             moments.move(mean, square,
-                         static_cast<double>(of.gradients[i]) * of.numbers->gradient_factor);
+                         static_cast<double>(of.gradients[i]) * of.scalars->gradient_factor);
             of.states[0][i] = static_cast<float>(mean);
             of.states[1][i] = static_cast<float>(square);
             const double weight_decay = range.decays ? of.weight_decay : 0;
@@ -72,7 +72,7 @@ inline void lars_ratios(const UpdateArguments& of, const ops::Lars& rule, const 
     set_ratios(of, parts, ratios, rule.trust_coefficient,
                [&](const UpdateRange& range, double parameters, double gradients) {
                    const double weight_decay = range.decays ? of.weight_decay : 0;
-                   return of.numbers->gradient_factor * gradients + weight_decay * parameters +
+                   return of.scalars->gradient_factor * gradients + weight_decay * parameters +
                           rule.epsilon;
                });
 }

@@ -99,7 +99,7 @@ void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& 
     }
 }
 
-/// Whether one of the `Lanes` boxes from `first` on has an IoU (ops::iou_of) above box.largest_iou.
+/// Whether one of the `Lanes` boxes from `first` on has an IoU (ops::iou_of) above box.max_iou.
 template <int Lanes>
 inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const ReferenceBox& box) {
     using F = Floats<Lanes>;
@@ -111,7 +111,7 @@ inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const Refe
     const F width = right - left, height = bottom - top;
     const F shared = (width > 0.0f ? width : zero) * (height > 0.0f ? height : zero);
     const F iou = shared / (load<Lanes>(boxes.area + first) + box.area - shared);
-    const auto above = iou > box.largest_iou;
+    const auto above = iou > box.max_iou;
     bool any = false;
     for (int lane = 0; lane < Lanes; ++lane) any |= above[lane] != 0;
     return any;

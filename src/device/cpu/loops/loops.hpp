@@ -215,7 +215,7 @@ struct BoxColumns {
 struct ReferenceBox {
     float x1, y1, x2, y2;
     float area;
-    float largest_iou;
+    float max_iou;
 };
 
 /// One table per instruction set.
@@ -251,7 +251,7 @@ struct SimdKernels {
     void (*gather_region)(const Tile&, const void* x, const RegionBins&, float* bins);
     /// Adds the gradients of the bins to dx; both are fp32, whatever the type of the tile.
     void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
-    /// Whether the IoU (ops::iou_of) of `box` and any of the boxes is above box.largest_iou.
+    /// Whether the IoU (ops::iou_of) of `box` and any of the boxes is above box.max_iou.
     bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
     // The next six are for fp32 and tiles of 16 lanes.
     /// largest[l] = the larger of itself and the bits of |x|; bits of numbers that are not finite
