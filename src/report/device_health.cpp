@@ -13,14 +13,15 @@ namespace {
 constexpr std::size_t kNamedGpus = 3;
 constexpr std::size_t kNamedXids = 4;
 
-void add_lines(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
-               std::string (*text)(const DeviceHealthRecord&), std::vector<std::string>& lines) {
+void add_entries(std::string_view title, const std::vector<const DeviceHealthRecord*>& gpus,
+                 std::string (*text)(const DeviceHealthRecord&),
+                 std::vector<SummaryEntry>& entries) {
     for (std::size_t index = 0; index < std::min(kNamedGpus, gpus.size()); ++index) {
-        lines.push_back(fmt::format("{:<20}: rank {} on {}, {}", title, gpus[index]->world_rank,
-                                    gpus[index]->host, text(*gpus[index])));
+        entries.push_back({title, fmt::format("rank {} on {}, {}", gpus[index]->world_rank,
+                                              gpus[index]->host, text(*gpus[index]))});
     }
     if (gpus.size() > kNamedGpus) {
-        lines.push_back(fmt::format("{:<20}: {} more", title, gpus.size() - kNamedGpus));
+        entries.push_back({title, fmt::format("{} more", gpus.size() - kNamedGpus)});
     }
 }
 
@@ -50,7 +51,7 @@ std::string slowdown_text(const DeviceHealthRecord& health) {
                        share ? fmt::format("{:.0f} %", 100 * *share) : "some");
 }
 
-std::vector<std::string> health_lines(const RunRecord& record) {
+std::vector<SummaryEntry> health_entries(const RunRecord& record) {
     std::vector<const DeviceHealthRecord*> with_errors, slowed;
     for (const GroupRecord& group : record.work.groups) {
         for (const DeviceHealthRecord& gpu : group.device_health) {
@@ -61,10 +62,10 @@ std::vector<std::string> health_lines(const RunRecord& record) {
     std::ranges::stable_sort(slowed, std::ranges::greater{}, [](const DeviceHealthRecord* gpu) {
         return gpu->slowed_share.value.value_or(0);
     });
-    std::vector<std::string> lines;
-    add_lines("GPU with errors", with_errors, errors_text, lines);
-    add_lines("GPU slowed", slowed, slowdown_text, lines);
-    return lines;
+    std::vector<SummaryEntry> entries;
+    add_entries("GPU with errors", with_errors, errors_text, entries);
+    add_entries("GPU slowed", slowed, slowdown_text, entries);
+    return entries;
 }
 
 }  // namespace hpcai::report

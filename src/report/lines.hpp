@@ -26,9 +26,27 @@ inline std::string one_line(std::string_view text) {
     return result;
 }
 
+constexpr std::size_t kPageWidth = 80;
+
 /// A text that is built line by line, without trailing blanks.
 class Page {
 public:
+    /// Adds "name : text", with lines of at most kPageWidth columns if no word is longer.
+    template <typename... Arguments>
+    void entry(std::string_view name, fmt::format_string<Arguments...> format,
+               Arguments&&... arguments) {
+        std::string rest = fmt::format("{:<20}: ", name);
+        const std::size_t indent = rest.size();
+        rest += fmt::format(format, std::forward<Arguments>(arguments)...);
+        while (rest.size() > kPageWidth) {
+            const std::size_t blank = rest.rfind(' ', kPageWidth);
+            if (blank == std::string::npos || blank < indent) break;
+            line("{}", rest.substr(0, blank));
+            rest = std::string(indent, ' ') + rest.substr(blank + 1);
+        }
+        line("{}", rest);
+    }
+
     template <typename... Arguments>
     void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
         fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
@@ -49,6 +67,11 @@ inline bool is_finite(const Quantity& quantity) {
 /// The value in the fmt `format`, or "n/a".
 inline std::string number(const Quantity& quantity, std::string_view format) {
     return is_finite(quantity) ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
+}
+
+/// "1.23 TFLOPS", or "n/a".
+inline std::string human_flops(const Quantity& quantity) {
+    return is_finite(quantity) ? format_flops_human(*quantity.value) : "n/a";
 }
 
 inline std::string flops_text(const Quantity& quantity) {

@@ -15,8 +15,6 @@
 namespace hpcai::report {
 namespace {
 
-constexpr int kLineWidth = 84;
-
 std::string or_not_given(std::string_view text) {
     return text.empty() ? "not given" : one_line(text);
 }
@@ -27,7 +25,7 @@ std::string bytes(const Quantity& quantity) {
 }
 
 void print_rule(Page& page, char letter) {
-    page.line("{}", std::string(kLineWidth, letter));
+    page.line("{}", std::string(kPageWidth, letter));
 }
 
 struct SummaryRow {
@@ -35,7 +33,7 @@ struct SummaryRow {
 };
 
 void print(Page& page, const SummaryRow& row) {
-    page.line("{:<10}{:>7}{:>7}{:>13}{:>12}{:>13}{:>12}{:>10}", row.name, row.ranks, row.hosts,
+    page.line("{:<9}{:>6}{:>6}{:>12}{:>11}{:>11}{:>15}{:>10}", row.name, row.ranks, row.hosts,
               row.samples, row.seconds, row.images_per_second, row.flops, row.quality);
 }
 
@@ -49,7 +47,7 @@ SummaryRow row_of_group(const RunRecord& record, std::size_t index) {
             std::to_string(group.samples_trained),
             number(group.training_seconds, "{:.2f}"),
             number(group.images_per_second, "{:.2f}"),
-            flops_text(group.flops),
+            human_flops(group.flops),
             failed ? "failed" : quality_text(index < members.size() ? members[index] : Quantity{})};
 }
 
@@ -67,11 +65,11 @@ SummaryRow row_of_ensemble(const RunRecord& record) {
             std::to_string(record.work.samples_trained),
             number(record.time.training_seconds, "{:.2f}"),
             number(record.throughput.images_per_second, "{:.2f}"),
-            flops_text(record.scores.flops),
+            human_flops(record.scores.flops),
             quality_text(record.quality.ensemble)};
 }
 
-void print_parameters(Page& page, const RunRecord& record) {
+void print_header(Page& page, const RunRecord& record) {
     print_rule(page, '=');
     page.line("HPC AI500 V3.0, hpcai500 {}", one_line(record.program_version));
     page.line("run {}, started {}", one_line(record.name), one_line(record.time.started_utc));
@@ -81,18 +79,19 @@ void print_parameters(Page& page, const RunRecord& record) {
                   or_not_given(submission.organization));
     }
     print_rule(page, '-');
-    page.line("The following parameter values were used:");
-    page.line("");
-    std::size_t key_width = 0;
-    std::size_t value_width = 0;
-    for (const ParameterRecord& parameter : record.parameters) {
-        key_width = std::max(key_width, parameter.key.size());
-        value_width = std::max(value_width, std::min<std::size_t>(parameter.value.size(), 24));
-    }
-    for (const ParameterRecord& parameter : record.parameters) {
-        page.line("{:<{}} : {:<{}}  {}", one_line(parameter.key), key_width,
-                  one_line(parameter.value), value_width, one_line(parameter.meaning));
-    }
+}
+
+void print_scores(Page& page, const RunRecord& record) {
+    const ScoresRecord& scores = record.scores;
+    page.entry("verdict", "{}", word_of(record.verdict.status));
+    page.entry("VFLOPS", "{}", human_flops(scores.vflops));
+    page.entry("FLOPS", "{}, counted by {}", human_flops(scores.flops),
+               one_line(record.flops.convention));
+    page.entry("penalty coefficient", "{} = (quality / target) ^ {}",
+               quality_text(scores.penalty_coefficient), record.quality.exponent);
+    page.entry("quality", "{} of the ensemble, target {:.4f} ({})",
+               quality_text(record.quality.ensemble), record.quality.target,
+               metric_name(record.quality.metric));
 }
 
 void print_table(Page& page, const RunRecord& record) {
@@ -106,38 +105,33 @@ void print_table(Page& page, const RunRecord& record) {
     print_rule(page, '-');
 }
 
-void print_scores(Page& page, const RunRecord& record) {
+void print_quality(Page& page, const RunRecord& record) {
     const QualityRecord& result = record.quality;
-    page.line("samples: total over all epochs; FLOPS: training operations/s, counted by {}",
-              one_line(record.flops.convention));
-    page.line("quality: {} on the test data with the weights of the last epoch",
-              metric_name(result.metric));
+    page.line("samples: total over all epochs; quality: on the test data after the last epoch");
     page.line("");
-    page.line("mean of members     : {}", quality_text(result.members_mean));
-    page.line("ensemble gain       : {}", number(result.ensemble_gain, "{:+.4f}"));
+    page.entry("mean of members", "{}", quality_text(result.members_mean));
+    page.entry("ensemble gain", "{}", number(result.ensemble_gain, "{:+.4f}"));
     const IntervalRecord& interval = result.confidence_interval;
     if (interval.low.value) {
-        page.line("ensemble {:.0f} % CI    : {} to {} ({})", 100 * interval.level,
-                  quality_text(interval.low), quality_text(interval.high),
-                  one_line(interval.method));
+        page.entry(fmt::format("ensemble {:.0f} % CI", 100 * interval.level), "{} to {} ({})",
+                   quality_text(interval.low), quality_text(interval.high),
+                   one_line(interval.method));
     }
-    const auto print_interval = [&](const char* name, const IntervalRecord& limits, auto format) {
+    const auto print_interval = [&](const char* name, const IntervalRecord& limits, auto text) {
         if (!limits.low.value) return;
-        page.line("{:<20}: {} to {} ({})", name, number(limits.low, format),
-                  number(limits.high, format), one_line(limits.method));
+        page.entry(name, "{} to {} ({})", text(limits.low), text(limits.high),
+                   one_line(limits.method));
     };
-    print_interval("CI over members", result.members_interval, "{:.4f}");
-    print_interval("VFLOPS interval", record.scores.vflops_interval, "{:.3e}");
+    print_interval("CI over members", result.members_interval, quality_text);
+    print_interval("VFLOPS interval", record.scores.vflops_interval, human_flops);
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
-        page.line("out of bag          : {} on {}", quality_text(numbers->out_of_bag),
-                  counted(numbers->out_of_bag_samples, "sample"));
+        page.entry("out of bag", "{} on {}", quality_text(numbers->out_of_bag),
+                   counted(numbers->out_of_bag_samples, "sample"));
     }
     if (record.time.time_to_quality_seconds.value) {
-        page.line("time to quality     : {} s of training, until every model reached the target",
-                  number(record.time.time_to_quality_seconds, "{:.2f}"));
+        page.entry("time to quality", "{} s of training, until every model reached the target",
+                   number(record.time.time_to_quality_seconds, "{:.2f}"));
     }
-    page.line("penalty coefficient : {}  (ensemble quality / target {:.4f}) ^ {}",
-              quality_text(record.scores.penalty_coefficient), result.target, result.exponent);
 }
 
 template <typename Metric>
@@ -146,15 +140,15 @@ void print_classes(Page&, const Metric&, const Quantity&) {}  // a metric withou
 /// Prints a row for each category; `mean` is the ensemble's quality.
 void print_classes(Page& page, const AveragePrecisionRecord& metric, const Quantity& mean) {
     if (metric.categories.empty()) return;
-    page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
+    page.line("{:<22}{:>8}{:>12}{:>7}{:>10}{:>11}{:>10}", "category", "boxes", "detections", "hits",
               "AP50", "VOC AP50", "AP10");
     print_rule(page, '-');
     for (const CategoryRecord& row : metric.categories) {
-        page.line("{:<24}{:>8}{:>12}{:>8}{:>10}{:>11}{:>10}", one_line(row.name), row.boxes,
+        page.line("{:<22}{:>8}{:>12}{:>7}{:>10}{:>11}{:>10}", one_line(row.name), row.boxes,
                   row.detections, row.hits, quality_text(row.ap50), quality_text(row.voc_ap50),
                   quality_text(row.ap10));
     }
-    page.line("{:<52}{:>10}{:>11}{:>10}", "mean", quality_text(mean),
+    page.line("{:<49}{:>10}{:>11}{:>10}", "mean", quality_text(mean),
               quality_text(metric.ensemble_voc_ap50), quality_text(metric.ensemble_ap10));
     print_rule(page, '-');
 }
@@ -207,46 +201,46 @@ void print_step_phases(Page& page, const RunRecord& record) {
         shares +=
             fmt::format("{}{} {}", shares.empty() ? "" : ", ", name, number(share, "{:.1f} %"));
     }
-    page.line("step of group {:<5} : {} s (median); {}", group->group,
-              number(time.step_seconds, "{:.4f}"),
-              sum > 0 ? shares : "phases unknown: " + one_line(time.forward.median.reason));
+    page.entry(fmt::format("step of group {}", group->group), "{} s (median); {}",
+               number(time.step_seconds, "{:.4f}"),
+               sum > 0 ? shares : "phases unknown: " + one_line(time.forward.median.reason));
     constexpr std::size_t kMaxNamed = 3;
     const std::vector<StragglerRecord>& stragglers = record.time_breakdown.stragglers;
     for (std::size_t index = 0; index < std::min(kMaxNamed, stragglers.size()); ++index) {
         const StragglerRecord& straggler = stragglers[index];
-        page.line(
-            "straggler           : rank {} on {} (group rank {} of group {}) takes {:.2f} x the "
-            "median, with the largest excess in {}",
-            straggler.world_rank, one_line(straggler.host), straggler.group_rank, straggler.group,
-            straggler.ratio, one_line(straggler.phase));
+        page.entry("straggler",
+                   "rank {} on {} (group rank {} of group {}) takes {:.2f} x the median, with the "
+                   "largest excess in {}",
+                   straggler.world_rank, one_line(straggler.host), straggler.group_rank,
+                   straggler.group, straggler.ratio, one_line(straggler.phase));
     }
     if (stragglers.size() > kMaxNamed) {
-        page.line("stragglers          : {} more", stragglers.size() - kMaxNamed);
+        page.entry("stragglers", "{} more", stragglers.size() - kMaxNamed);
     }
 }
 
 void print_utilization(Page& page, const RunRecord& record) {
     const UtilizationRecord& utilization = record.utilization;
     if (!utilization.fraction.value) return;
-    page.line("utilization         : {}; each rank reaches {} of the {} ceiling ({} in {})",
-              format_percent(*utilization.fraction.value), flops_text(utilization.flops_per_rank),
-              flops_text(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
-              one_line(record.roofline.precision));
+    page.entry("utilization", "{}; each rank reaches {} of the {} ceiling ({} in {})",
+               format_percent(*utilization.fraction.value), human_flops(utilization.flops_per_rank),
+               human_flops(record.roofline.ceiling_flops), one_line(record.roofline.ceiling),
+               one_line(record.roofline.precision));
 }
 
 void print_energy_and_network(Page& page, const RunRecord& record) {
     const EnergyRecord& energy = record.energy;
     if (energy.joules.value) {
-        page.line("energy              : {} J, {} W by {} (not whole nodes); VFLOPS per watt {}",
-                  number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
-                  one_line(energy.source), flops_text(record.scores.vflops_per_watt));
+        page.entry("energy", "{} J, {} W by {} (not whole nodes); VFLOPS per watt: {}",
+                   number(energy.joules, "{:.4g}"), number(energy.average_watts, "{:.4g}"),
+                   one_line(energy.source), human_flops(record.scores.vflops_per_watt));
     } else if (!energy.joules.reason.empty()) {
-        page.line("energy              : unknown: {}", one_line(energy.joules.reason));
+        page.entry("energy", "unknown: {}", one_line(energy.joules.reason));
     }
     const Quantity& sent = record.communication.counted_sent_bytes;
     if (!sent.value) return;
-    page.line("network interfaces  : {} sent by all programs on the nodes during training",
-              bytes(sent));
+    page.entry("network interfaces", "{} sent by all programs on the nodes during training",
+               bytes(sent));
 }
 
 /// Prints resumptions, parallelism, audits and digests of the models.
@@ -255,51 +249,62 @@ void print_training(Page& page, const RunRecord& record) {
     for (const GroupRecord& group : record.work.groups) passed += group.audit.passed;
     for (const GroupRecord& group : record.work.groups) {
         for (const ContinuationRecord& continuation : group.continuations) {
-            page.line("group {:<5} resumed  : at step {}, by the launch of {}", group.group,
-                      continuation.step, one_line(continuation.started_utc));
+            page.entry(fmt::format("group {} resumed", group.group),
+                       "at step {}, by the launch of {}", continuation.step,
+                       one_line(continuation.started_utc));
         }
     }
     const ParallelRecord& parallel = record.parallel;
     if (parallel.pipeline_degree > 1) {
-        page.line("pipeline            : {} x {}, {}, {}, bubble {}",
-                  counted(parallel.pipeline_degree, "stage"),
-                  counted(parallel.data_degree * parallel.model_degree, "rank"),
-                  counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
-                  number(parallel.bubble_fraction, "{:.3f}"));
-        page.line("pipeline messages   : a rank sends up to {} per step to other stages",
-                  bytes_text(parallel.message_bytes_per_step));
+        page.entry("pipeline", "{} x {}, {}, {}, bubble {}",
+                   counted(parallel.pipeline_degree, "stage"),
+                   counted(parallel.data_degree * parallel.model_degree, "rank"),
+                   counted(parallel.micro_batches, "micro-batch"), one_line(parallel.schedule),
+                   number(parallel.bubble_fraction, "{:.3f}"));
+        page.entry("pipeline messages", "a rank sends up to {} per step to other stages",
+                   bytes_text(parallel.message_bytes_per_step));
     }
     if (parallel.model_degree > 1) {
-        page.line(
-            "tensor parallelism  : each layer has {} shards per stage and replica; a rank "
-            "sends up to {} per step",
-            parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
+        page.entry("tensor parallelism",
+                   "each layer has {} shards per stage and replica; a rank "
+                   "sends up to {} per step",
+                   parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.data_degree > 1) {
         const CommunicationRecord& sent = record.communication;
-        page.line("replica audits      : {} passed", passed);
-        page.line(
-            "gradient all-reduces: {} in {}: {} sent per step by a rank, {} s per step exposed",
+        page.entry("replica audits", "{} passed", passed);
+        page.entry(
+            "gradient all-reduces", "{} in {}: {} sent per step by a rank, {} s per step exposed",
             one_line(sent.algorithm), one_line(sent.precision), bytes(sent.sent_bytes_per_step),
             number(sent.exposed_seconds_per_step, "{:.4f}"));
         if (sent.statistics_ranks > 1) {
-            page.line(
-                "BatchNorm statistics: over {} ranks, {} all-reduces per step with {} in total, "
-                "{} s in the whole run; included in the line above",
-                sent.statistics_ranks, sent.statistics_sums_per_step,
-                bytes_text(sent.statistics_bytes_per_step),
-                number(sent.statistics_seconds, "{:.2f}"));
+            page.entry("BatchNorm statistics",
+                       "over {} ranks, {} all-reduces per step with {} in total, "
+                       "{} s in the whole run; included in the line above",
+                       sent.statistics_ranks, sent.statistics_sums_per_step,
+                       bytes_text(sent.statistics_bytes_per_step),
+                       number(sent.statistics_seconds, "{:.2f}"));
         }
     }
     if (record.determinism.requested) {
-        page.line("determinism         : {}", one_line(record.determinism.guarantee));
+        page.entry("determinism", "{}", one_line(record.determinism.guarantee));
     }
     for (std::size_t group = 0; group < record.training_digest.size(); ++group) {
         const std::string& digest = record.training_digest[group];
         if (digest.empty()) continue;
-        page.line("model digest {:<6} : {}  (first digits of SHA-256)", group,
-                  one_line(digest.substr(0, 16)));
+        page.entry(fmt::format("model digest {}", group), "{}  (first digits of SHA-256)",
+                   one_line(digest.substr(0, 16)));
     }
+}
+
+/// Prints the settings that determine the result; `config explain` describes each key.
+void print_parameters(Page& page, const RunRecord& record) {
+    print_rule(page, '-');
+    std::size_t width = 0;
+    for (const ParameterRecord& parameter : record.parameters)
+        width = std::max(width, parameter.key.size());
+    for (const ParameterRecord& parameter : record.parameters)
+        page.line("{:<{}} : {}", one_line(parameter.key), width, one_line(parameter.value));
     print_rule(page, '=');
 }
 
@@ -325,16 +330,18 @@ std::string result_line(const RunRecord& record, std::string_view manifest) {
 
 std::string summary(const RunRecord& record, std::string_view manifest) {
     Page page;
-    print_parameters(page, record);
+    print_header(page, record);
+    print_scores(page, record);
     print_table(page, record);
     std::visit([&](const auto& metric) { print_classes(page, metric, record.quality.ensemble); },
                record.quality.metric);
-    print_scores(page, record);
+    print_quality(page, record);
     print_step_phases(page, record);
     print_utilization(page, record);
     print_energy_and_network(page, record);
-    for (const std::string& line : health_lines(record)) page.line("{}", one_line(line));
+    for (const auto& [name, text] : health_entries(record)) page.entry(name, "{}", one_line(text));
     print_training(page, record);
+    print_parameters(page, record);
     for (const std::string& reason : record.verdict.reasons) {
         page.line("reason: {}", one_line(reason));
     }

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/records/flight_record.hpp>
@@ -29,8 +30,14 @@ std::string errors_text(const DeviceHealthRecord& health);
 /// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never lowered.
 std::string slowdown_text(const DeviceHealthRecord& health);
 
-/// Lines of the summary: the GPUs with errors, then the slowed ones by decreasing share. Long lists
-/// end with the number of further GPUs.
-std::vector<std::string> health_lines(const RunRecord& record);
+/// A line "name : text" of the summary.
+struct SummaryEntry {
+    std::string_view name;
+    std::string text;
+};
+
+/// The GPUs with errors, then the slowed ones by decreasing share. Long lists end with the number
+/// of further GPUs.
+std::vector<SummaryEntry> health_entries(const RunRecord& record);
 
 }  // namespace hpcai::report
