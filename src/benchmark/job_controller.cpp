@@ -122,7 +122,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     const int group = context_.place.group;
     if (context_.place.group_rank != 0) {
         if (mine.is_acting_leader) world_.announce_loss(mine.status, leaders());
-        if (mine.has_lost_leader && context_.program.exit_ends_others) {
+        if (mine.has_lost_leader && context_.launch.exit_ends_others) {
             wait_until_others_exit(mine.is_acting_leader);
             return {ExitCode::watchdog, false};
         }
@@ -184,10 +184,10 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
                                                : vote_and_write(agreed, mine, out);
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
-        if (group == agreed.decision.writer() && context_.program.repetitions > 1) {
+        if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
             results::record_stop(
                 context_.output.parent_path(),
-                fmt::format("repetition {}: {}", context_.program.repetition, error.what()), out);
+                fmt::format("repetition {}: {}", context_.launch.repetition, error.what()), out);
         }
         // The other leaders may wait for this one in the vote.
         if (agreed.leaders != nullptr) {
@@ -258,7 +258,7 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
     const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
     const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
-    if (context_.program.repetitions == 1) return {result.record.verdict.exit_code, false};
+    if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(context_, result.record, result.manifest,
                                      all_answer(agreed.decision), out);
 }

@@ -44,9 +44,9 @@ void print_start(const PreparedRun& run, std::ostream& log) {
         if (settings.node_names.size() <= node) settings.node_names.resize(node + 1);
         settings.node_names[node] = context.hostnames[rank];
     }
-    if (context.program.repetitions > 1) {
-        log << fmt::format("repetition {} of {}, seed {}\n", context.program.repetition,
-                           context.program.repetitions, context.config.run.seed);
+    if (context.launch.repetitions > 1) {
+        log << fmt::format("repetition {} of {}, seed {}\n", context.launch.repetition,
+                           context.launch.repetitions, context.config.run.seed);
     }
     log << plan::draw_group_map(context.controller, settings)
         << "device of rank 0: " << context.ranks.front().device << "; computing in "
@@ -121,7 +121,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     comm::collective_try(everyone, [&] { log = group::open_group_log(context); });
     if (context.place.world_rank == 0) print_start(run, std::cerr);
     run.resources.counters = group::find_counters(context);
-    context.program.exit_ends_others = invocation.world.exit_would_end_others();
+    context.launch.exit_ends_others = invocation.world.exit_would_end_others();
     return log;
 }
 

@@ -61,7 +61,7 @@ context::RunContext context_of(const fs::path& output, const LaunchRecord& launc
             .hostnames = std::move(hostnames),
             .ranks = std::move(ranks),
             .resumes = true,
-            .program = {}};
+            .launch = {}};
 }
 
 data::SampleSets open_samples(const context::RunContext& context, const LaunchRecord& launch) {

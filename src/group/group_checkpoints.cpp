@@ -266,7 +266,7 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                           std::max(kSecondsBetweenPolls, poll_seconds_), trainer.saved_bytes()};
     const double last_moment =
         limit - checkpoint_lead_seconds(costs, limit) - pauses_.seconds_after(steps_done);
-    return context_.program.since_start.seconds() > last_moment ? kTimeLimit : kContinue;
+    return context_.launch.since_start.seconds() > last_moment ? kTimeLimit : kContinue;
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
@@ -283,7 +283,7 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
                         last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"),
             ProgressState::unsaved, watch.seconds());
     }
-    const bool is_terminated = request == kTerminate && context_.program.exit_ends_others;
+    const bool is_terminated = request == kTerminate && context_.launch.exit_ends_others;
     throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
                     watch.seconds());
 }

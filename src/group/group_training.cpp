@@ -57,7 +57,7 @@ struct Session {
 void resume(const Session& session, ResumableRecord& so_far) {
     const GroupTraining& training = session.training;
     const std::int64_t step = session.checkpoints.restore(session.trainer);
-    so_far.add_continuation({step, training.context.program.started_utc});
+    so_far.add_continuation({step, training.context.launch.started_utc});
     if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
 }
 

@@ -64,7 +64,7 @@ training::WatchdogSettings GroupWatch::settings() {
     settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
                                context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { report_expiry(reason); };
-    if (context_.program.exit_ends_others && context_.controller.layout().ranks > 1) {
+    if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_end(); };
     }
     return settings;
@@ -135,7 +135,7 @@ std::filesystem::path GroupWatch::file_of(int group_rank) const {
 void GroupWatch::report_expiry(const std::string& reason) {
     since_expiry_.restart();
     others_.emplace(context_);
-    const bool do_others_report = !context_.program.exit_ends_others && group_.size() > 1;
+    const bool do_others_report = !context_.launch.exit_ends_others && group_.size() > 1;
     if (do_others_report || group_.rank() != 0) return write_record(reason, false);
     std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
                              context_.host(), reason);
@@ -209,7 +209,7 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
 /// Kills stopped processes, which would remain after all others have exited. A process that hangs
 /// exits by its watchdog.
 void GroupWatch::kill_stopped() const {
-    if (context_.program.exit_ends_others) return;
+    if (context_.launch.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
         if (!is_halted(rank)) continue;
         kill(static_cast<pid_t>(processes_[rank].number), SIGKILL);
@@ -246,7 +246,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
-    if (!context_.program.exit_ends_others) {  // the file system may hang
+    if (!context_.launch.exit_ends_others) {  // the file system may hang
         guard.emplace(kMaxToReport, ExitCode::watchdog, "the report of a group's end");
     }
     write_record(reason, true);

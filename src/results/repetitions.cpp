@@ -15,12 +15,12 @@ namespace {
 
 /// Returns why there are fewer runs than requested; empty after the last run.
 std::string reason_of(const context::RunContext& context, bool all_answer) {
-    if (context.program.repetition == context.program.repetitions) return "";
+    if (context.launch.repetition == context.launch.repetitions) return "";
     if (all_answer)
-        return fmt::format("repetition {} has not ended", context.program.repetition + 1);
+        return fmt::format("repetition {} has not ended", context.launch.repetition + 1);
     return fmt::format(
         "not every rank answered at the end of repetition {}; another run needs all ranks",
-        context.program.repetition);
+        context.launch.repetition);
 }
 
 /// Writes repetitions.json, and the table to `out` unless that is null.
@@ -39,15 +39,15 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
                         const std::string& manifest, bool all_answer, std::ostream& out) {
     const auto folder = context.output.parent_path();
     RepetitionsRecord record;
-    if (context.program.repetition > 1) record = verification::read_repetitions(folder);
+    if (context.launch.repetition > 1) record = verification::read_repetitions(folder);
     record.program_version = run.program_version;
     record.name = run.name;
-    record.requested = context.program.repetitions;
+    record.requested = context.launch.repetitions;
     record.stopped = reason_of(context, all_answer);
     record.repetitions.push_back(
-        verification::describe_repetition(context.program.repetition, run, manifest));
+        verification::describe_repetition(context.launch.repetition, run, manifest));
     verification::derive_repetitions(record);
-    const bool another = all_answer && context.program.repetition < context.program.repetitions;
+    const bool another = all_answer && context.launch.repetition < context.launch.repetitions;
     write(record, folder, another ? nullptr : &out);
     return {another ? ExitCode::ok : record.exit_code, another};
 }

@@ -94,7 +94,7 @@ protected:
     Run make_first_of_two() const {
         fs::create_directories(folder_ / "repetition_1");
         Run run = make_run(folder_ / "repetition_1");
-        run.context.program.repetitions = 2;
+        run.context.launch.repetitions = 2;
         return run;
     }
 

@@ -35,7 +35,7 @@ struct RepeatedRuns {
 };
 
 /// The launch that executes a run, and the number of the run in a series (run.repeat).
-struct ProgramContext {
+struct LaunchContext {
     std::string started_utc;
     Stopwatch since_start;
     int repetition = 1;            // from 1
@@ -54,7 +54,7 @@ struct RunContext {
     std::vector<std::string> hostnames;  // [world_rank]
     std::vector<RankFacts> ranks;        // [world_rank]
     bool resumes = false;                // an earlier launch began the run
-    ProgramContext program;
+    LaunchContext launch;
 
     const std::string& host() const { return hostnames[place.world_rank]; }
 };

@@ -24,7 +24,7 @@ int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device
 
 /// A run that can begin once its result directory exists.
 struct PreparedRun {
-    context::RunContext context;              // complete except program.exit_ends_others
+    context::RunContext context;              // complete except launch.exit_ends_others
     context::Resources resources;             // complete except `counters`
     LaunchRecord launch;                      // complete except `roofline`
     std::shared_ptr<storage::FileLock> lock;  // of the directory, if resumed; held by rank 0
