@@ -71,10 +71,10 @@ std::string check_programs(comm::StartUp& start_up) {
     std::vector<RankHealth> ranks(programs.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         ranks[rank].host = start_up.hostnames()[rank];
-        ranks[rank].program = programs[rank];
+        ranks[rank].program_sha256 = programs[rank];
         ranks[rank].mpi = libraries[rank];
     }
-    const Finding finding = examine_program(ranks);
+    const Finding finding = diagnose_program(ranks);
     require(!finding.is_wrong, finding.code, "{}; {}", finding.text, finding.remedy);
     return mine;
 }
