@@ -309,7 +309,7 @@ evicted_case() { # launcher
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
     results=$world/results/$name/smoke-$job
-    wait_for "there is no complete checkpoint" has_checkpoints "$results" || true
+    wait_for "no complete checkpoint exists" has_checkpoints "$results" || true
     take_hosts_of "$job"
     judge_resumed "$job" "$results" 1
 }

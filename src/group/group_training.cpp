@@ -111,7 +111,7 @@ void train_epoch(const Session& session, int epoch, std::int64_t first_batch, Gr
     training.watch.pause("evaluation", kNoTimeLimit);
     const Stopwatch evaluation;
     evaluate_between(session, epoch + 1, record);
-    session.checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
+    session.checkpoints.phase_ended(trainer.steps_done(), evaluation.seconds());
     training.watch.resume();
     if (training.group.rank() != 0) return;
     training.log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
