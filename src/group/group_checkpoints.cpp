@@ -240,8 +240,7 @@ std::string GroupCheckpoints::finish_write() {
 /// Sets the next poll about a second ahead, because each agreement costs a small all-reduce.
 GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer& trainer,
                                                                std::int64_t steps_done) {
-    const double steps =
-        static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_step_, 1));
+    const auto steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_step_, 1));
     const double seconds = since_poll_.restart();
     std::array<double, 3> maxima{local_stop_request(trainer, steps_done), seconds / steps,
                                  since_checkpoint_.seconds()};

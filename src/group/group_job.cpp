@@ -207,12 +207,12 @@ void stop(const context::RunContext& context, const GroupStop& how, GroupOutcome
 void record_hang(const context::RunContext& context, const WatchReport& report,
                  GroupOutcome& outcome, Logger& log) {
     outcome.has_lost_leader = report.has_lost_leader;
-    outcome.is_acting_leader = report.has_lost_leader && report.logs;
+    outcome.is_acting_leader = report.has_lost_leader && report.is_reporter;
     outcome.result.record.failure = report.failure;
     const auto state = outcome.has_lost_leader ? comm::GroupState::lost : comm::GroupState::failed;
     outcome.status =
         comm::GroupStatus::of(context.place.group, state, ExitCode::watchdog, report.failure);
-    if (report.logs) log.error("group {} failed: {}", context.place.group, report.failure);
+    if (report.is_reporter) log.error("group {} failed: {}", context.place.group, report.failure);
 }
 
 class GroupLog final : public Logger {
