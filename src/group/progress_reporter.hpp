@@ -34,7 +34,7 @@ private:
     void write();
 
     const context::RunContext& context_;
-    bool leads_;
+    bool reports_;          // whether this rank is a leader or an acting leader
     Stopwatch watch_;       // since the training began
     Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;

@@ -109,8 +109,9 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     const std::string log = text_of(folder_ / "result/groups/0/log.txt");
     EXPECT_THAT(log, HasSubstr("the checkpoint of step 2 cannot be used: 'result/checkpoints/0/"
                                "step-000000000002/rank-1.safetensors': has the SHA-256"));
-    EXPECT_THAT(log, HasSubstr("group 0 is to be trained: it has stored no record since the one in "
-                               "'result/attempts/2/groups/0'"));
+    EXPECT_THAT(log,
+                HasSubstr("group 0 has to be trained: it has stored no record since the one in "
+                          "'result/attempts/2/groups/0'"));
     EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 2 hpcai500 resume result");
     EXPECT_EQ(resume(2, "result").exit_code, 0);
     expect_the_same("result", "whole", 1);
