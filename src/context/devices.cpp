@@ -75,7 +75,7 @@ OpenDevice open_device(const config::Config& config, const device::Cores& cores,
     return {open_cpu(config, cores, place.ranks_sharing_cores), why_not};
 }
 
-std::string describe_sharing(std::span<const RankFacts> by_world_rank) {
+std::string describe_gpu_sharing(std::span<const RankFacts> by_world_rank) {
     std::map<std::string_view, std::size_t> first_ranks;
     for (std::size_t rank = 0; rank < by_world_rank.size(); ++rank) {
         const std::string& uuid = by_world_rank[rank].device_uuid;
@@ -94,7 +94,7 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
             "device.kind: expected cpu, or a GPU for every rank; rank 0 has {}, rank {} has {}",
             by_world_rank.front().device, other - by_world_rank.begin(),
             other == by_world_rank.end() ? "" : other->device);
-    const std::string sharing = describe_sharing(by_world_rank);
+    const std::string sharing = describe_gpu_sharing(by_world_rank);
     require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
             "{}: at a run.level other than custom every rank needs a GPU of its own; start fewer "
             "ranks on a node, or make a separate GPU visible to each",

@@ -230,7 +230,7 @@ RankDevice open_rank_device(const config::Config& config,
     found.precision = agree_on_precision(found.precision, everyone);
     found.ranks = gather_rank_facts(*found.opened.device, everyone);
     context::check_devices(found.ranks, config.run.level);
-    const std::string sharing = context::describe_sharing(found.ranks);
+    const std::string sharing = context::describe_gpu_sharing(found.ranks);
     require(config.communication.backend != config::CommunicationBackend::nccl ||
                 layout.degree == 1 || sharing.empty(),
             ExitCode::launch,

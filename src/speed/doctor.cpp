@@ -193,7 +193,7 @@ private:
         for (const launch::RankHealth& rank : ranks_)
             facts.push_back({0, rank.device, rank.device_uuid, {}});
         context::check_devices(facts, config_.run.level);
-        const std::string sharing = context::describe_sharing(facts);
+        const std::string sharing = context::describe_gpu_sharing(facts);
         return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
     }
 

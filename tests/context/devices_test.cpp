@@ -66,10 +66,10 @@ std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {
 }
 
 TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
-    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
               "ranks 1 and 3 share GPU-b");
-    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
-    EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
 }
 
 TEST(CheckDevices, WantsGpusForAllRanksOrNone) {

@@ -39,7 +39,7 @@ struct RankFacts {
 };
 
 /// Returns "ranks 1 and 3 share GPU-..." for the first ranks that share a GPU; empty if none do.
-std::string describe_sharing(std::span<const RankFacts> by_world_rank);
+std::string describe_gpu_sharing(std::span<const RankFacts> by_world_rank);
 
 /// Throws Error(launch) if only some ranks have a GPU, or if ranks share a GPU and run.level is not
 /// custom.
