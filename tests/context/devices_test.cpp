@@ -54,7 +54,7 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
     EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
     EXPECT_EQ(refusal(Precision::int8),
-              "training.precision: expected auto or what this CPU computes in (bf16, fp32), got "
+              "training.precision: expected auto or a precision of this CPU (bf16, fp32), got "
               "'int8'; CPUs with AVX-512 VNNI have it");
     EXPECT_TRUE(message.ends_with("'mixed'; GPUs have it")) << message;
 }
