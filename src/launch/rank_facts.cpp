@@ -20,7 +20,7 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone) {
     const device::Determinism mine = device.determinism();
     // all_gather_strings() truncates. A truncated condition would promise more than the device.
-    ensure(mine.conditions.size() < 256, "conditions of {} letters", mine.conditions.size());
+    ensure(mine.conditions.size() < 256, "conditions of {} characters", mine.conditions.size());
     const auto devices = comm::all_gather_strings(everyone, device.description());
     const auto uuids = comm::all_gather_strings(everyone, device.uuid());
     const auto conditions = comm::all_gather_strings(everyone, mine.conditions);

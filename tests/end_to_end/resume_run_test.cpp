@@ -333,8 +333,8 @@ TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {
     const Outcome other = cli::execute_in(
         folder_.path(), {program, "resume", "result", "--set", "training.learning_rate=1"});
     EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.error, HasSubstr("--set training.learning_rate=1: expected a key that "
-                                       "changes no result of the run: run.checkpoint_steps, "));
+    EXPECT_THAT(other.error, HasSubstr("--set training.learning_rate=1: expected a key that does "
+                                       "not change the result, one of run.checkpoint_steps, "));
     const Outcome end = cli::execute_in(
         folder_.path(), {program, "resume", "result", "--set", "run.time_limit_seconds=0", "--set",
                          "run.checkpoint_steps=1"});
