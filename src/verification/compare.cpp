@@ -71,8 +71,8 @@ std::vector<SettingDifference> differing(const std::map<std::string, std::string
     for (const auto& [key, value] : first) values[key].first = value;
     for (const auto& [key, value] : second) values[key].second = value;
     std::vector<SettingDifference> differences;
-    for (const auto& [key, both] : values) {
-        if (both.first != both.second) differences.push_back({key, both.first, both.second});
+    for (const auto& [key, pair] : values) {
+        if (pair.first != pair.second) differences.push_back({key, pair.first, pair.second});
     }
     return differences;
 }
@@ -207,15 +207,13 @@ workloads::QualityComparison compare_intervals(const IntervalRecord& first,
 }
 
 workloads::QualityComparison judge_quality(const StoredResult& first, const StoredResult& second) {
-    const QualityRecord& one = first.record.quality;
-    const QualityRecord& other = second.record.quality;
-    if (!one.ensemble.value || !other.ensemble.value) {
+    const QualityRecord &a = first.record.quality, &b = second.record.quality;
+    if (!a.ensemble.value || !b.ensemble.value) {
         return {Judgement::unclear, "one result has no quality"};
     }
-    if (one.metric.index() != other.metric.index())
-        return {Judgement::unclear, "the metrics differ"};
-    if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
-        return compare_intervals(one.confidence_interval, other.confidence_interval);
+    if (a.metric.index() != b.metric.index()) return {Judgement::unclear, "the metrics differ"};
+    if (a.labels_sha256.empty() || a.labels_sha256 != b.labels_sha256) {
+        return compare_intervals(a.confidence_interval, b.confidence_interval);
     }
     return workloads::workload_of(first.config.workload)
         .compare({first.config, first.directory, second.directory});
@@ -224,10 +222,9 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
 /// Compares quality.ensemble: by a paired test if both results have the same labels, else by the
 /// overlap of their intervals.
 MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
-    const QualityRecord &one = first.record.quality, &other = second.record.quality;
+    const QualityRecord &a = first.record.quality, &b = second.record.quality;
     const auto [judgement, why] = judge_quality(first, second);
-    return {
-        "quality.ensemble", metric_name(one.metric), one.ensemble, other.ensemble, judgement, why};
+    return {"quality.ensemble", metric_name(a.metric), a.ensemble, b.ensemble, judgement, why};
 }
 
 double value_or_nan(const Quantity& quantity) {
@@ -236,29 +233,28 @@ double value_or_nan(const Quantity& quantity) {
 
 std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
-    const RunRecord& one = first.record;
-    const RunRecord& other = second.record;
-    const evaluation::StepSeconds steps_1 = step_seconds_of(first),
-                                  steps_2 = step_seconds_of(second);
-    const auto ratio = !steps_1.empty() && steps_1 == steps_2
+    const RunRecord &a = first.record, &b = second.record;
+    const evaluation::StepSeconds first_steps = step_seconds_of(first),
+                                  second_steps = step_seconds_of(second);
+    const auto ratio = !first_steps.empty() && first_steps == second_steps
                            ? evaluation::Interval{1, 1}
-                           : evaluation::time_ratio_95(steps_1, steps_2);
+                           : evaluation::time_ratio_95(first_steps, second_steps);
     // These scales convert the ratio of run times into that of times per sample and per FLOP.
-    const double samples = static_cast<double>(one.work.samples_trained) /
-                           static_cast<double>(other.work.samples_trained);
-    const double flops = samples * static_cast<double>(one.flops.training_per_sample) /
-                         static_cast<double>(other.flops.training_per_sample);
-    const auto& rate_1 = one.throughput.images_per_second;
-    const auto& rate_2 = other.throughput.images_per_second;
+    const double samples =
+        static_cast<double>(a.work.samples_trained) / static_cast<double>(b.work.samples_trained);
+    const double flops = samples * static_cast<double>(a.flops.training_per_sample) /
+                         static_cast<double>(b.flops.training_per_sample);
+    const auto& first_rate = a.throughput.images_per_second;
+    const auto& second_rate = b.throughput.images_per_second;
     std::vector<MetricComparison> metrics;
-    metrics.push_back(compare_speed({"throughput.images_per_second", "1/s", rate_1, rate_2},
-                                    Direction::rate, ratio, samples));
     metrics.push_back(
-        compare_speed({"scores.flops", "FLOP/s", one.scores.flops, other.scores.flops},
-                      Direction::rate, ratio, flops));
+        compare_speed({"throughput.images_per_second", "1/s", first_rate, second_rate},
+                      Direction::rate, ratio, samples));
+    metrics.push_back(compare_speed({"scores.flops", "FLOP/s", a.scores.flops, b.scores.flops},
+                                    Direction::rate, ratio, flops));
     const Judgement speed = metrics.back().judgement;
     const MetricComparison quality = compare_quality(first, second);
-    MetricComparison vflops{"scores.vflops", "FLOP/s", one.scores.vflops, other.scores.vflops};
+    MetricComparison vflops{"scores.vflops", "FLOP/s", a.scores.vflops, b.scores.vflops};
     if (std::isfinite(value_or_nan(vflops.first) + value_or_nan(vflops.second))) {
         vflops = compare_vflops(vflops, speed, quality.judgement);
     } else {
@@ -267,14 +263,14 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     metrics.push_back(vflops);
     metrics.push_back(quality);
     metrics.push_back(compare_speed(
-        {"time.training_seconds", "s", one.time.training_seconds, other.time.training_seconds},
+        {"time.training_seconds", "s", a.time.training_seconds, b.time.training_seconds},
         Direction::time, ratio, 1));
     metrics.push_back(
-        compare_number({"communication.exposed_seconds", "s", one.communication.exposed_seconds,
-                        other.communication.exposed_seconds}));
-    metrics.push_back(compare_number({"communication.sent_bytes_per_step", "bytes",
-                                      one.communication.sent_bytes_per_step,
-                                      other.communication.sent_bytes_per_step}));
+        compare_number({"communication.exposed_seconds", "s", a.communication.exposed_seconds,
+                        b.communication.exposed_seconds}));
+    metrics.push_back(
+        compare_number({"communication.sent_bytes_per_step", "bytes",
+                        a.communication.sent_bytes_per_step, b.communication.sent_bytes_per_step}));
     return metrics;
 }
 
@@ -354,24 +350,25 @@ void check_files(const fs::path& directory, std::vector<std::string>& warnings) 
 
 void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {
     if (!side.repetitions) return check_files(directory, warnings);
-    for (const RepetitionRecord& one : side.repetitions->repetitions) {
-        check_files(directory / one.directory, warnings);
+    for (const RepetitionRecord& repetition : side.repetitions->repetitions) {
+        check_files(directory / repetition.directory, warnings);
     }
 }
 
 }  // namespace
 
 Comparison compare(const fs::path& first, const fs::path& second) {
-    const Side side_1 = read(first), side_2 = read(second);
-    const StoredResult &one = side_1.run, &other = side_2.run;
-    Comparison comparison{one.record.name, other.record.name, {}, {}, {}, {}};
-    check_files(first, side_1, comparison.warnings);
-    check_files(second, side_2, comparison.warnings);
-    comparison.settings = differing(settings_of(one), settings_of(other));
-    comparison.environment = differing(facts_of_run(one.record), facts_of_run(other.record));
-    comparison.metrics = compare_metrics(one, other);
-    if (side_1.repetitions && side_2.repetitions) {
-        compare_repetitions(*side_1.repetitions, *side_2.repetitions, comparison.metrics);
+    const Side first_side = read(first), second_side = read(second);
+    const StoredResult &first_run = first_side.run, &second_run = second_side.run;
+    Comparison comparison{first_run.record.name, second_run.record.name, {}, {}, {}, {}};
+    check_files(first, first_side, comparison.warnings);
+    check_files(second, second_side, comparison.warnings);
+    comparison.settings = differing(settings_of(first_run), settings_of(second_run));
+    comparison.environment =
+        differing(facts_of_run(first_run.record), facts_of_run(second_run.record));
+    comparison.metrics = compare_metrics(first_run, second_run);
+    if (first_side.repetitions && second_side.repetitions) {
+        compare_repetitions(*first_side.repetitions, *second_side.repetitions, comparison.metrics);
     }
     return comparison;
 }

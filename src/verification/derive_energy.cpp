@@ -22,10 +22,10 @@ constexpr const char* kNoGroup = "no group finished";
 std::string why_unread(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0) {
-        return "run.evaluate_epochs has evaluations between the steps, which meters would include";
+        return "run.evaluate_epochs is not 0: the meters would include the evaluations";
     }
     if (was_resumed)
-        return "a group was resumed from a checkpoint: no program has read its whole training";
+        return "a group was resumed from a checkpoint: no launch read the meters in all its steps";
     return "";
 }
 
@@ -87,8 +87,8 @@ Counters counters_of(const std::vector<GroupResult>& groups) {
     Counters counters;
     for (const GroupResult& group : groups) {
         if (!group.record.failure.empty()) continue;
-        for (const CounterRecord& one : group.counters) {
-            counters[{one.host, one.name}].push_back(&one);
+        for (const CounterRecord& counter : group.counters) {
+            counters[{counter.host, counter.name}].push_back(&counter);
         }
     }
     return counters;
@@ -111,8 +111,8 @@ std::string shared_host_name(const TopologyRecord& topology) {
 
 std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<MeterRecord>& all) {
     std::vector<MeterRecord> meters;
-    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& one) {
-        return name_of_kind(family_of(one.name)) == kind;
+    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& meter) {
+        return name_of_kind(family_of(meter.name)) == kind;
     });
     return meters;
 }
@@ -124,9 +124,10 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
                 std::string_view missing) {
     double sum = 0;
     for (const Row& row : rows) {
-        const Quantity& one = row.*number;
-        if (!one.value) return nothing(fmt::format("{} of {}: {}", row.name, row.host, one.reason));
-        sum += *one.value;
+        const Quantity& cell = row.*number;
+        if (!cell.value)
+            return nothing(fmt::format("{} of {}: {}", row.name, row.host, cell.reason));
+        sum += *cell.value;
         hosts.erase(row.host);
     }
     if (hosts.empty()) return {sum, ""};
@@ -142,11 +143,11 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     double longest = 0;
     for (const auto& [key, readings] : counters) {
         if (key.second != kStepsCounter) continue;
-        for (const CounterRecord* one : readings) {
-            if (one->readings.empty()) continue;
-            begin = std::min(begin.value_or(begin_of(*one)), begin_of(*one));
-            end = std::max(end.value_or(end_of(*one)), end_of(*one));
-            longest = std::max(longest, end_of(*one) - begin_of(*one));
+        for (const CounterRecord* counter : readings) {
+            if (counter->readings.empty()) continue;
+            begin = std::min(begin.value_or(begin_of(*counter)), begin_of(*counter));
+            end = std::max(end.value_or(end_of(*counter)), end_of(*counter));
+            longest = std::max(longest, end_of(*counter) - begin_of(*counter));
         }
     }
     if (!begin) return nothing("the core phase has no length");
@@ -176,8 +177,8 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     energy.source = fmt::format("{}", fmt::join(kinds, " and "));
     energy.level = kCounterLevel;
     std::set<std::string> families;
-    for (const MeterRecord& one : energy.meters) {
-        if (one.joules.value) families.emplace(family_of(one.name));
+    for (const MeterRecord& meter : energy.meters) {
+        if (meter.joules.value) families.emplace(family_of(meter.name));
     }
     for (const Kind& kind : kKinds) {
         if (families.contains(std::string(kind.family))) {
@@ -196,7 +197,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     for (const std::string_view kind : {kKinds.front().name, kKinds.back().name}) {
         const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
         const bool is_known = std::ranges::any_of(
-            meters, [](const MeterRecord& one) { return one.joules.value.has_value(); });
+            meters, [](const MeterRecord& meter) { return meter.joules.value.has_value(); });
         if (!is_known) continue;
         kinds.push_back(kind);
         const Quantity joules = sum_of(meters, &MeterRecord::joules, hosts_of(record.topology),
@@ -261,22 +262,22 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
 }
 
 Quantity growth(const std::vector<const CounterRecord*>& readings) {
-    for (const CounterRecord* one : readings) {
-        if (!one->failure.empty()) return nothing(one->failure);
-        if (one->readings.empty()) return nothing("it was not read");
+    for (const CounterRecord* row : readings) {
+        if (!row->failure.empty()) return nothing(row->failure);
+        if (row->readings.empty()) return nothing("it was not read");
     }
     double now = begin_of(**std::ranges::min_element(
-        readings, {}, [](const CounterRecord* one) { return begin_of(*one); }));
+        readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
     double sum = 0;
     std::optional<double> read_last;
     for (;;) {
         const CounterRecord* farthest = nullptr;
         bool is_done = true;
-        for (const CounterRecord* one : readings) {
-            if (end_of(*one) <= now) continue;
+        for (const CounterRecord* row : readings) {
+            if (end_of(*row) <= now) continue;
             is_done = false;
-            const bool covers = begin_of(*one) <= now;
-            if (covers && (farthest == nullptr || end_of(*one) > end_of(*farthest))) farthest = one;
+            const bool covers = begin_of(*row) <= now;
+            if (covers && (farthest == nullptr || end_of(*row) > end_of(*farthest))) farthest = row;
         }
         if (is_done) return {sum, ""};
         if (farthest == nullptr) return nothing("no group read it for a while");

@@ -23,17 +23,17 @@ Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of
     std::optional<double> value;
     std::string reason = "no group finished";
     for (const GroupResult& group : groups) {
-        const Quantity& one = std::invoke(quantity_of, group);
-        if (!one.value && !one.reason.empty()) reason = one.reason;
-        if (one.value && (!value || exceeds(*one.value, *value))) value = one.value;
+        const Quantity& quantity = std::invoke(quantity_of, group);
+        if (!quantity.value && !quantity.reason.empty()) reason = quantity.reason;
+        if (quantity.value && (!value || exceeds(*quantity.value, *value))) value = quantity.value;
     }
     return or_reason(value, reason);
 }
 
 std::int64_t largest(const std::vector<GroupResult>& groups, std::int64_t Result::*count) {
-    std::int64_t most = 0;
-    for (const GroupResult& group : groups) most = std::max(most, group.*count);
-    return most;
+    std::int64_t maximum = 0;
+    for (const GroupResult& group : groups) maximum = std::max(maximum, group.*count);
+    return maximum;
 }
 
 const Quantity& exposed_seconds(const GroupResult& group) {
@@ -58,17 +58,17 @@ void derive_places(const config::CommunicationConfig& settings,
         communication.torus_columns = communication.ranks_per_node = nothing("no all-reduce");
         return;
     }
-    double most = 0;
+    double inner_ranks = 0;
     for (int group = 0; group < layout.groups; ++group) {
         const comm::AllReduceTopology place = comm::all_reduce_topology(
             prediction::all_reduce_options(settings, controller, group), 0);
-        most = std::max(most, static_cast<double>(place.inner.size()));
+        inner_ranks = std::max(inner_ranks, static_cast<double>(place.inner.size()));
     }
     using config::AllReduceAlgorithm;
     if (settings.algorithm == AllReduceAlgorithm::torus_2d)
-        communication.torus_columns = {most, ""};
+        communication.torus_columns = {inner_ranks, ""};
     if (settings.algorithm == AllReduceAlgorithm::hierarchical) {
-        communication.ranks_per_node = {most, ""};
+        communication.ranks_per_node = {inner_ranks, ""};
     }
 }
 

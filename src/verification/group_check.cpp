@@ -91,8 +91,8 @@ private:
     /// size does not make this check draw as many numbers.
     bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
-        const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
-        if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
+        const auto mean = static_cast<double>(samples);
+        if (std::abs(static_cast<double>(drawn) - mean) <= 10 * std::sqrt(mean)) return true;
         inspector_.find(files_.record,
                         "record.samples_drawn is {}; must be near {}, according to the sampler",
                         drawn, samples);
@@ -103,11 +103,11 @@ private:
         const auto steps =
             inspector_.parse(files_.steps, report::steps_from_csv, report::steps_to_csv);
         if (!steps) return;
-        const std::int64_t wanted = claim_.config.workload.epochs *
-                                    (record.samples_drawn / claim_.config.training.batch_size);
-        if (static_cast<std::int64_t>(steps->size()) != wanted || steps->empty()) {
+        const std::int64_t expected = claim_.config.workload.epochs *
+                                      (record.samples_drawn / claim_.config.training.batch_size);
+        if (static_cast<std::int64_t>(steps->size()) != expected || steps->empty()) {
             inspector_.find(files_.steps, "has {} steps; must have {}, those of all epochs",
-                            steps->size(), wanted);
+                            steps->size(), expected);
         }
         record.iterations = static_cast<std::int64_t>(steps->size());
         record.samples_trained = 0;
@@ -122,16 +122,17 @@ private:
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;
-        for (const ContinuationRecord& one : record.continuations) {
-            if (one.step >= step && one.step <= record.iterations && one.started_utc >= started) {
-                step = one.step;
-                started = one.started_utc;
+        for (const ContinuationRecord& next : record.continuations) {
+            if (next.step >= step && next.step <= record.iterations &&
+                next.started_utc >= started) {
+                step = next.step;
+                started = next.started_utc;
                 continue;
             }
             inspector_.find(files_.record,
                             "record.continuations has step {} at {}; must be from step {} to {} "
                             "and not before {}",
-                            one.step, one.started_utc, step, record.iterations, started);
+                            next.step, next.started_utc, step, record.iterations, started);
             return;
         }
     }
@@ -139,8 +140,8 @@ private:
     /// Checks only whether the driver's readings are possible, because no other file has them.
     void check_health(GroupRecord& record) const {
         int last_rank = -1;
-        for (DeviceHealthRecord& one : record.device_health) {
-            const int rank = one.world_rank;
+        for (DeviceHealthRecord& gpu : record.device_health) {
+            const int rank = gpu.world_rank;
             const bool is_known = rank > last_rank &&
                                   rank < std::ssize(claim_.record.topology.map) &&
                                   claim_.controller.place(rank).group == group_ &&
@@ -153,14 +154,14 @@ private:
                 return;
             }
             last_rank = rank;
-            one.host = claim_.record.topology.map[rank].host;
-            const double share = one.slowed_share.value.value_or(one.slowed_by.empty() ? 0 : 1);
+            gpu.host = claim_.record.topology.map[rank].host;
+            const double share = gpu.slowed_share.value.value_or(gpu.slowed_by.empty() ? 0 : 1);
             const auto is_count = [](const Quantity& count) {
                 const double value = count.value.value_or(0);
                 return value >= 0 && value == std::floor(value);
             };
-            if (share >= 0 && share <= 1 && (share > 0) != one.slowed_by.empty() &&
-                is_count(one.corrected_ecc_errors) && is_count(one.uncorrected_ecc_errors)) {
+            if (share >= 0 && share <= 1 && (share > 0) != gpu.slowed_by.empty() &&
+                is_count(gpu.corrected_ecc_errors) && is_count(gpu.uncorrected_ecc_errors)) {
                 continue;
             }
             inspector_.find(files_.record,
@@ -211,10 +212,10 @@ private:
     void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
         for (const RankRecord& rank : ranks) {
             const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
-            const auto compare = [&](const char* column, const auto& is, const auto& must) {
-                if (is == must) return;
+            const auto compare = [&](const char* column, const auto& actual, const auto& expected) {
+                if (actual == expected) return;
                 inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
-                                rank.group_rank, is, must);
+                                rank.group_rank, actual, expected);
             };
             compare("world_rank", rank.world_rank, world_rank);
             compare("host", rank.host,

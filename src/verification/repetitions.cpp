@@ -22,8 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
-    const std::vector<double> values = counted_values(record, of);
+RepetitionSpreadRecord spread_of(const RepetitionsRecord& record,
+                                 Quantity RepetitionRecord::*number) {
+    const std::vector<double> values = counted_values(record, number);
     if (values.empty()) {
         const Quantity none = nothing("no run whose groups all finished has it");
         return {none, none, none, none};
@@ -49,8 +50,8 @@ int severity_of(ExitCode code) {
 std::vector<double> counted_values(const RepetitionsRecord& record,
                                    Quantity RepetitionRecord::*number) {
     std::vector<double> values;
-    for (const RepetitionRecord& one : record.repetitions) {
-        if (one.counted && (one.*number).value) values.push_back(*(one.*number).value);
+    for (const RepetitionRecord& run : record.repetitions) {
+        if (run.counted && (run.*number).value) values.push_back(*(run.*number).value);
     }
     return values;
 }
@@ -82,9 +83,9 @@ RepetitionRecord describe_repetition(int number, const RunRecord& record,
 
 void derive_repetitions(RepetitionsRecord& record) {
     record.exit_code = ExitCode::ok;
-    for (const RepetitionRecord& one : record.repetitions) {
-        if (severity_of(one.exit_code) > severity_of(record.exit_code))
-            record.exit_code = one.exit_code;
+    for (const RepetitionRecord& run : record.repetitions) {
+        if (severity_of(run.exit_code) > severity_of(record.exit_code))
+            record.exit_code = run.exit_code;
     }
     record.flops = spread_of(record, &RepetitionRecord::flops);
     record.vflops = spread_of(record, &RepetitionRecord::vflops);
@@ -95,8 +96,8 @@ void derive_repetitions(RepetitionsRecord& record) {
 std::size_t median_repetition(const RepetitionsRecord& record) {
     std::vector<std::size_t> counted;
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
-        const RepetitionRecord& one = record.repetitions[index];
-        if (one.counted && one.vflops.value) counted.push_back(index);
+        const RepetitionRecord& run = record.repetitions[index];
+        if (run.counted && run.vflops.value) counted.push_back(index);
     }
     if (counted.empty()) return 0;
     std::ranges::stable_sort(
@@ -110,10 +111,10 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     require(!record.repetitions.empty(), ExitCode::data, "'{}': has no run", path.string());
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;
-        const std::string wanted = repetition_name(static_cast<int>(index) + 1);
-        require(name == wanted, ExitCode::data,
+        const std::string expected = repetition_name(static_cast<int>(index) + 1);
+        require(name == expected, ExitCode::data,
                 "'{}': repetitions[{}].directory: expected \"{}\", got \"{}\"", path.string(),
-                index, wanted, name.substr(0, 60));
+                index, expected, name.substr(0, 60));
     }
     return record;
 }
@@ -142,8 +143,8 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
             continue;
         }
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
-        for (const Finding& one : run.findings)
-            inspector.find(name + "/" + one.file, "{}", one.text);
+        for (const Finding& finding : run.findings)
+            inspector.find(name + "/" + finding.file, "{}", finding.text);
         if (!run.record) continue;
         const auto config = inspector.attempt(name + "/result.json",
                                               [&] { return first_config(*run.record, index); });
@@ -172,7 +173,7 @@ RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerif
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName};
-    for (const RepetitionRecord& one : record.repetitions) known.insert(one.directory);
+    for (const RepetitionRecord& run : record.repetitions) known.insert(run.directory);
     const auto runs = static_cast<int>(record.repetitions.size());
     if (!record.stopped.empty()) known.insert(repetition_name(runs + 1));
     for (const auto& entry : fs::directory_iterator(directory)) {

@@ -52,13 +52,13 @@ void check_rates(const config::Config& config, const std::vector<StepRecord>& st
     const training::Schedule schedule =
         training::make_schedule(config.training, config.workload.epochs, steps_per_epoch);
     for (const StepRecord& step : steps) {
-        const double must = schedule(step.step);
+        const double expected = schedule(step.step);
         const double allowed = kRoundings * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
-        if (std::abs(step.learning_rate - must) <= allowed) continue;
+        if (std::abs(step.learning_rate - expected) <= allowed) continue;
         inspector.find(file,
                        "learning_rate of step {} is {}; must be {}, according to training.schedule",
-                       step.step, step.learning_rate, must);
+                       step.step, step.learning_rate, expected);
         return;
     }
 }
@@ -119,12 +119,12 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
         if (first == steps.end()) return;
         const auto end = std::find_if_not(first, steps.end(), in_epoch);
         const double last = (end - 1)->end_seconds;
-        const double least = last - first->end_seconds, most = last - before + kPause;
+        const double minimum = last - first->end_seconds, maximum = last - before + kPause;
         const double seconds = record.epoch_seconds[epoch];
-        if (!(seconds >= least - kStepRounding && seconds <= most)) {
+        if (!(seconds >= minimum - kStepRounding && seconds <= maximum)) {
             inspector.find(files.record,
                            "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
-                           epoch, seconds, least, most, files.steps);
+                           epoch, seconds, minimum, maximum, files.steps);
             return;
         }
         before = last;
@@ -134,11 +134,13 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector) {
     const RankRecord expected = metrics::summarize(steps, step_seconds(steps));
-    const auto compare = [&](const std::string& column, double is, double must, double allowed) {
-        const bool is_near = std::isnan(is) ? std::isnan(must) : std::abs(is - must) <= allowed;
+    const auto compare = [&](const std::string& column, double actual, double required,
+                             double allowed) {
+        const bool is_near =
+            std::isnan(actual) ? std::isnan(required) : std::abs(actual - required) <= allowed;
         if (is_near) return;
-        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", column, is,
-                       must, files.steps);
+        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", column,
+                       actual, required, files.steps);
     };
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
         compare(std::string(row.name) + "_seconds", leader.mean.*row.phase,

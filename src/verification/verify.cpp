@@ -89,8 +89,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"name", "according to config"},
         {"config", "as the program writes it"},
     };
-    for (const Source& one : sources) {
-        if (key.starts_with(one.prefix)) return one.text;
+    for (const Source& source : sources) {
+        if (key.starts_with(source.prefix)) return source.text;
     }
     return "according to the groups' results";
 }
