@@ -34,7 +34,7 @@ std::string text_of(const fs::path& path) {
     return std::string(storage::text_of(bytes));
 }
 
-/// One of the two results that are compared.
+/// One run of a result directory.
 struct StoredResult {
     fs::path directory;
     RunRecord record;
@@ -52,7 +52,7 @@ StoredResult read_run(const fs::path& directory) {
     return result;
 }
 
-/// A result; `run` is the run with the median VFLOPS if there are several.
+/// One of the two compared results. Of several runs, `run` is the run with the median VFLOPS.
 struct Side {
     StoredResult run;
     std::optional<RepetitionsRecord> repetitions;
@@ -93,7 +93,7 @@ std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
     return facts;
 }
 
-/// Returns the step times of the finished groups; empty if one has stored no steps.
+/// Returns the step times of the finished groups; empty if a group has stored no steps.
 evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
     evaluation::StepSeconds groups;
     for (const GroupRecord& group : result.record.work.groups) {
@@ -115,14 +115,14 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Returns the second result's time, or time per unit of work, divided by the first's.
+/// Returns the ratio of the second result's time, or time per unit of work, to the first result's.
 std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
     if (!metric.first.value || !metric.second.value) return std::nullopt;
     return direction == Direction::time ? *metric.second.value / *metric.first.value
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// Judges the metric by `ratio`, the confidence interval of the run-time ratio, times `scale`.
+/// Judges the metric by the confidence interval `ratio` of the run-time ratio, times `scale`.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
@@ -239,7 +239,7 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const auto ratio = !first_steps.empty() && first_steps == second_steps
                            ? evaluation::Interval{1, 1}
                            : evaluation::time_ratio_95(first_steps, second_steps);
-    // These scales convert the ratio of run times into that of times per sample and per FLOP.
+    // These factors convert the ratio of run times into ratios of times per sample and per FLOP.
     const double samples =
         static_cast<double>(a.work.samples_trained) / static_cast<double>(b.work.samples_trained);
     const double flops = samples * static_cast<double>(a.flops.training_per_sample) /

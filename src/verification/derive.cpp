@@ -127,7 +127,7 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
         record.work.iterations += row.iterations;
         epochs = std::max(epochs, row.epoch_seconds.size());
     }
-    longest_epochs.resize(epochs);  // without epochs that only failed groups have
+    longest_epochs.resize(epochs);  // removes epochs that only failed groups reached
     double longest = 0;
     for (const metrics::GroupWork& row : work) longest = std::max(longest, row.training_seconds);
     record.time.training_seconds = {longest, ""};
@@ -164,7 +164,8 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-/// Returns VFLOPS, by eq. 7 and 8, at both ends of members_interval or else confidence_interval.
+/// Returns VFLOPS by eq. 7 and 8 at both ends of members_interval, or of confidence_interval if the
+/// result has no members_interval.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();
@@ -228,7 +229,7 @@ ParameterRecord as_configured(const config::Config& config, const std::string& k
     return {key, config::value_text(config, key), row != nullptr ? row->meaning : ""};
 }
 
-/// Adds the settings of a step that is split between ranks. Some modes do not have all of them.
+/// Adds the settings of parallel training that the mode uses.
 void add_parallel(const config::Config& config, const plan::Layout& layout,
                   std::vector<ParameterRecord>& parameters) {
     parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),

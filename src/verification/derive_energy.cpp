@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kNoGroup = "no group finished";
 
-/// Returns why the meters did not read the whole training; empty if they did.
-std::string why_unread(const config::RunConfig& run, bool was_resumed) {
+/// Returns why the meters were not read during all steps; empty if they were.
+std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0) {
         return "run.evaluate_epochs is not 0: the meters would include the evaluations";
@@ -30,19 +30,20 @@ std::string why_unread(const config::RunConfig& run, bool was_resumed) {
 }
 
 /// A kind of meters; the names of their counters begin with `family`.
-struct Kind {
+struct MeterKind {
     std::string_view family;
     std::string_view name;
     std::string_view method;
 };
-constexpr std::array kKinds{
-    Kind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
-    Kind{"nvml-power", "NVML",
-         "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
-    Kind{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
+constexpr std::array kMeterKinds{
+    MeterKind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
+    MeterKind{"nvml-power", "NVML",
+              "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
+    MeterKind{"rapl", "RAPL",
+              "RAPL counts the joules of the processors' packages and their memory"},
 };
 
-constexpr const char* kHow =
+constexpr const char* kMethod =
     "each node is read about every second while one of its groups trains, from the start of the "
     "group's clock to its last step; power supplies, fans, disks and networks are not included";
 constexpr const char* kCounterLevel =
@@ -56,16 +57,16 @@ double end_of(const CounterRecord& record) {
     return record.readings.back().utc_seconds;
 }
 
-/// Returns the value of the counter at a time: the value that another group read then, if it lies
-/// between the neighbouring readings, else an interpolated one.
-double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> read_then) {
+/// Returns the value of the counter at a time: `peer_value`, another group's value at that time,
+/// if it lies between the neighbouring readings, else an interpolated value.
+double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> peer_value) {
     const auto& readings = record.readings;
     const auto right =
         std::ranges::upper_bound(readings, utc_seconds, {}, &CounterReading::utc_seconds);
     if (right == readings.end()) return readings.back().value;
     if (right == readings.begin()) return readings.front().value;
     const CounterReading& left = *(right - 1);
-    if (read_then && left.value <= *read_then && *read_then <= right->value) return *read_then;
+    if (peer_value && left.value <= *peer_value && *peer_value <= right->value) return *peer_value;
     return left.value + (right->value - left.value) * (utc_seconds - left.utc_seconds) /
                             (right->utc_seconds - left.utc_seconds);
 }
@@ -76,8 +77,8 @@ std::string_view family_of(std::string_view name) {
 
 /// Returns the name of a kind, such as "NVML" for the families "nvml" and "nvml-power".
 std::string_view name_of_kind(std::string_view family) {
-    const auto* kind = std::ranges::find(kKinds, family, &Kind::family);
-    return kind == kKinds.end() ? "" : kind->name;
+    const auto* kind = std::ranges::find(kMeterKinds, family, &MeterKind::family);
+    return kind == kMeterKinds.end() ? "" : kind->name;
 }
 
 /// The readings of each group, by host and name of the counter.
@@ -117,8 +118,8 @@ std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<Mete
     return meters;
 }
 
-/// Returns the sum over all rows if each row has a number and each host has a row. `missing`
-/// describes what a host without a row lacks.
+/// Returns the sum over all rows if each row has a number and each host has a row. `missing` is the
+/// name of a row in the message about a host without a row.
 template <typename Row>
 Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<std::string> hosts,
                 std::string_view missing) {
@@ -134,9 +135,9 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
     return nothing(fmt::format("no {} on {}", missing, *hosts.begin()));
 }
 
-/// Adds the core phase: from the start of the first to the end of the last step of all groups, by
-/// the leaders' clocks. All groups start after one barrier, so the phase is as long as the longest
-/// training if the clocks agree. Returns its length, or why it is unknown.
+/// Adds the core phase: from the start of the first step to the end of the last step of all groups,
+/// by the leaders' clocks. Returns its length, or why it is unknown. All groups start after the
+/// same barrier, so the phase is as long as the longest training unless the clocks differ.
 Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
@@ -180,12 +181,12 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     for (const MeterRecord& meter : energy.meters) {
         if (meter.joules.value) families.emplace(family_of(meter.name));
     }
-    for (const Kind& kind : kKinds) {
+    for (const MeterKind& kind : kMeterKinds) {
         if (families.contains(std::string(kind.family))) {
             energy.method += fmt::format("{}; ", kind.method);
         }
     }
-    energy.method += kHow;
+    energy.method += kMethod;
 }
 
 /// Returns the sum of record.energy.meters, and fills in source, level and method of record.energy.
@@ -193,8 +194,8 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
     double sum = 0;
-    std::optional<Quantity> lacking;
-    for (const std::string_view kind : {kKinds.front().name, kKinds.back().name}) {
+    std::optional<Quantity> incomplete;
+    for (const std::string_view kind : {kMeterKinds.front().name, kMeterKinds.back().name}) {
         const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
         const bool is_known = std::ranges::any_of(
             meters, [](const MeterRecord& meter) { return meter.joules.value.has_value(); });
@@ -202,14 +203,14 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
         kinds.push_back(kind);
         const Quantity joules = sum_of(meters, &MeterRecord::joules, hosts_of(record.topology),
                                        fmt::format("readings of {}", kind));
-        if (!joules.value && !lacking) lacking = joules;
+        if (!joules.value && !incomplete) incomplete = joules;
         sum += joules.value.value_or(0);
     }
     if (kinds.empty()) return nothing(why_no_meter(unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
-    return lacking ? *lacking : Quantity{sum, ""};
+    return incomplete ? *incomplete : Quantity{sum, ""};
 }
 
 void add_meters(const Counters& counters, EnergyRecord& energy) {
@@ -221,9 +222,9 @@ void add_meters(const Counters& counters, EnergyRecord& energy) {
 
 /// Returns "net:eth0" for "net:eth0:sent"; empty for other counters.
 std::string interface_of(const std::string& counter, std::string_view direction) {
-    const bool is_one = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
-                        counter.ends_with(fmt::format(":{}", direction));
-    return is_one ? counter.substr(0, counter.size() - direction.size() - 1) : "";
+    const bool is_interface = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
+                              counter.ends_with(fmt::format(":{}", direction));
+    return is_interface ? counter.substr(0, counter.size() - direction.size() - 1) : "";
 }
 
 void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& interfaces) {
@@ -269,22 +270,22 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
     double now = begin_of(**std::ranges::min_element(
         readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
     double sum = 0;
-    std::optional<double> read_last;
+    std::optional<double> last_reading;
     for (;;) {
-        const CounterRecord* farthest = nullptr;
+        const CounterRecord* longest = nullptr;
         bool is_done = true;
         for (const CounterRecord* row : readings) {
             if (end_of(*row) <= now) continue;
             is_done = false;
             const bool covers = begin_of(*row) <= now;
-            if (covers && (farthest == nullptr || end_of(*row) > end_of(*farthest))) farthest = row;
+            if (covers && (longest == nullptr || end_of(*row) > end_of(*longest))) longest = row;
         }
         if (is_done) return {sum, ""};
-        if (farthest == nullptr) return nothing("no group read it for a while");
-        sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
-        now = end_of(*farthest);
+        if (longest == nullptr) return nothing("no group read it for a while");
+        sum += longest->readings.back().value - value_at(*longest, now, last_reading);
+        now = end_of(*longest);
         // Each group integrates NVML's power from 0, so the readings of two groups are unrelated.
-        if (family_of(farthest->name) != "nvml-power") read_last = farthest->readings.back().value;
+        if (family_of(longest->name) != "nvml-power") last_reading = longest->readings.back().value;
     }
 }
 
@@ -292,7 +293,7 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
                    RunRecord& record) {
     const bool was_resumed = std::ranges::any_of(
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
-    const std::string unread = why_unread(run, was_resumed);
+    const std::string unread = why_not_read(run, was_resumed);
     const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};

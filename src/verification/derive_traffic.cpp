@@ -16,7 +16,8 @@ namespace {
 
 using Result = GroupResult;
 
-/// Returns the group's value that `exceeds` all others, or the last reason why there is none.
+/// Returns the largest value of all groups in the order of `exceeds`. If no group has a value,
+/// returns the last reason.
 template <typename Exceeds = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
                  const Exceeds& exceeds = {}) {
@@ -46,11 +47,11 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// Fills in torus_columns or ranks_per_node, whichever the algorithm has: the largest number that
-/// the first rank of any group has.
-void derive_places(const config::CommunicationConfig& settings,
-                   const plan::ParallelismController& controller,
-                   CommunicationRecord& communication) {
+/// Fills in torus_columns or ranks_per_node if the algorithm has it: the maximum over the first
+/// ranks of all groups.
+void derive_inner_ranks(const config::CommunicationConfig& settings,
+                        const plan::ParallelismController& controller,
+                        CommunicationRecord& communication) {
     communication.torus_columns = communication.ranks_per_node =
         nothing("communication.algorithm is " + communication.algorithm);
     const plan::Layout& layout = controller.layout();
@@ -80,7 +81,7 @@ void derive_communication(const config::Config& config,
     communication.algorithm = config::value_text(config, "communication.algorithm");
     communication.precision = config::value_text(config, "communication.precision");
     communication.statistics_ranks = plan::statistics_ranks(config.training, controller.layout());
-    derive_places(config.communication, controller, communication);
+    derive_inner_ranks(config.communication, controller, communication);
     std::set<std::string> backends;
     for (const GroupResult& group : groups) {
         if (!group.all_reduce_backend.empty()) backends.insert(group.all_reduce_backend);

@@ -38,7 +38,7 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record,
             {median(std::move(deviations)), ""}};
 }
 
-/// Returns the rank of a code from good to bad. Codes that are not listed are the worst.
+/// Returns the position of a code in the order from good to bad. Codes not listed are the worst.
 int severity_of(ExitCode code) {
     constexpr std::array kOrder{ExitCode::ok, ExitCode::partial, ExitCode::invalid, ExitCode::data,
                                 ExitCode::all_groups_failed};
@@ -121,8 +121,8 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
 
 namespace {
 
-/// Returns the configuration with the seed of the first run.
-std::string first_config(const RunRecord& record, std::size_t index) {
+/// Returns the configuration of a run as YAML, with the seed of the first run.
+std::string config_with_first_seed(const RunRecord& record, std::size_t index) {
     config::Config config = config::parse(record.config, "config", {});
     config.run.seed -= index;
     return config::to_yaml(config);
@@ -146,16 +146,17 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         for (const Finding& finding : run.findings)
             inspector.find(name + "/" + finding.file, "{}", finding.text);
         if (!run.record) continue;
-        const auto config = inspector.attempt(name + "/result.json",
-                                              [&] { return first_config(*run.record, index); });
+        const auto config = inspector.attempt(
+            name + "/result.json", [&] { return config_with_first_seed(*run.record, index); });
         if (!config) continue;
         if (first) inspector.compare_lines(name + "/config.yaml", *config, *first);
         if (!first) first = config;
     }
 }
 
-/// Returns the expected file, from the runs that could be read.
-RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerification& series) {
+/// Returns the expected content of repetitions.json, from the runs that could be read.
+RepetitionsRecord expected_record(const RepetitionsRecord& stored,
+                                  const SeriesVerification& series) {
     RepetitionsRecord expected = stored;
     for (std::size_t index = 0; index < stored.repetitions.size(); ++index) {
         const Verification& run = series.runs[index];
@@ -169,7 +170,7 @@ RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerif
     return expected;
 }
 
-/// Checks the entries of the directory. A run that did not end may have left files.
+/// Checks the entries of the directory. A run that did not end may have left its folder.
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName};
@@ -206,7 +207,7 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
         check_runs(directory, verify_run, series, inspector);
         inspector.compare_keys(
             kRepetitionsName, records::to_json(record),
-            records::to_json(expected_of(record, series)),
+            records::to_json(expected_record(record, series)),
             [](const std::string&) { return "according to the runs' result.json"; });
     }
     series.findings = inspector.take();

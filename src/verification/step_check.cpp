@@ -12,7 +12,7 @@ namespace {
 
 // The length of a step and the sum of its phases differ by rounding.
 constexpr double kStepRounding = 1e-6;  // seconds
-// A busy machine may read the end of an epoch this long after its last step.
+// A busy machine may read the end of an epoch this long after the epoch's last step.
 constexpr double kPause = 5;  // seconds
 
 double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
@@ -45,7 +45,8 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     }
 }
 
-/// Checks the learning rates. pow() and cos() may round differently on the machine that wrote them.
+/// Checks the learning rates. The pow() and cos() of the machine that wrote them may round
+/// differently.
 void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
     constexpr double kRoundings = 1e-12;
