@@ -70,7 +70,7 @@ GroupCheckpoints::Attempt GroupCheckpoints::try_restore(training::Trainer& train
         const training::Checkpoint found = training::read_checkpoint(files_, step);
         trainer.restore(found.snapshot);
         content_.restore(found.snapshot);
-        return {"", found.program};
+        return {"", found.launch_id};
     } catch (const std::exception& error) {
         return {error.what(), 0};
     }
@@ -193,7 +193,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     trainer.examine();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
-    checkpoint->program = launch_id_;
+    checkpoint->launch_id = launch_id_;
     trainer.save(checkpoint->snapshot);
     content_.save(checkpoint->snapshot);
     pending_step_ = steps_done;
