@@ -63,7 +63,7 @@ public:
                            "data.kind");
         if (task_of(config_.workload) != Task::classification) {
             check_default("data.random_area_minimum",
-                          fmt::format(", as nothing is cropped where data.kind is {}",
+                          fmt::format(", as nothing is cropped if data.kind is {}",
                                       value_text(config_, "data.kind")));
         }
         if (has_fields(data)) {

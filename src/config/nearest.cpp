@@ -14,8 +14,8 @@ char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// A name that other programs use for a value. Its edit distance to a wrong value may be smaller,
-/// as that of gpu to cpu.
+/// A name that other programs use for a value. A wrong value may be spelled more similarly: cpu is
+/// nearer to gpu than cuda is.
 struct Synonym {
     std::string_view synonym, name;
 };

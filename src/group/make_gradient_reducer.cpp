@@ -12,7 +12,7 @@
 namespace hpcai::group {
 namespace {
 
-/// Returns why NCCL does not reduce the group's gradients; nothing if it does. Equal on all ranks.
+/// Returns why NCCL cannot reduce the group's gradients; empty if it can. Equal on all ranks.
 std::optional<std::string> reason_against_nccl(const ReducerSettings& rank,
                                                comm::Communicator& group,
                                                const device::CudaLibrary& library) {

@@ -21,7 +21,7 @@ public:
     /// `context` outlives the object.
     explicit ProgressReporter(const context::RunContext& context);
 
-    /// Begins the training, or continues that of an earlier launch.
+    /// Begins the training, or continues the training of an earlier launch.
     void begin();
     void step(const training::StepReport& step);
     /// Ends the training and begins the evaluation.

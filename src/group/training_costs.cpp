@@ -42,12 +42,12 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-/// Returns no value if one rank has none: the shards of a model may use different all-reduces.
+/// Has no value if a rank has none. The shards of a model may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
     if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "no number of another shard" : mine.reason};
+    return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
 }
 
 /// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
@@ -162,7 +162,7 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
     const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = sources;
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
-    // The mean is over all ranks, but only those with the first shard of stage 0 read samples.
+    // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().shards();
     record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();

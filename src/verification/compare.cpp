@@ -127,11 +127,11 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
     if (!stored) {
-        metric.why = "one result has no such number";
+        metric.why = "one result does not have this metric";
         return metric;
     }
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "the steps of one result were not stored, are too few or too uneven";
+        metric.why = "one result has no stored steps, too few steps or too uneven steps";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
@@ -156,7 +156,7 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
 MetricComparison compare_number(MetricComparison metric) {
     const bool is_same = metric.first.value && metric.first.value == metric.second.value;
     metric.judgement = is_same ? Judgement::same : Judgement::unclear;
-    metric.why = is_same ? "equal" : "one number each, with unknown spread";
+    metric.why = is_same ? "equal" : "each result has one value, with unknown spread";
     return metric;
 }
 

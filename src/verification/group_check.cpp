@@ -54,7 +54,7 @@ public:
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
-        // A group that finished too late for the ensemble counts as failed.
+        // The ensemble lacks a group that finished too late, which therefore counts as failed.
         if (expected.record.failure.empty()) expected.record.failure = listed.failure;
         return expected;
     }
@@ -106,7 +106,7 @@ private:
         const std::int64_t expected = claim_.config.workload.epochs *
                                       (record.samples_drawn / claim_.config.training.batch_size);
         if (static_cast<std::int64_t>(steps->size()) != expected || steps->empty()) {
-            inspector_.find(files_.steps, "has {} steps; must have {}, those of all epochs",
+            inspector_.find(files_.steps, "has {} steps; must have {} for all epochs",
                             steps->size(), expected);
         }
         record.iterations = static_cast<std::int64_t>(steps->size());

@@ -83,7 +83,7 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
     return rules;
 }
 
-/// Returns those of rules 1 to 7 and 9 that apply at run.level.
+/// Returns the rules from 1 to 7 and 9 that apply at run.level.
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
     std::vector<Rule> rules = rules_of_problem(config, facts);
