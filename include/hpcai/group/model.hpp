@@ -39,7 +39,7 @@ public:
     /// The exchange of this rank with the other shards of its stage. It must be connected before
     /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The ranks that share BatchNorm statistics. It must be connected before the networks run.
+    /// The group that shares BatchNorm statistics. It must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
