@@ -72,8 +72,8 @@ std::vector<Key> run_lifecycle_keys() {
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 leaves the choice to "
             "checkpoint_seconds. The last two are kept until the group finishes."),
         key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
-            "Minimum time between checkpoints if checkpoint_steps is 0: the first epoch that ends "
-            "later ends with a checkpoint. 0 writes one only when the run is asked to stop."),
+            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint follows the "
+            "first epoch that ends later. 0 writes one only when the run is asked to stop."),
         key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
@@ -192,7 +192,7 @@ std::vector<Key> detector_keys() {
             "Proposals kept in training: per pyramid level before non-maximum suppression, per "
             "image after it."),
         key("inference_proposals", &C::inference_proposals, between(1, 4096),
-            "The same in evaluation."),
+            "As training_proposals, in evaluation."),
         key("score_threshold", &C::score_threshold, from_below(0, 1, "fraction"),
             "Detections with a score above this are kept, at most 100 of an image."),
         key("fusion_overlap", &C::fusion_overlap, from_below(0, 1, "fraction"),
