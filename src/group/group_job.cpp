@@ -164,8 +164,8 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
 
 /// Returns whether an earlier launch completed the group, whose files must then be kept.
 bool is_already_complete(const context::RunContext& context) {
-    return context.resumes && results::read_finished_group(context.output, context.config.workload,
-                                                           context.place.group);
+    return context.is_resumed && results::read_finished_group(
+                                     context.output, context.config.workload, context.place.group);
 }
 
 void store_failure(const context::RunContext& context, const GroupResult& result,
@@ -264,7 +264,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     bool has_begun = false;
     try {
         watch.emplace(context, group, flight);
-        if (context.resumes) {
+        if (context.is_resumed) {
             if (auto finished = load_completed_group(context, resources, state, group, log)) {
                 progress.end("", finished->end, false);
                 return std::move(*finished);

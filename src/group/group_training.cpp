@@ -217,7 +217,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     so_far.watch(trainer, checkpoints);
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
-    if (context.resumes) resume(session, so_far);
+    if (context.is_resumed) resume(session, so_far);
     train_epochs(session, record);
     StepTimes times = gather_measurements(session, so_far, result);
     trainer.average_statistics();

@@ -320,7 +320,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                     .output = output,
                     .hostnames = start_up.hostnames(),
                     .ranks = std::move(rank_device.ranks),
-                    .resumes = resumption.has_value(),
+                    .is_resumed = resumption.has_value(),
                     .launch = {.started_utc = started,
                                .since_start = series.since_program_start,
                                .repetition = series.number,

@@ -53,7 +53,7 @@ struct RunContext {
     std::filesystem::path output;        // result directory
     std::vector<std::string> hostnames;  // [world_rank]
     std::vector<RankFacts> ranks;        // [world_rank]
-    bool resumes = false;                // an earlier launch began the run
+    bool is_resumed = false;             // an earlier launch began the run
     LaunchContext launch;
 
     const std::string& host() const { return hostnames[place.world_rank]; }
