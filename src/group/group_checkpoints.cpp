@@ -187,7 +187,7 @@ void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t st
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
     const Stopwatch since_begin;
-    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     finish_write();
     const Stopwatch copying;
     trainer.examine();
@@ -272,7 +272,7 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
     const Stopwatch watch;
     if (pending_step_ != steps_done) checkpoint(trainer, steps_done);
-    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     const std::string failure = finish_write();
     watch_.end();
     const std::string what = fmt::format("stopped at step {} by {}", steps_done,

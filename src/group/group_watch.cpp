@@ -54,7 +54,7 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
 }
 
 GroupWatch::~GroupWatch() {
-    for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+    for (comm::Communicator* const ranks : watched_ranks_) ranks->while_waiting({});
 }
 
 training::WatchdogSettings GroupWatch::settings() {
@@ -78,7 +78,7 @@ bool GroupWatch::may_exit() {
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
-    watched_.push_back(&ranks);
+    watched_ranks_.push_back(&ranks);
     ranks.while_waiting([this] { poll(); });
 }
 

@@ -56,8 +56,9 @@ public:
     /// Ends the last step.
     void end() { watchdog_.end(); }
 
-    /// The time limit of a checkpoint.
-    double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }
+    double checkpoint_timeout_seconds() const {
+        return context_.config.run.first_step_timeout_seconds;
+    }
 
     /// Diagnoses a failure that a hanging or dead rank causes. Writes this rank's flight record and
     /// waits for the records of lower ranks until one responds. The first responsive rank reads all
@@ -96,7 +97,7 @@ private:
     std::vector<bool> is_visible_;      // by group rank: on this node and visible in /proc
     std::optional<int> polled_rank_;    // the next visible group rank
     Stopwatch since_poll_;
-    std::vector<comm::Communicator*> watched_;
+    std::vector<comm::Communicator*> watched_ranks_;
     std::timed_mutex write_mutex_;
     std::atomic<bool> is_written_ = false;  // the training thread has written the flight record
     Stopwatch since_expiry_;                // used only by the watchdog's thread, like peer_groups_
