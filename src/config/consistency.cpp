@@ -18,8 +18,7 @@ namespace {
 
 class Checker {
 public:
-    Checker(const Config& config, const LocationOf& location_of)
-        : config_(config), location_of_(location_of) {}
+    Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
 
     void check_run() const {
         constexpr std::uint64_t kLastSeed = 9007199254740991;

@@ -117,8 +117,7 @@ private:
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
         if (!in_quotes_or_block) {
-            if (!rest.starts_with(value))
-                fail(mark, "a value on one line", "a value on several lines");
+            if (!rest.starts_with(value)) fail(mark, "a value on one line", "several lines");
             return;
         }
         const char quote = rest.empty() ? ' ' : rest.front();

@@ -59,12 +59,10 @@ private:
 /// document, deep nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 
-/// Throws Error(usage) with origin's position for invalid UTF-8, tabs and control characters other
-/// than line ends.
+/// Throws Error(usage) with a position for invalid UTF-8 or control characters except line ends.
 void check_characters(std::string_view text, const Origin& origin);
 
-/// Returns `text` for a message: shortened to 64 bytes, control characters and invalid UTF-8 as
-/// \xNN.
+/// Returns `text` for a message: at most 64 bytes, control characters and invalid UTF-8 as \xNN.
 std::string message_text(std::string_view text);
 
 /// Returns message_text(text) in single quotes.

@@ -9,8 +9,7 @@
 
 namespace hpcai::config {
 
-/// Returns the legal value of `key` in `node`. Throws Error(usage): "position: section.key:
-/// expected
+/// Returns the legal value of `key` in `node`. Throws Error(usage), "<position>: <key>: expected
 /// ..., got '...'".
 Value read_value(const Key& key, const Node& node, const Origin& origin);
 

@@ -40,8 +40,7 @@ public:
         return store;
     }
 
-    /// Returns the parameters of the whole model from the ranks' shards `mine`. Collective in the
-    /// group.
+    /// Returns the whole model's parameters from the shards `mine` of all ranks. Collective.
     std::unique_ptr<graph::ParameterStore> collect(comm::Communicator& group,
                                                    graph::ParameterStore& mine,
                                                    const graph::Graph& model_graph,

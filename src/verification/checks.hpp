@@ -44,8 +44,7 @@ void check_steps(const Claim& claim, const GroupRecord& record,
                  const std::vector<StepRecord>& steps, const GroupFiles& files,
                  Inspector& inspector);
 
-/// Checks record.epoch_seconds against the times of the steps, which were measured by another
-/// clock.
+/// Checks record.epoch_seconds against the times of the steps, which another clock measured.
 void check_epochs(const config::Config& config, const GroupRecord& record,
                   const std::vector<StepRecord>& steps, const GroupFiles& files,
                   Inspector& inspector);

@@ -30,17 +30,16 @@ std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
 }
 
 /// A kind of meters; the names of their counters begin with `family`.
-struct MeterKind {
+struct Meter {
     std::string_view family;
     std::string_view name;
     std::string_view method;
 };
-constexpr std::array kMeterKinds{
-    MeterKind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
-    MeterKind{"nvml-power", "NVML",
-              "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
-    MeterKind{"rapl", "RAPL",
-              "RAPL counts the joules of the processors' packages and their memory"},
+constexpr std::array kMeters{
+    Meter{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
+    Meter{"nvml-power", "NVML",
+          "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
+    Meter{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
 };
 
 constexpr const char* kMethod =
@@ -77,8 +76,8 @@ std::string_view family_of(std::string_view name) {
 
 /// Returns the name of a kind, such as "NVML" for the families "nvml" and "nvml-power".
 std::string_view name_of_kind(std::string_view family) {
-    const auto* kind = std::ranges::find(kMeterKinds, family, &MeterKind::family);
-    return kind == kMeterKinds.end() ? "" : kind->name;
+    const auto* kind = std::ranges::find(kMeters, family, &Meter::family);
+    return kind == kMeters.end() ? "" : kind->name;
 }
 
 /// The readings of each group, by host and name of the counter.
@@ -181,7 +180,7 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     for (const MeterRecord& meter : energy.meters) {
         if (meter.joules.value) families.emplace(family_of(meter.name));
     }
-    for (const MeterKind& kind : kMeterKinds) {
+    for (const Meter& kind : kMeters) {
         if (families.contains(std::string(kind.family))) {
             energy.method += fmt::format("{}; ", kind.method);
         }
@@ -195,7 +194,7 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     std::vector<std::string_view> kinds;
     double sum = 0;
     std::optional<Quantity> incomplete;
-    for (const std::string_view kind : {kMeterKinds.front().name, kMeterKinds.back().name}) {
+    for (const std::string_view kind : {kMeters.front().name, kMeters.back().name}) {
         const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
         const bool is_known = std::ranges::any_of(
             meters, [](const MeterRecord& meter) { return meter.joules.value.has_value(); });

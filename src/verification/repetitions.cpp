@@ -22,9 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RepetitionSpreadRecord spread_of(const RepetitionsRecord& record,
-                                 Quantity RepetitionRecord::*number) {
-    const std::vector<double> values = counted_values(record, number);
+RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*key) {
+    const std::vector<double> values = counted_values(record, key);
     if (values.empty()) {
         const Quantity none = nothing("no run whose groups all finished has it");
         return {none, none, none, none};
@@ -122,7 +121,7 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
 namespace {
 
 /// Returns the configuration of a run as YAML, with the seed of the first run.
-std::string config_with_first_seed(const RunRecord& record, std::size_t index) {
+std::string first_seed_config(const RunRecord& record, std::size_t index) {
     config::Config config = config::parse(record.config, "config", {});
     config.run.seed -= index;
     return config::to_yaml(config);
@@ -147,7 +146,7 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
             inspector.find(name + "/" + finding.file, "{}", finding.text);
         if (!run.record) continue;
         const auto config = inspector.attempt(
-            name + "/result.json", [&] { return config_with_first_seed(*run.record, index); });
+            name + "/result.json", [&] { return first_seed_config(*run.record, index); });
         if (!config) continue;
         if (first) inspector.compare_lines(name + "/config.yaml", *config, *first);
         if (!first) first = config;

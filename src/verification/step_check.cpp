@@ -45,8 +45,7 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     }
 }
 
-/// Checks the learning rates. The pow() and cos() of the machine that wrote them may round
-/// differently.
+/// Checks the learning rates. pow() and cos() may round differently on another machine.
 void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
     constexpr double kRoundings = 1e-12;
@@ -134,24 +133,23 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector) {
-    const RankRecord expected = metrics::summarize(steps, step_seconds(steps));
-    const auto compare = [&](const std::string& column, double actual, double required,
-                             double allowed) {
+    const RankRecord summary = metrics::summarize(steps, step_seconds(steps));
+    const auto compare = [&](const std::string& name, double is, double expected, double allowed) {
         const bool is_near =
-            std::isnan(actual) ? std::isnan(required) : std::abs(actual - required) <= allowed;
+            std::isnan(is) ? std::isnan(expected) : std::abs(is - expected) <= allowed;
         if (is_near) return;
-        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", column,
-                       actual, required, files.steps);
+        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", name, is,
+                       expected, files.steps);
     };
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
-        compare(std::string(row.name) + "_seconds", leader.mean.*row.phase,
-                expected.mean.*row.phase, 0);
+        compare(std::string(row.name) + "_seconds", leader.mean.*row.phase, summary.mean.*row.phase,
+                0);
     }
     if (!std::ranges::all_of(steps, has_host_phases)) return;
-    compare("median_step_seconds", leader.median_step_seconds, expected.median_step_seconds,
+    compare("median_step_seconds", leader.median_step_seconds, summary.median_step_seconds,
             kStepRounding);
-    compare("p99_step_seconds", leader.p99_step_seconds, expected.p99_step_seconds, kStepRounding);
-    compare("longest_step_seconds", leader.longest_step_seconds, expected.longest_step_seconds,
+    compare("p99_step_seconds", leader.p99_step_seconds, summary.p99_step_seconds, kStepRounding);
+    compare("longest_step_seconds", leader.longest_step_seconds, summary.longest_step_seconds,
             kStepRounding);
 }
 
