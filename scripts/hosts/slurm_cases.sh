@@ -310,7 +310,7 @@ evicted_case() { # launcher
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
     results=$world/results/$name/smoke-$job
-    wait_for "there is no complete checkpoint" has_checkpoints "$results" || true
+    wait_for "no complete checkpoint exists" has_checkpoints "$results" || true
     take_hosts_of "$job"
     # Without a signal to the script, mpirun may end before Slurm requeues the job.
     if [[ $name == unannounced_mpirun && $(code_at_end_of "$job") == 6 ]]; then

@@ -119,7 +119,7 @@ class GroupCheck:
         source, batch = self.folder + "steps.csv", int(self.config["training.batch_size"])
         wanted = int(self.config["workload.epochs"]) * (self.group["samples_drawn"] // batch)
         if len(steps) != wanted or not steps:
-            self.findings.find(source, f"has {len(steps)} steps; must have {wanted}, those of all epochs")
+            self.findings.find(source, f"has {len(steps)} steps; must have {wanted} for all epochs")
         StepsCheck(self.run, self.group, steps, self.folder).check()
         self.replace("samples_trained", sum(step.samples for step in steps), source)
         self.replace("iterations", len(steps), source)

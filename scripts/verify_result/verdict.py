@@ -25,8 +25,8 @@ def errors_of(gpu):
 def divergence_rule(groups):
     diverged = sum(bool(group["failure"]) and group["audit"]["diverged_at_step"] > 0 for group in groups)
     return rule(8, "groups whose ranks held different models", 0, diverged, not diverged,
-                f"rule 8: the ranks of a group must hold the same model, those of {diverged} of "
-                f"{len(groups)} groups did not")
+                f"rule 8: the ranks of a group must hold the same model; in {diverged} of "
+                f"{len(groups)} groups they did not")
 
 
 def health_rules(groups):
@@ -83,6 +83,6 @@ class Verdict:
         if missing:
             lacks.append(f"not rankable: the section submission lacks {', '.join(missing)}")
         if any(group["continuations"] for group in self.groups):
-            lacks.append("a group was resumed from a checkpoint by another program: not rankable, because "
-                         "the time between is not counted")
+            lacks.append("a group was resumed from a checkpoint: not rankable, because the time between "
+                         "launches is not counted")
         return self.row("VALID", lacks, SUCCESS, not lacks)

@@ -82,7 +82,7 @@ comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& conte
                                                 const group::GroupOutcome& mine,
                                                 double training_seconds) {
     comm::MembershipAgreementDeadlines deadlines;
-    deadlines.status_seconds = group::seconds_for_others(context.config.run, training_seconds);
+    deadlines.status_seconds = group::peer_wait_seconds(context.config.run, training_seconds);
     deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, mine.stop_seconds);
     return deadlines;
 }

@@ -60,7 +60,7 @@ context::RunContext context_of(const fs::path& output, const LaunchRecord& launc
             .output = output,
             .hostnames = std::move(hostnames),
             .ranks = std::move(ranks),
-            .resumes = true,
+            .is_resumed = true,
             .launch = {}};
 }
 

@@ -18,13 +18,13 @@ namespace {
 
 class Checker {
 public:
-    Checker(const Config& config, const PlaceOf& place_of) : config_(config), place_of_(place_of) {}
+    Checker(const Config& config, const LocationOf& where) : config_(config), location_of_(where) {}
 
     void check_run() const {
         constexpr std::uint64_t kLastSeed = 9007199254740991;
-        const auto further = static_cast<std::uint64_t>(config_.run.repeat) - 1;
-        check(config_.run.seed <= kLastSeed - further, "run.seed",
-              fmt::format("at most {}", kLastSeed - further) + as("run.repeat"));
+        const auto extra_runs = static_cast<std::uint64_t>(config_.run.repeat) - 1;
+        check(config_.run.seed <= kLastSeed - extra_runs, "run.seed",
+              fmt::format("at most {}", kLastSeed - extra_runs) + as("run.repeat"));
         check(!config_.run.trace || config_.run.measure_phases, "run.trace",
               "false" + as("run.measure_phases"));
     }
@@ -34,9 +34,9 @@ public:
         const WorkloadRow& row = row_of(workload.kind);
         const bool is_detection = row.task == Task::detection;
         const std::string as_kind = as("workload.kind");
-        check_listed(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
-        check_listed(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
-                     "bagging.aggregation");
+        check_legal_choice(row.models, &Config::workload, &WorkloadConfig::model, "workload.model");
+        check_legal_choice(row.aggregations, &Config::bagging, &BaggingConfig::aggregation,
+                           "bagging.aggregation");
         if (!is_detection) check_no_detector();
         if (row.task == Task::classification) {
             check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
@@ -58,11 +58,11 @@ public:
     void check_data() const {
         const DataConfig& data = config_.data;
         const std::string as_kind = as("data.kind");
-        check_listed(row_of(config_.workload.kind).data, &Config::data, &DataConfig::kind,
-                     "data.kind");
+        check_legal_choice(row_of(config_.workload.kind).data, &Config::data, &DataConfig::kind,
+                           "data.kind");
         if (task_of(config_.workload) != Task::classification) {
             check_default("data.random_area_minimum",
-                          fmt::format(", as nothing is cropped where data.kind is {}",
+                          fmt::format(", as nothing is cropped if data.kind is {}",
                                       value_text(config_, "data.kind")));
         }
         if (has_fields(data)) {
@@ -117,10 +117,10 @@ public:
         const bool has_momentum = optimizer == Optimizer::sgd || optimizer == Optimizer::lars;
         const bool has_betas = optimizer == Optimizer::lamb || optimizer == Optimizer::adam ||
                                optimizer == Optimizer::adamw;
-        check_use(has_momentum, {"momentum", "nesterov", "momentum_correction"});
-        check_use(has_betas, {"beta1", "beta2"});
-        check_use(optimizer != Optimizer::sgd, {"epsilon"});
-        check_use(optimizer == Optimizer::lars, {"trust_coefficient"});
+        check_unused_keys(has_momentum, {"momentum", "nesterov", "momentum_correction"});
+        check_unused_keys(has_betas, {"beta1", "beta2"});
+        check_unused_keys(optimizer != Optimizer::sgd, {"epsilon"});
+        check_unused_keys(optimizer == Optimizer::lars, {"trust_coefficient"});
         check(optimizer == Optimizer::lars || !training.epsilon ||
                   static_cast<float>(*training.epsilon) > 0,
               "training.epsilon", "a number of at least 1.5e-45" + as("training.optimizer"));
@@ -161,7 +161,7 @@ private:
     void check(bool consistent, const std::string& full_name, const std::string& expected) const {
         if (consistent) return;
         throw Error(ExitCode::usage,
-                    fmt::format("{}: {}: expected {}, got {}{}", place_of_(full_name), full_name,
+                    fmt::format("{}: {}: expected {}, got {}{}", location_of_(full_name), full_name,
                                 expected, in_quotes(value_text(config_, full_name)),
                                 has_default(full_name) ? ", the default" : ""));
     }
@@ -175,20 +175,20 @@ private:
         check(has_default(full_name), full_name, value_text(Config{}, full_name) + reason);
     }
 
-    /// The reason in a message: ", as device.kind is cpu".
+    /// Returns the reason for a message: ", as device.kind is cpu".
     std::string as(const std::string& full_name) const {
         return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
     }
 
     /// Checks that a choice is legal for workload.kind.
     template <typename Section, typename Choice>
-    void check_listed(std::span<const Choice> legal, Section Config::*section,
-                      Choice Section::*member, const std::string& full_name) const {
+    void check_legal_choice(std::span<const Choice> legal, Section Config::*section,
+                            Choice Section::*member, const std::string& full_name) const {
         std::vector<std::string> names;
-        Config with = config_;
+        Config candidate = config_;
         for (const Choice choice : legal) {
-            with.*section.*member = choice;
-            names.push_back(value_text(with, full_name));
+            candidate.*section.*member = choice;
+            names.push_back(value_text(candidate, full_name));
         }
         check(std::ranges::find(legal, config_.*section.*member) != legal.end(), full_name,
               fmt::format("{}", fmt::join(names, " or ")) + as("workload.kind"));
@@ -287,7 +287,7 @@ private:
         check_channels(3);
     }
 
-    /// Checks what does not depend on P_degree; plan::make_layout() checks the rest.
+    /// Checks the settings that do not depend on P_degree; plan::make_layout() checks the others.
     void check_parallel() const {
         const ParallelConfig& parallel = config_.parallel;
         const std::string as_mode = as("parallel.mode"), as_model = as("workload.model");
@@ -313,21 +313,21 @@ private:
     }
 
     /// Checks that keys of `training` that the optimizer does not use have their defaults.
-    void check_use(bool has_use, std::initializer_list<const char*> names) const {
-        if (has_use) return;
+    void check_unused_keys(bool is_used, std::initializer_list<const char*> names) const {
+        if (is_used) return;
         for (const char* name : names) {
             check_default(std::string("training.") + name, as("training.optimizer"));
         }
     }
 
     const Config& config_;
-    const PlaceOf& place_of_;
+    const LocationOf& location_of_;
 };
 
 }  // namespace
 
-void check_consistency(const Config& config, const PlaceOf& place_of) {
-    const Checker checker(config, place_of);
+void check_consistency(const Config& config, const LocationOf& location_of) {
+    const Checker checker(config, location_of);
     checker.check_run();
     checker.check_workload();
     checker.check_data();

@@ -8,12 +8,12 @@
 
 namespace hpcai::config {
 
-/// Returns the place where a key's value was set: "file:line:column", "--set a.b=v", or the file
+/// Returns the location where a key's value was set: "file:line:column", "--set a.b=v", or the file
 /// alone for a default.
-using PlaceOf = std::function<std::string(const std::string& full_name)>;
+using LocationOf = std::function<std::string(const std::string& full_name)>;
 
-/// Throws Error(usage) for the first contradiction between values that are each legal alone. Module
-/// plan checks what depends on the launch (eq. 5).
-void check_consistency(const Config& config, const PlaceOf& place_of);
+/// Throws Error(usage) for the first contradiction between values that are legal individually.
+/// Module plan checks what depends on the launch (eq. 5).
+void check_consistency(const Config& config, const LocationOf& location_of);
 
 }  // namespace hpcai::config

@@ -17,22 +17,22 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// Throws for directives, because yaml-cpp ignores unknown ones.
+/// Throws for directives, because yaml-cpp ignores unknown directives.
 void check_directives(std::string_view yaml, const Origin& origin) {
-    for (Place place; !yaml.empty(); ++place.line) {
+    for (Position position; !yaml.empty(); ++position.line) {
         require(!yaml.starts_with('%'), ExitCode::usage,
-                "{}: expected sections of keys, got a directive (%)", origin.at(place));
+                "{}: expected sections of keys, got a directive (%)", origin.at(position));
         const auto end = yaml.find('\n');
         yaml.remove_prefix(end == std::string_view::npos ? yaml.size() : end + 1);
     }
 }
 
-Place place_of(const YAML::Mark& mark) {
+Position position_of(const YAML::Mark& mark) {
     return {mark.line + 1, mark.column + 1};
 }
 
-/// Builds the tree from the parser's events, which show duplicates and anchors and have no cycles,
-/// unlike yaml-cpp's nodes.
+/// Builds the tree from the parser's events. Unlike yaml-cpp's nodes, events show duplicates and
+/// anchors and have no cycles.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     /// `yaml` must outlive the builder.
@@ -42,15 +42,15 @@ public:
     Node take_root() { return std::move(root_); }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
-        require(!started_, ExitCode::usage, "{}: expected one YAML document, got a second one",
-                origin_.at(place_of(mark)));
-        started_ = true;
+        require(!has_document_, ExitCode::usage, "{}: expected one YAML document, got a second one",
+                origin_.at(position_of(mark)));
+        has_document_ = true;
     }
     void OnDocumentEnd() override {}
 
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         check(mark, "?", anchor);
-        add({.kind = NodeKind::null, .place = place_of(mark)});
+        add({.kind = NodeKind::null, .position = position_of(mark)});
     }
 
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -62,7 +62,7 @@ public:
         check(mark, tag, anchor);
         check_one_line(mark, tag == "!", value);
         add({.kind = NodeKind::scalar,
-             .place = place_of(mark),
+             .position = position_of(mark),
              .text = value,
              .quoted = tag == "!"});
     }
@@ -84,25 +84,25 @@ public:
 private:
     struct Frame {
         Node node;
-        std::optional<Node> name;  // mapping: the key whose value is next
+        std::optional<Node> key;  // mapping: the key whose value follows
     };
 
-    std::string where(Place place, const std::string& name = "") const {
+    std::string where(Position position, const std::string& name = "") const {
         std::string path = path_;
         const auto extend = [&path](const std::string& part) {
             if (!path.empty() && !part.empty()) path += '.';
-            path += shown(part);
+            path += message_text(part);
         };
         for (const Frame& frame : stack_) {
-            if (frame.name) extend(frame.name->text);
+            if (frame.key) extend(frame.key->text);
         }
         extend(name);
-        return origin_.at(place) + ": " + (path.empty() ? "" : path + ": ");
+        return origin_.at(position) + ": " + (path.empty() ? "" : path + ": ");
     }
 
     [[noreturn]] void fail(const YAML::Mark& mark, const char* expected, const char* got) const {
         throw Error(ExitCode::usage,
-                    fmt::format("{}expected {}, got {}", where(place_of(mark)), expected, got));
+                    fmt::format("{}expected {}, got {}", where(position_of(mark)), expected, got));
     }
 
     void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
@@ -112,12 +112,12 @@ private:
         }
     }
 
-    /// yaml-cpp accepts a text without its closing quote, which would contain the rest of the file.
+    /// yaml-cpp accepts a text without a closing quote, which then includes the rest of the file.
     void check_one_line(const YAML::Mark& mark, bool in_quotes_or_block,
                         const std::string& value) const {
         const std::string_view rest = yaml_.substr(std::min<std::size_t>(mark.pos, yaml_.size()));
         if (!in_quotes_or_block) {
-            if (!rest.starts_with(value)) fail(mark, "a value on one line", "one on several lines");
+            if (!rest.starts_with(value)) fail(mark, "a value on one line", "several lines");
             return;
         }
         const char quote = rest.empty() ? ' ' : rest.front();
@@ -125,7 +125,7 @@ private:
             fail(mark, "a value on one line", "a block of text or a tag");
         }
         if (!ends_on_its_line(rest.substr(1), quote)) {
-            fail(mark, "a text on one line", "one without a closing quote");
+            fail(mark, "a text on one line", "a text without a closing quote");
         }
     }
 
@@ -138,20 +138,20 @@ private:
         return false;
     }
 
-    bool wants_name() const {
+    bool expects_key() const {
         return !stack_.empty() && stack_.back().node.kind == NodeKind::mapping &&
-               !stack_.back().name;
+               !stack_.back().key;
     }
 
     void open(const YAML::Mark& mark, NodeKind kind) {
-        if (wants_name()) {
+        if (expects_key()) {
             fail(mark, "the name of a key",
                  "a list or a mapping, perhaps without its closing bracket");
         }
-        if (stack_.size() >= kMaximumDepth) {
+        if (stack_.size() >= kMaxDepth) {
             fail(mark, "sections of keys with plain values", "deeper nesting");
         }
-        stack_.push_back({{.kind = kind, .place = place_of(mark)}, std::nullopt});
+        stack_.push_back({{.kind = kind, .position = position_of(mark)}, std::nullopt});
     }
 
     void close() {
@@ -163,21 +163,21 @@ private:
     void add(Node node) {
         if (stack_.empty()) {
             root_ = std::move(node);
-        } else if (wants_name()) {
-            set_name(std::move(node));
+        } else if (expects_key()) {
+            set_key(std::move(node));
         } else if (stack_.back().node.kind == NodeKind::list) {
             stack_.back().node.items.push_back(std::move(node));
         } else {
             Frame& frame = stack_.back();
-            if (node.kind == NodeKind::null) node.place = frame.name->place;
+            if (node.kind == NodeKind::null) node.position = frame.key->position;
             frame.node.entries.push_back(
-                {std::move(frame.name->text), frame.name->place, std::move(node)});
-            frame.name.reset();
+                {std::move(frame.key->text), frame.key->position, std::move(node)});
+            frame.key.reset();
         }
     }
 
-    void set_name(Node name) {
-        const std::string at = where(name.place, name.text);
+    void set_key(Node name) {
+        const std::string at = where(name.position, name.text);
         require(name.kind == NodeKind::scalar, ExitCode::usage,
                 "{}expected the name of a key, got nothing", at);
         require(name.text != "<<", ExitCode::usage,
@@ -185,12 +185,12 @@ private:
         for (const Entry& entry : stack_.back().node.entries) {
             require(entry.name != name.text, ExitCode::usage,
                     "{}expected each key once, got it again; the first is on line {}", at,
-                    entry.place.line);
+                    entry.position.line);
         }
         // The limit bounds the time of the search above; real files have a few dozen keys.
         require(stack_.back().node.entries.size() < 256, ExitCode::usage,
                 "{}expected at most 256 keys, got more", at);
-        stack_.back().name = std::move(name);
+        stack_.back().key = std::move(name);
     }
 
     std::string_view yaml_;
@@ -198,7 +198,7 @@ private:
     std::string path_;
     std::vector<Frame> stack_;
     Node root_;
-    bool started_ = false;
+    bool has_document_ = false;
 };
 
 bool is_line_end(std::string_view text) {
@@ -207,27 +207,27 @@ bool is_line_end(std::string_view text) {
 
 }  // namespace
 
-std::string Origin::at(Place place) const {
-    return has_lines_ ? fmt::format("{}:{}:{}", name_, place.line, place.column) : name_;
+std::string Origin::at(Position position) const {
+    return has_lines_ ? fmt::format("{}:{}:{}", name_, position.line, position.column) : name_;
 }
 
 void check_characters(std::string_view text, const Origin& origin) {
-    for (Place place; !text.empty();) {
+    for (Position position; !text.empty();) {
         const std::size_t bytes = utf8_character_bytes(text);
         require(bytes > 0, ExitCode::usage, "{}: expected UTF-8 text, got the byte 0x{:02x}",
-                origin.at(place), static_cast<unsigned char>(text[0]));
+                origin.at(position), static_cast<unsigned char>(text[0]));
         require(text[0] != '\t', ExitCode::usage, "{}: expected spaces, got a tab",
-                origin.at(place));
+                origin.at(position));
         require(!is_control(text.substr(0, bytes)) || is_line_end(text), ExitCode::usage,
-                "{}: expected text, got the control character {}", origin.at(place),
+                "{}: expected text, got the control character {}", origin.at(position),
                 in_quotes(text.substr(0, bytes)));
-        place.column += static_cast<int>(bytes);
-        if (text[0] == '\n') place = {place.line + 1, 1};
+        position.column += static_cast<int>(bytes);
+        if (text[0] == '\n') position = {position.line + 1, 1};
         text.remove_prefix(bytes);
     }
 }
 
-std::string shown(std::string_view text) {
+std::string message_text(std::string_view text) {
     constexpr std::size_t kMaxBytes = 64;
     std::string result;
     for (std::size_t i = 0; i < text.size();) {
@@ -247,7 +247,7 @@ std::string shown(std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text) {
-    return fmt::format("'{}'", shown(text));
+    return fmt::format("'{}'", message_text(text));
 }
 
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path) {
@@ -261,9 +261,9 @@ Node parse_document(const std::string& yaml, const Origin& origin, const std::st
         while (parser.HandleNextDocument(builder)) {
         }
     } catch (const YAML::Exception& error) {
-        const Place place = error.mark.is_null() ? Place{} : place_of(error.mark);
+        const Position position = error.mark.is_null() ? Position{} : position_of(error.mark);
         throw Error(ExitCode::usage,
-                    fmt::format("{}: {}expected YAML, got an error: {}", origin.at(place),
+                    fmt::format("{}: {}expected YAML, got an error: {}", origin.at(position),
                                 path.empty() ? "" : path + ": ", printable(error.msg)));
     }
     return builder.take_root();

@@ -7,8 +7,8 @@
 
 namespace hpcai::config {
 
-/// A position in a file; both numbers count from 1, columns in bytes.
-struct Place {
+/// A position in a file. Both numbers start at 1; a column is a number of bytes.
+struct Position {
     int line = 1;
     int column = 1;
 };
@@ -17,25 +17,25 @@ enum class NodeKind { null, scalar, list, mapping };
 
 struct Entry;
 
-/// One value of a strict YAML document. Trees are at most kMaximumDepth deep.
+/// One value of a strict YAML document. Trees are at most kMaxDepth deep.
 struct Node {
     NodeKind kind = NodeKind::null;
-    Place place = {};
+    Position position = {};
     std::string text = {};         // scalar
-    bool quoted = false;           // scalar: in quotes, and so always a text
+    bool quoted = false;           // scalar: in quotes, hence a text
     std::vector<Node> items = {};  // list
     std::vector<Entry> entries;    // mapping: no name occurs twice
 };
 
 struct Entry {
     std::string name;
-    Place place;  // of the name
+    Position position;  // of the name
     Node value;
 };
 
-inline constexpr int kMaximumDepth = 3;  // document, section, value
+inline constexpr int kMaxDepth = 3;  // document, section, value
 
-/// The source of a value for messages.
+/// The source of a value, as messages print it.
 class Origin {
 public:
     /// A file: "name:line:column".
@@ -43,7 +43,7 @@ public:
     /// Any other source ("--set a.b=v"), which has no lines.
     static Origin other(std::string name) { return Origin(std::move(name), false); }
 
-    std::string at(Place place) const;
+    std::string at(Position position) const;
 
 private:
     Origin(std::string name, bool has_lines) : name_(std::move(name)), has_lines_(has_lines) {}
@@ -52,20 +52,20 @@ private:
     bool has_lines_;
 };
 
-/// Parses exactly one YAML document; an empty one is a null node. `path` is the key of the value,
-/// for messages, or empty. Throws Error(usage), with origin's place, for invalid UTF-8, control
-/// characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys, keys that are
-/// not scalars, more than 256 keys in a mapping, texts over several lines, a second document, deep
-/// nesting and invalid YAML.
+/// Parses exactly one YAML document; an empty document is a null node. `path` is the key of the
+/// value for messages, or empty. Throws Error(usage), with origin's position, for invalid UTF-8,
+/// control characters, tabs, anchors, aliases, merge keys, tags, directives, duplicate keys, keys
+/// that are not scalars, more than 256 keys in a mapping, texts over several lines, a second
+/// document, deep nesting and invalid YAML.
 Node parse_document(const std::string& yaml, const Origin& origin, const std::string& path);
 
-/// Throws Error(usage) with origin's place for invalid UTF-8 and control characters but line ends.
+/// Throws Error(usage) with a position for invalid UTF-8 or control characters except line ends.
 void check_characters(std::string_view text, const Origin& origin);
 
-/// `text` for a message: shortened to 64 bytes, control characters and invalid UTF-8 as \xNN.
-std::string shown(std::string_view text);
+/// Returns `text` for a message: at most 64 bytes, control characters and invalid UTF-8 as \xNN.
+std::string message_text(std::string_view text);
 
-/// shown(text) in single quotes.
+/// Returns message_text(text) in single quotes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace hpcai::config

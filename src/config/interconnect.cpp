@@ -29,19 +29,20 @@ using Targets = std::array<Target, 5>;
 
 void read_number(const Origin& origin, const std::string& section, const Entry& entry,
                  Targets& targets) {
-    const auto target = std::ranges::find_if(targets, [&](const Target& one) {
-        return one.section == section && one.key == entry.name;
+    const auto target = std::ranges::find_if(targets, [&](const Target& row) {
+        return row.section == section && row.key == entry.name;
     });
     std::vector<std::string> legal;
-    for (const Target& one : targets) legal.push_back(fmt::format("{}.{}", one.section, one.key));
+    for (const Target& row : targets) legal.push_back(fmt::format("{}.{}", row.section, row.key));
     require(target != targets.end(), ExitCode::usage, "{}: expected one of {}, got {}",
-            origin.at(entry.place), fmt::join(legal, ", "), in_quotes(section + "." + entry.name));
+            origin.at(entry.position), fmt::join(legal, ", "),
+            in_quotes(section + "." + entry.name));
     const std::string& text = entry.value.text;
     const std::optional<double> value = parse_number<double>(text);
     require(entry.value.kind == NodeKind::scalar && value && *value >= target->minimum &&
                 *value <= target->maximum,
             ExitCode::usage, "{}: {}.{}: expected a number from {} to {}, got {}",
-            origin.at(entry.value.place), section, entry.name, target->minimum, target->maximum,
+            origin.at(entry.value.position), section, entry.name, target->minimum, target->maximum,
             in_quotes(text));
     target->value = *value * target->factor;
 }
@@ -58,10 +59,10 @@ Interconnect read_interconnect(const std::string& yaml, const std::string& file_
     const Node document = parse_document(yaml, origin, "");
     require(document.kind == NodeKind::mapping, ExitCode::usage,
             "{}: expected sections within_node and between_nodes, got none",
-            origin.at(document.place));
+            origin.at(document.position));
     for (const Entry& section : document.entries) {
         require(section.value.kind == NodeKind::mapping, ExitCode::usage,
-                "{}: {}: expected keys with values", origin.at(section.place),
+                "{}: {}: expected keys with values", origin.at(section.position),
                 in_quotes(section.name));
         for (const Entry& entry : section.value.entries) {
             read_number(origin, section.name, entry, targets);
@@ -69,7 +70,7 @@ Interconnect read_interconnect(const std::string& yaml, const std::string& file_
     }
     for (const Target& target : targets) {
         require(target.value || !target.is_required, ExitCode::usage,
-                "{}: {}.{}: expected a number, got nothing", origin.at(document.place),
+                "{}: {}.{}: expected a number, got nothing", origin.at(document.position),
                 target.section, target.key);
     }
     return {{*targets[0].value, *targets[1].value},

@@ -24,7 +24,7 @@ std::vector<Key> data_source_keys() {
             "ImageSets and JPEGImages; the COCO annotation file; an HDF5 file, a folder of them, "
             "or the output of `hpcai500 data transcode`."),
         key("validation_path", &C::validation_path,
-            "The same for the test samples; for voc, empty is data.path."),
+            "Test samples, as data.path; for voc, empty uses data.path."),
         key("on_bad_sample", &C::on_bad_sample, {{fail, "fail"}, {skip, "skip"}, {count, "count"}},
             "Action for a damaged file: fail (exit code 4), skip (training uses another sample, "
             "evaluation ignores it), or count (use what was decoded). The log names these files "

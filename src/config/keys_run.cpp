@@ -7,8 +7,8 @@ namespace hpcai::config {
 namespace {
 
 constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1, exact as a double
-constexpr double kWeek = 7 * 86400;            // seconds
-constexpr double kMonth = 31 * 86400;          // seconds
+constexpr double kWeekSeconds = 7 * 86400;
+constexpr double kMonthSeconds = 31 * 86400;
 
 Key as_file_name(Key key) {
     key.is_file_name = true;
@@ -71,25 +71,25 @@ std::vector<Key> run_lifecycle_keys() {
         key("checkpoint_steps", &C::checkpoint_steps, between(0, kMaxInt, "steps"),
             "Steps between checkpoints of each group for `hpcai500 resume`; 0 leaves the choice to "
             "checkpoint_seconds. The last two are kept until the group finishes."),
-        key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeek, "seconds"),
-            "Minimum time between checkpoints if checkpoint_steps is 0: the first epoch that ends "
-            "later ends with a checkpoint. 0 writes one only when the run is asked to stop."),
-        key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonth, "seconds"),
+        key("checkpoint_seconds", &C::checkpoint_seconds, between(0, kWeekSeconds, "seconds"),
+            "Minimum time between checkpoints if checkpoint_steps is 0: a checkpoint follows the "
+            "first epoch that ends later. 0 writes one only when the run is asked to stop."),
+        key("time_limit_seconds", &C::time_limit_seconds, between(0, kMonthSeconds, "seconds"),
             "Time from program start until the run has stopped at a checkpoint, as on SIGUSR1; 0 "
             "is no limit."),
         key("meters", &C::meters, {{automatic, "auto"}, {none, "none"}},
             "Reads the energy of GPUs (NVML) and processors (RAPL), network traffic and GPU health "
             "once a second during training, where available."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
-            between(1, kWeek, "seconds"),
+            between(1, kWeekSeconds, "seconds"),
             "Longest time until a rank first reads results of training steps (loss_steps), library "
             "tuning and connection setup included; then its watchdog ends the group. Also the "
             "limit of the second read if step_timeout_seconds is 0."),
-        key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeek, "seconds"),
+        key("step_timeout_seconds", &C::step_timeout_seconds, between(0, kWeekSeconds, "seconds"),
             "Longest time between reads of step results on a rank, audits included; then its "
             "watchdog ends the group. A checkpoint may take first_step_timeout_seconds more; "
             "evaluations are unlimited. 0 uses ten times the longest time so far, at least 300 s."),
-        key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeek, "seconds"),
+        key("group_timeout_seconds", &C::group_timeout_seconds, between(1, kWeekSeconds, "seconds"),
             "Minimum time that finished groups wait for a silent group before they evaluate the "
             "ensemble without it; half of their own training time if that is longer."),
     };
@@ -192,7 +192,7 @@ std::vector<Key> detector_keys() {
             "Proposals kept in training: per pyramid level before non-maximum suppression, per "
             "image after it."),
         key("inference_proposals", &C::inference_proposals, between(1, 4096),
-            "The same in evaluation."),
+            "As training_proposals, in evaluation."),
         key("score_threshold", &C::score_threshold, from_below(0, 1, "fraction"),
             "Detections with a score above this are kept, at most 100 of an image."),
         key("fusion_overlap", &C::fusion_overlap, from_below(0, 1, "fraction"),

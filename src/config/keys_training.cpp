@@ -12,9 +12,9 @@ std::vector<Key> batch_and_rate_keys() {
         key("batch_size", &C::batch_size, between(1, 1048576, "samples"),
             "Samples in one step of one base model, over all its ranks."),
         key("batch_norm_samples", &C::batch_norm_samples, between(1, 1048576, "samples"),
-            "Samples that share BatchNorm statistics in training; auto is what a rank computes at "
-            "once, batch_size / (data_degree x micro_batches). k times that spans k ranks, if k "
-            "divides data_degree; a divisor of it splits a rank's samples."),
+            "Samples that share BatchNorm statistics in training; auto is a rank's micro-batch, "
+            "batch_size / (data_degree x micro_batches). k times this number spans k ranks, if k "
+            "divides data_degree; a divisor splits a rank's samples."),
         key("optimizer", &C::optimizer,
             {{sgd, "sgd"},
              {lars, "lars"},

@@ -14,27 +14,24 @@ char lower(char letter) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// A name that other programs use for a value. Its spelling may be nearer to a wrong value, as gpu
-/// is to cpu.
-struct OtherName {
-    std::string_view other, name;
+/// A name that other programs use for a value. A wrong value may be spelled more similarly: cpu is
+/// nearer to gpu than cuda is.
+struct Synonym {
+    std::string_view synonym, name;
 };
-constexpr std::array kOtherNames{
-    OtherName{"gpu", "cuda"},          OtherName{"nvidia", "cuda"},
-    OtherName{"x86", "cpu"},           OtherName{"float32", "fp32"},
-    OtherName{"float", "fp32"},        OtherName{"single", "fp32"},
-    OtherName{"float16", "fp16"},      OtherName{"half", "fp16"},
-    OtherName{"bfloat16", "bf16"},     OtherName{"amp", "mixed"},
-    OtherName{"hybrid", "mixed"},      OtherName{"tensor", "model"},
-    OtherName{"ddp", "data"},          OtherName{"ring", "all_reduce"},
-    OtherName{"2d_torus", "torus_2d"}, OtherName{"2d-torus", "torus_2d"},
-    OtherName{"torus", "torus_2d"},
+constexpr std::array kSynonyms{
+    Synonym{"gpu", "cuda"},          Synonym{"nvidia", "cuda"},     Synonym{"x86", "cpu"},
+    Synonym{"float32", "fp32"},      Synonym{"float", "fp32"},      Synonym{"single", "fp32"},
+    Synonym{"float16", "fp16"},      Synonym{"half", "fp16"},       Synonym{"bfloat16", "bf16"},
+    Synonym{"amp", "mixed"},         Synonym{"hybrid", "mixed"},    Synonym{"tensor", "model"},
+    Synonym{"ddp", "data"},          Synonym{"ring", "all_reduce"}, Synonym{"2d_torus", "torus_2d"},
+    Synonym{"2d-torus", "torus_2d"}, Synonym{"torus", "torus_2d"},
 };
 
-std::string_view usual_name(std::string_view given) {
+std::string_view resolve_synonym(std::string_view given) {
     const auto* found = std::ranges::find_if(
-        kOtherNames, [&](const OtherName& row) { return edit_distance(row.other, given) == 0; });
-    return found == kOtherNames.end() ? given : found->name;
+        kSynonyms, [&](const Synonym& row) { return edit_distance(row.synonym, given) == 0; });
+    return found == kSynonyms.end() ? given : found->name;
 }
 
 }  // namespace
@@ -60,19 +57,19 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates) {
     if (given.size() > 64) return "";
-    int least = std::max(1, static_cast<int>(given.size()) / 3) + 1;
+    int best_distance = std::max(1, static_cast<int>(given.size()) / 3) + 1;
     std::string best;
     for (const std::string& candidate : candidates) {
         const int distance = edit_distance(given, candidate);
-        if (distance >= least) continue;
-        least = distance;
+        if (distance >= best_distance) continue;
+        best_distance = distance;
         best = candidate;
     }
     return best;
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates) {
-    const auto known = std::ranges::find(candidates, usual_name(given));
+    const auto known = std::ranges::find(candidates, resolve_synonym(given));
     const std::string best = known == candidates.end() ? nearest(given, candidates) : *known;
     return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
 }

@@ -17,14 +17,14 @@
 namespace hpcai::config {
 namespace {
 
-constexpr std::size_t kMaximumBytes = 1 << 20;
+constexpr std::size_t kMaxFileBytes = 1 << 20;
 
 void check_size(std::size_t bytes, const std::string& file_name) {
-    require(bytes <= kMaximumBytes, ExitCode::usage,
+    require(bytes <= kMaxFileBytes, ExitCode::usage,
             "{}: expected a configuration of at most 1 MiB, got more", file_name);
 }
 
-/// Builds a Config and stores the place of each value.
+/// Builds a Config and stores the location of each value.
 class ConfigReader {
 public:
     void read_file_text(const std::string& yaml, const std::string& file_name) {
@@ -34,12 +34,12 @@ public:
         const Node document = parse_document(yaml, origin, "");
         require(document.kind == NodeKind::mapping || document.kind == NodeKind::null,
                 ExitCode::usage, "{}: expected sections of keys, got a {}",
-                origin.at(document.place), document.kind == NodeKind::list ? "list" : "value");
+                origin.at(document.position), document.kind == NodeKind::list ? "list" : "value");
         for (const Entry& section : document.entries) read_section(section, origin);
     }
 
     void apply_override(const std::string& given) {
-        const std::string where = "--set " + shown(given);
+        const std::string where = "--set " + message_text(given);
         const Origin origin = Origin::other(where);
         check_size(given.size(), where);
         check_characters(given, origin);
@@ -48,40 +48,40 @@ public:
         require(equals != std::string::npos && dot < equals, ExitCode::usage,
                 "{}: expected section.key=value, got {}", where, in_quotes(given));
         const Key& key =
-            key_named(given.substr(0, dot), given.substr(dot + 1, equals - dot - 1), where);
+            require_key(given.substr(0, dot), given.substr(dot + 1, equals - dot - 1), where);
         require(overridden_.emplace(key.full_name(), where).second, ExitCode::usage,
                 "{}: {}: expected each key once, got it again", where, key.full_name());
         const std::string text = given.substr(equals + 1);
         set(key, override_value(key, text, origin), origin);
-        places_[key.full_name()] = where;
+        locations_[key.full_name()] = where;
     }
 
     Config finish() const {
         check_consistency(config_, [this](const std::string& full_name) {
-            const auto found = places_.find(full_name);
-            return found == places_.end() ? file_name_ : found->second;
+            const auto found = locations_.find(full_name);
+            return found == locations_.end() ? file_name_ : found->second;
         });
         return config_;
     }
 
 private:
     void read_section(const Entry& section, const Origin& origin) {
-        section_named(section.name, origin.at(section.place));
+        require_section(section.name, origin.at(section.position));
         const Node& body = section.value;
         require(body.kind == NodeKind::mapping || body.kind == NodeKind::null, ExitCode::usage,
-                "{}: {}: expected keys with values, got {}", origin.at(body.place), section.name,
+                "{}: {}: expected keys with values, got {}", origin.at(body.position), section.name,
                 body.kind == NodeKind::list ? "a list" : in_quotes(body.text));
         for (const Entry& entry : body.entries) {
-            const Key& key = key_named(section.name, entry.name, origin.at(entry.place));
+            const Key& key = require_key(section.name, entry.name, origin.at(entry.position));
             set(key, entry.value, origin);
-            places_[key.full_name()] = origin.at(entry.value.place);
+            locations_[key.full_name()] = origin.at(entry.value.position);
         }
     }
 
-    /// A text needs no YAML quotes on a command line.
+    /// On a command line, a text is not YAML and needs no quotes.
     static Node override_value(const Key& key, const std::string& text, const Origin& origin) {
         if (key.type != KeyType::text) return parse_document(text, origin, key.full_name());
-        return {.kind = NodeKind::scalar, .place = {}, .text = text, .quoted = true};
+        return {.kind = NodeKind::scalar, .position = {}, .text = text, .quoted = true};
     }
 
     void set(const Key& key, const Node& value, const Origin& origin) {
@@ -90,7 +90,7 @@ private:
 
     std::string file_name_ = "defaults";  // of the last file
     Config config_;
-    std::map<std::string, std::string> places_;
+    std::map<std::string, std::string> locations_;
     std::map<std::string, std::string> overridden_;
 };
 
@@ -120,7 +120,7 @@ std::string read_file(const std::string& path) {
     require(stream.good(), ExitCode::usage, "{}: expected a readable file, got '{}'", path,
             std::strerror(errno));
     // Reads one byte more than allowed, which detects a file that is too large or endless.
-    std::string bytes(kMaximumBytes + 1, '\0');
+    std::string bytes(kMaxFileBytes + 1, '\0');
     stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     require(!stream.bad(), ExitCode::usage, "{}: expected a readable file, got a read error", path);
     bytes.resize(static_cast<std::size_t>(stream.gcount()));

@@ -30,7 +30,7 @@ std::vector<SectionRows> table_of_sections() {
          {submission_keys}},
         {{"workload", "Task, model, input format, target quality and length of training."},
          {workload_keys}},
-        {{"detector", "Sizes of the detector, if workload.model is one."}, {detector_keys}},
+        {{"detector", "Sizes of the detector, if workload.model has one."}, {detector_keys}},
         {{"bagging", "Number of base models, their training samples and their combination."},
          {bagging_keys}},
         {{"parallel", "Parallelization of one base model's training."}, {parallel_keys}},
@@ -60,7 +60,7 @@ std::string hint_for(const std::string& section, const std::string& name) {
     return did_you_mean(name, names_in(section));
 }
 
-/// All legal names, unless there is a suggestion.
+/// Returns all legal names in parentheses, or nothing if there is a suggestion.
 std::string list_of(const std::vector<std::string>& names, const std::string& hint) {
     return hint.empty() ? fmt::format(" ({})", fmt::join(names, ", ")) : "";
 }
@@ -122,26 +122,26 @@ std::string value_text(const Config& config, std::string_view full_name) {
     return key->type == KeyType::text ? std::get<std::string>(value) : yaml_value(*key, value);
 }
 
-const Section& section_named(const std::string& name, const std::string& where) {
+const Section& require_section(const std::string& name, const std::string& where) {
     if (const Section* section = find_section(name)) return *section;
     std::vector<std::string> names;
     for (const Section& section : sections()) names.push_back(section.name);
     std::string hint = did_you_mean(name, names);
     if (hint.empty()) hint = hint_for("", name);
     throw Error(ExitCode::usage,
-                fmt::format("{}: {}: expected a section{}, got {}{}", where, shown(name),
+                fmt::format("{}: {}: expected a section{}, got {}{}", where, message_text(name),
                             list_of(names, hint), in_quotes(name), hint));
 }
 
-const Key& key_named(const std::string& section, const std::string& name,
-                     const std::string& where) {
-    section_named(section, where);
+const Key& require_key(const std::string& section, const std::string& name,
+                       const std::string& where) {
+    require_section(section, where);
     if (const Key* key = find_key(section, name)) return *key;
     const std::string hint = hint_for(section, name);
-    throw Error(
-        ExitCode::usage,
-        fmt::format("{}: {}.{}: expected a key of {}{}, got {}{}", where, section, shown(name),
-                    section, list_of(names_in(section), hint), in_quotes(name), hint));
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {}.{}: expected a key of {}{}, got {}{}", where, section,
+                            message_text(name), section, list_of(names_in(section), hint),
+                            in_quotes(name), hint));
 }
 
 }  // namespace hpcai::config

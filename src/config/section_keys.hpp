@@ -13,7 +13,7 @@
 
 #include <hpcai/config/keys.hpp>
 
-/// The rows of the key table: each binds a name to a member of one section's struct.
+/// The rows of the key table. Each row binds a name to a member of one section's struct.
 namespace hpcai::config {
 
 inline constexpr double kMaxInt = std::numeric_limits<int>::max();

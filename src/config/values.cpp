@@ -16,10 +16,10 @@
 namespace hpcai::config {
 namespace {
 
-constexpr std::size_t kMaximumTextBytes = 4096;
-constexpr std::size_t kMaximumListLength = 1024;
+constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::size_t kMaxListLength = 1024;
 
-/// YAML 1.1 reads 010 as octal and YAML 1.2 as ten: it is rejected.
+/// Such numbers are rejected: YAML 1.1 reads 010 as octal, YAML 1.2 as ten.
 bool looks_octal(std::string_view text) {
     if (text.starts_with('-')) text.remove_prefix(1);
     return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
@@ -40,7 +40,7 @@ std::optional<double> number_of(const Node& node) {
     return parse_number<double>(node.text);
 }
 
-std::string described(const Node& node) {
+std::string describe(const Node& node) {
     switch (node.kind) {
         case NodeKind::null:
             return "nothing";
@@ -87,8 +87,8 @@ public:
 
 private:
     void check(bool legal, const Node& node, const std::string& hint = "") const {
-        require(legal, ExitCode::usage, "{}: {}: expected {}, got {}{}", origin_.at(node.place),
-                key_.full_name(), legal_values(key_), described(node), hint);
+        require(legal, ExitCode::usage, "{}: {}: expected {}, got {}{}", origin_.at(node.position),
+                key_.full_name(), legal_values(key_), describe(node), hint);
     }
 
     template <typename T>
@@ -103,10 +103,10 @@ private:
         check(node.kind == NodeKind::scalar, node);
         // Escapes in double quotes can yield any character.
         check_characters(node.text,
-                         Origin::other(origin_.at(node.place) + ": " + key_.full_name()));
+                         Origin::other(origin_.at(node.position) + ": " + key_.full_name()));
         check(node.text.find('\n') == std::string::npos, node, " (with a line end)");
-        check(node.text.size() <= kMaximumTextBytes, node,
-              fmt::format(" (longer than {} bytes)", kMaximumTextBytes));
+        check(node.text.size() <= kMaxTextBytes, node,
+              fmt::format(" (longer than {} bytes)", kMaxTextBytes));
         check(!key_.is_file_name || std::regex_match(node.text, std::regex(kFileNamePattern)),
               node);
         return node.text;
@@ -123,8 +123,8 @@ private:
 
     void check_list(const Node& node) const {
         check(node.kind == NodeKind::list, node);
-        check(node.items.size() <= kMaximumListLength, node,
-              fmt::format(" of more than {} values", kMaximumListLength));
+        check(node.items.size() <= kMaxListLength, node,
+              fmt::format(" of more than {} values", kMaxListLength));
     }
 
     std::vector<std::string> texts(const Node& node) const {

@@ -9,19 +9,20 @@
 
 namespace hpcai::config {
 
-/// Returns the legal value of `key` in `node`. Throws Error(usage): "place: section.key: expected
+/// Returns the legal value of `key` in `node`. Throws Error(usage), "<position>: <key>: expected
 /// ..., got '...'".
 Value read_value(const Key& key, const Node& node, const Origin& origin);
 
-/// The legal texts of a key with is_file_name, a regular expression for C++ and JSON schema.
+/// The legal texts of a key with is_file_name: a regular expression for C++ and JSON schema.
 inline constexpr const char* kFileNamePattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
-/// The shortest decimal form that parses to the same number, also in YAML 1.1 ("1.0e-05").
+/// Returns the shortest decimal form that parses to the same number, also in YAML 1.1 ("1.0e-05").
 std::string number_text(double value);
 
 /// Return the section or key of this name. Throw Error(usage), "where: name: expected ..., got
 /// 'name'", with the legal names or the nearest one, if there is none.
-const Section& section_named(const std::string& name, const std::string& where);
-const Key& key_named(const std::string& section, const std::string& name, const std::string& where);
+const Section& require_section(const std::string& name, const std::string& where);
+const Key& require_key(const std::string& section, const std::string& name,
+                       const std::string& where);
 
 }  // namespace hpcai::config

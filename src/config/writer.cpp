@@ -139,8 +139,8 @@ std::string explain(const std::string& name) {
         return text;
     }
     const auto dot = name.find('.');
-    if (dot == std::string::npos) return explain_section(section_named(name, "config explain"));
-    return explain_key(key_named(name.substr(0, dot), name.substr(dot + 1), "config explain"));
+    if (dot == std::string::npos) return explain_section(require_section(name, "config explain"));
+    return explain_key(require_key(name.substr(0, dot), name.substr(dot + 1), "config explain"));
 }
 
 std::string markdown() {

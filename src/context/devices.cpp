@@ -20,7 +20,7 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // end of a message: which devices have it; empty: all
+    std::string_view devices;  // end of a message: the devices that support it; empty: all devices
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},
@@ -51,7 +51,7 @@ std::unique_ptr<device::Device> open_cpu(const config::Config& config, const dev
 std::unique_ptr<device::Device> open_gpu(const config::Config& config, const PlaceOnNode& place) {
     const auto library = device::CudaLibrary::open();
     const int devices = library->device_count();
-    require(devices > 0, ExitCode::launch, "this node has a driver but no GPU");
+    require(devices > 0, ExitCode::launch, "this node has a CUDA driver but no GPU");
     return library->make_device({.index = place.local_rank % devices,
                                  .deterministic = config.run.deterministic,
                                  .autotune = config.device.autotune,
@@ -62,20 +62,20 @@ std::unique_ptr<device::Device> open_gpu(const config::Config& config, const Pla
 
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place) {
-    const bool is_wanted = config.device.kind == config::DeviceKind::cuda;
-    const bool may_be =
+    const bool needs_gpu = config.device.kind == config::DeviceKind::cuda;
+    const bool may_use_gpu =
         config.device.kind == config::DeviceKind::automatic && device::CudaLibrary::has_driver();
-    std::string why_not;
+    std::string note;
     try {
-        if (is_wanted || may_be) return {open_gpu(config, place), ""};
+        if (needs_gpu || may_use_gpu) return {open_gpu(config, place), ""};
     } catch (const Error& error) {
-        if (is_wanted) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
-        why_not = fmt::format("; no GPU is used: {}", error.what());
+        if (needs_gpu) throw Error(error.code(), fmt::format("device.kind: {}", error.what()));
+        note = fmt::format("; no GPU is used: {}", error.what());
     }
-    return {open_cpu(config, cores, place.ranks_sharing_cores), why_not};
+    return {open_cpu(config, cores, place.ranks_sharing_cores), note};
 }
 
-std::string describe_sharing(std::span<const RankFacts> by_world_rank) {
+std::string describe_gpu_sharing(std::span<const RankFacts> by_world_rank) {
     std::map<std::string_view, std::size_t> first_ranks;
     for (std::size_t rank = 0; rank < by_world_rank.size(); ++rank) {
         const std::string& uuid = by_world_rank[rank].device_uuid;
@@ -94,10 +94,10 @@ void check_devices(std::span<const RankFacts> by_world_rank, config::Level level
             "device.kind: expected cpu, or a GPU for every rank; rank 0 has {}, rank {} has {}",
             by_world_rank.front().device, other - by_world_rank.begin(),
             other == by_world_rank.end() ? "" : other->device);
-    const std::string sharing = describe_sharing(by_world_rank);
+    const std::string sharing = describe_gpu_sharing(by_world_rank);
     require(sharing.empty() || level == config::Level::custom, ExitCode::launch,
-            "{}: at a run.level other than custom every rank needs a GPU of its own; start fewer "
-            "ranks on a node, or make a separate GPU visible to each",
+            "{}: every rank needs its own GPU unless run.level is custom; start fewer ranks on a "
+            "node, or make a separate GPU visible to each rank",
             sharing);
 }
 
@@ -125,15 +125,15 @@ device::Precision precision_named(std::string_view name) {
                                             printable(name)));
 }
 
-device::Precision choose_precision(config::Precision wanted, const DeviceFormats& formats) {
+device::Precision choose_precision(config::Precision requested, const DeviceFormats& formats) {
     const std::vector<device::Precision> available = available_precisions(formats);
-    if (wanted == config::Precision::automatic) return available.front();
-    const PrecisionRow& row = *std::ranges::find(kPrecisions, wanted, &PrecisionRow::name);
+    if (requested == config::Precision::automatic) return available.front();
+    const PrecisionRow& row = *std::ranges::find(kPrecisions, requested, &PrecisionRow::name);
     const auto found = std::ranges::find(available, row.precision);
     std::vector<std::string_view> names;
-    for (const device::Precision& one : available) names.push_back(name_of(one));
+    for (const device::Precision& precision : available) names.push_back(name_of(precision));
     require(found != available.end(), ExitCode::usage,
-            "training.precision: expected auto or what {} computes in ({}), got '{}'{}",
+            "training.precision: expected auto or a precision of {} ({}), got '{}'{}",
             formats.is_gpu ? "this GPU" : "this CPU", fmt::join(names, ", "),
             name_of(row.precision), row.devices);
     return *found;

@@ -8,18 +8,18 @@ AutotuneLog::AutotuneLog(std::optional<device::Tuning> before, Logger& log)
     : before_(before), log_(log) {
     if (before) {
         log.info(
-            "device.autotune: convolutions that are not in device.plan_cache are timed now, which "
-            "can take minutes");
+            "device.autotune: timing the convolutions that are not in device.plan_cache, which can "
+            "take minutes");
     }
 }
 
 void AutotuneLog::finish(std::optional<device::Tuning> after) const {
     if (!before_ || !after) return;
     if (after->convolutions == before_->convolutions) {
-        log_.info("device.autotune: all convolutions were timed before");
+        log_.info("device.autotune: no convolution had to be timed");
         return;
     }
-    log_.info("device.autotune: timed {} and gradients of them in {:.1f} s",
+    log_.info("device.autotune: timed {} and their gradients in {:.1f} s",
               counted(after->convolutions - before_->convolutions, "convolution"),
               after->seconds - before_->seconds);
 }

@@ -7,7 +7,7 @@
 
 namespace hpcai::group {
 
-/// What determines how long a stop takes: the wait for the next poll, then a checkpoint.
+/// The durations that add up to a stop: the wait for the next poll, then a checkpoint.
 struct StopCosts {
     double copy_seconds = 0;      // longest copy to host memory so far
     double write_seconds = 0;     // longest write so far; 0: none yet
@@ -18,24 +18,24 @@ struct StopCosts {
 /// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
 /// the limit, because a short limit would otherwise leave no time to train.
 inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_seconds) {
-    // For the first write, a busy file system is assumed.
+    // Assumed for the first write, to a busy file system.
     constexpr double kFirstWriteSeconds = 2;
     constexpr double kFirstWriteBytesPerSecond = 32.0 * (1 << 20);
-    constexpr double kLargest = 0.5;  // of the limit
+    constexpr double kMaxShare = 0.5;  // of the limit
     // The previous write may still run when the last one begins.
     const double write = costs.write_seconds > 0
                              ? 2 * costs.write_seconds
                              : kFirstWriteSeconds + static_cast<double>(costs.first_bytes) /
                                                         kFirstWriteBytesPerSecond;
-    return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kLargest * limit_seconds);
+    return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kMaxShare * limit_seconds);
 }
 
-/// A phase that nothing interrupts, such as an evaluation, after every given number of steps.
+/// A phase after every set_interval() steps in which the run cannot stop, such as an evaluation.
 class UninterruptiblePhases {
 public:
-    void every(std::int64_t steps) { steps_ = steps; }  // 0: there is no such phase
+    void set_interval(std::int64_t steps) { steps_ = steps; }  // 0: there is no such phase
 
-    void took(double seconds) { longest_seconds_ = std::max(longest_seconds_, seconds); }
+    void add(double seconds) { longest_seconds_ = std::max(longest_seconds_, seconds); }
 
     bool is_due(std::int64_t steps_done) const { return steps_ > 0 && steps_done % steps_ == 0; }
 

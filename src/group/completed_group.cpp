@@ -19,13 +19,13 @@
 namespace hpcai::group {
 namespace {
 
-/// Returns the labels of the test samples, -1 for a sample that an evaluation leaves out.
+/// Returns the labels of the test samples, -1 for each sample that an evaluation skips.
 std::vector<std::int32_t> validation_labels(
     const std::shared_ptr<const data::SampleSet>& validation, const config::DataConfig& config,
-    int threads, bool any_left_out) {
+    int threads, bool any_skipped) {
     const data::SampleSet& samples = *validation;
     std::vector<std::int32_t> labels;
-    if (!any_left_out) {
+    if (!any_skipped) {
         for (std::int64_t sample = 0; sample < samples.samples(); ++sample) {
             labels.push_back(samples.label(static_cast<std::uint32_t>(sample)));
         }
@@ -50,18 +50,18 @@ std::string text_of(const Quantity& quality) {
 
 void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
                       int threads, GroupOutcome& outcome) {
-    const bool any_left_out = outcome.result.bad_samples > 0 &&
-                              context.config.data.on_bad_sample == config::BadSamplePolicy::skip;
+    const bool any_skipped = outcome.result.bad_samples > 0 &&
+                             context.config.data.on_bad_sample == config::BadSamplePolicy::skip;
     outcome.predictions.validation.labels =
-        validation_labels(samples.validation, context.config.data, threads, any_left_out);
+        validation_labels(samples.validation, context.config.data, threads, any_skipped);
     const auto evaluator = workloads::make_evaluator(context.config, samples);
     const auto directory = results::group_directory(context.output, outcome.result.record.group);
     evaluator->load(directory, outcome.predictions);
     GroupResult judged;
     evaluator->judge(outcome.predictions, judged);
     require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
-            "'{}': the stored {} is {}, but with the current test samples it is {}: they are not "
-            "the samples that the run began with",
+            "'{}': the stored {} is {}, but the current test samples give {}; the run began with "
+            "other samples",
             (directory / "record.json").string(),
             metric_name(workloads::workload_of(context.config.workload).metric),
             text_of(outcome.result.quality), text_of(judged.quality));
@@ -71,14 +71,14 @@ void predict_out_of_bag(const context::RunContext& context, const context::Resou
                         Model& model, comm::Communicator& group, GroupOutcome& outcome) {
     outcome.predictions.out_of_bag =
         make_sampler(context, resources.samples).out_of_bag(model.number());
-    std::vector<std::uint32_t> chosen;
+    std::vector<std::uint32_t> numbers;
     for (std::uint32_t sample = 0; sample < outcome.predictions.out_of_bag.size(); ++sample) {
-        if (outcome.predictions.out_of_bag[sample] != 0) chosen.push_back(sample);
+        if (outcome.predictions.out_of_bag[sample] != 0) numbers.push_back(sample);
     }
-    if (chosen.empty()) return;
+    if (numbers.empty()) return;
     outcome.predictions.out_of_bag_samples =
         predict(context, resources, model.store(),
-                data::make_subset(resources.samples.training, std::move(chosen)), group)
+                data::make_subset(resources.samples.training, std::move(numbers)), group)
             .predictions;
 }
 
@@ -94,7 +94,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
         std::string why;
         auto result =
             results::read_finished_group(context.output, context.config.workload, number, &why);
-        if (!result) return log.info("group {} is to be trained: {}", number, why);
+        if (!result) return log.info("group {} has to be trained: {}", number, why);
         outcome.result = std::move(*result);
         load_predictions(context, resources.samples, resources.threads, outcome);
         is_finished = 1;
@@ -102,7 +102,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     group.all_reduce_sum(std::span(&is_finished, 1));
     if (is_finished == 0) return std::nullopt;
     if (context.config.bagging.out_of_bag) {
-        state.drop_training();
+        state.free_training_memory();
         comm::collective_try(group, [&] {
             state.model.load(results::group_directory(context.output, number) /
                              "weights.safetensors");
@@ -112,7 +112,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     if (group.rank() == 0) {
         // An earlier launch may have died before it removed its checkpoints.
         results::remove_group_checkpoints(context.output, number);
-        log.info("group {} has finished before; its files vote", number);
+        log.info("group {} finished in an earlier launch; its stored predictions are used", number);
     }
     outcome.status = comm::GroupStatus::of(number, comm::GroupState::completed);
     outcome.end = ProgressState::finished;

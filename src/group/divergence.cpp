@@ -9,8 +9,7 @@
 namespace hpcai::group {
 namespace {
 
-/// A message names at most this many ranks. The record has all of them.
-constexpr std::size_t kMaxNamed = 8;
+constexpr std::size_t kMaxNamed = 8;  // ranks in a message; the record has all diverged ranks
 
 std::string names_of(const std::vector<DivergedRankRecord>& ranks) {
     std::vector<std::string> names;
@@ -44,8 +43,8 @@ std::string describe_divergence(const AuditRecord& audit, int ranks) {
     const int others = ranks - static_cast<int>(audit.ranks.size());
     const std::string what = fmt::format("{}", fmt::join(audit.differs, " and "));
     const std::string who = names_of(audit.ranks);
-    const bool is_one = audit.differs == std::vector<std::string>{"optimizer state"};
-    const char* verb = is_one ? "differs" : "differ";
+    const bool is_singular = audit.differs == std::vector<std::string>{"optimizer state"};
+    const char* verb = is_singular ? "differs" : "differ";
     const std::string how =
         others > 0 ? fmt::format("of {} {} from those of the other {} ranks", who, verb, others)
                    : fmt::format("{} between {}", verb, who);

@@ -14,7 +14,7 @@ constexpr const char* kSysfs = "/sys";
 constexpr double kCounterIntervalSeconds = 1;
 constexpr double kCounterTimeoutSeconds = 60;
 
-bool is_first_of_group_on_node(const context::RunContext& context) {
+bool is_first_group_rank_on_node(const context::RunContext& context) {
     for (int rank = 0; rank < context.place.group_rank; ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         if (context.controller.place(world_rank).node == context.place.node) return false;
@@ -46,12 +46,12 @@ std::vector<meters::Counter> interfaces_of_node() {
 std::vector<meters::Counter> find_counters(const context::RunContext& context) {
     const config::RunConfig& run = context.config.run;
     if (run.meters == config::Meters::none || run.evaluate_epochs > 0) return {};
-    if (!is_first_of_group_on_node(context)) return {};
+    if (!is_first_group_rank_on_node(context)) return {};
     const Stopwatch watch;
     std::vector<meters::Counter> counters = meters::gpu_counters(
         {.seconds = [watch] { return watch.seconds(); }}, gpus_of_node(context));
-    for (const auto& more : {meters::processor_counters(kSysfs), interfaces_of_node()}) {
-        std::ranges::copy(more, std::back_inserter(counters));
+    for (const auto& others : {meters::processor_counters(kSysfs), interfaces_of_node()}) {
+        std::ranges::copy(others, std::back_inserter(counters));
     }
     return counters;
 }
@@ -67,15 +67,15 @@ std::vector<CounterRecord> EnergyMonitor::finish() {
     if (!sampler_) return {};
     std::vector<CounterRecord> records = sampler_->finish(kCounterTimeoutSeconds);
     // An interface that appeared during training may have sent some of the bytes.
-    for (const meters::Counter& now : interfaces_of_node()) {
-        if (std::ranges::count(records, now.name, &CounterRecord::name) > 0) continue;
+    for (const meters::Counter& found : interfaces_of_node()) {
+        if (std::ranges::count(records, found.name, &CounterRecord::name) > 0) continue;
         records.push_back(
-            {context_.host(), now.name, now.unit, "it did not exist when training began", {}});
+            {context_.host(), found.name, found.unit, "it did not exist when training began", {}});
     }
     return records;
 }
 
-CounterRecord EnergyMonitor::steps(const GroupRecord& record) const {
+CounterRecord EnergyMonitor::steps_counter(const GroupRecord& record) const {
     return verification::steps_counter(context_.host(), begin_utc_seconds_, record);
 }
 

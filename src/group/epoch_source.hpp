@@ -26,7 +26,7 @@ public:
     /// Begins the epoch at batch `first_batch`.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }
-    /// None where no samples are read.
+    /// Empty on ranks that read no samples.
     data::BadSampleReport bad_samples() const;
     std::vector<std::uint32_t> bad_sample_numbers() const;
     void remember_bad_samples(std::span<const std::uint32_t> samples) {
@@ -38,7 +38,7 @@ private:
 
     plan::DataSampler sampler_;
     std::uint32_t model_;                            // the number of the group
-    std::unique_ptr<data::TrainingSource> samples_;  // null: none are read
+    std::unique_ptr<data::TrainingSource> samples_;  // null: this rank reads no samples
     std::unique_ptr<data::BatchSource> no_samples_;
 };
 

@@ -13,14 +13,14 @@ GpuHealthMonitor::GpuHealthMonitor(const context::RunContext& context) : context
 }
 
 const std::vector<DeviceHealthRecord>& GpuHealthMonitor::finish(double timeout_seconds) {
-    if (!watch_) return mine_;
+    if (!watch_) return records_;
     meters::GpuHealth health = watch_->finish(timeout_seconds);
     watch_.reset();
     health.record.world_rank = context_.place.world_rank;
     health.record.host = context_.host();
-    mine_ = {std::move(health.record)};
+    records_ = {std::move(health.record)};
     xids_unknown_ = std::move(health.xids_unknown);
-    return mine_;
+    return records_;
 }
 
 }  // namespace hpcai::group

@@ -11,8 +11,8 @@
 
 namespace hpcai::group {
 
-/// Polls the health of this rank's GPU once a second while its group trains, in a thread of its
-/// own. Does nothing if the rank has a CPU or run.meters is none.
+/// Polls the health of this rank's GPU once a second in its own thread while the group trains. Does
+/// nothing if the rank computes on a CPU or run.meters is none.
 class GpuHealthMonitor {
 public:
     explicit GpuHealthMonitor(const context::RunContext& context);
@@ -27,7 +27,7 @@ public:
 private:
     const context::RunContext& context_;
     std::optional<meters::GpuWatch> watch_;
-    std::vector<DeviceHealthRecord> mine_;
+    std::vector<DeviceHealthRecord> records_;
     std::string xids_unknown_;
 };
 

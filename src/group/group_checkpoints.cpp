@@ -23,7 +23,7 @@ namespace {
 constexpr double kSecondsBetweenPolls = 1;
 constexpr double kMaxStepsBetweenPolls = 1000;
 
-// Requests in ascending priority; the strongest request of all ranks counts.
+// Stop requests in ascending priority. The group follows the highest request of its ranks.
 constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, kUserSignal = 4;
 
 std::string cause_of(double request, double limit_seconds) {
@@ -40,10 +40,10 @@ std::int64_t microseconds_since_1970() {
 
 }  // namespace
 
-/// The attempt of a rank to read a checkpoint.
+/// The result of try_restore().
 struct GroupCheckpoints::Attempt {
-    std::string failure;  // empty if it succeeded
-    std::int64_t program = 0;
+    std::string failure;  // empty if the rank has restored its checkpoint
+    std::int64_t launch_id = 0;
 };
 
 GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Communicator& group,
@@ -53,113 +53,113 @@ GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Com
       log_(log),
       watch_(watch),
       content_(std::move(content)),
-      place_{results::checkpoint_directory(context.output, context.place.group),
+      files_{results::checkpoint_directory(context.output, context.place.group),
              results::config_digest(context), group.rank(), group.size()},
-      program_(microseconds_since_1970()) {
-    group_.broadcast(std::as_writable_bytes(std::span(&program_, 1)), 0);
+      launch_id_(microseconds_since_1970()) {
+    group_.broadcast(std::as_writable_bytes(std::span(&launch_id_, 1)), 0);
 }
 
-std::int64_t GroupCheckpoints::sum(std::int64_t mine) {
+std::int64_t GroupCheckpoints::sum_over_ranks(std::int64_t mine) {
     group_.all_reduce_sum(std::span(&mine, 1));
     return mine;
 }
 
-GroupCheckpoints::Attempt GroupCheckpoints::attempt(training::Trainer& trainer, std::int64_t step) {
+GroupCheckpoints::Attempt GroupCheckpoints::try_restore(training::Trainer& trainer,
+                                                        std::int64_t step) {
     try {
-        const training::Checkpoint found = training::read_checkpoint(place_, step);
+        const training::Checkpoint found = training::read_checkpoint(files_, step);
         trainer.restore(found.snapshot);
         content_.restore(found.snapshot);
-        return {"", found.program};
+        return {"", found.launch_id};
     } catch (const std::exception& error) {
         return {error.what(), 0};
     }
 }
 
-/// Returns whether all ranks have read a checkpoint that the same launch of the run wrote. Files of
-/// two launches may not match.
-bool GroupCheckpoints::holds_everywhere(const Attempt& attempt) {
-    if (sum(attempt.failure.empty() ? 0 : 1) > 0) return false;
-    const auto program = static_cast<double>(attempt.program);
-    std::array<double, 2> ends{program, -program};
-    group_.all_reduce_max(ends);
-    return ends[0] == -ends[1];
+/// Returns whether all ranks have restored a checkpoint of the same launch. Files of two launches
+/// may not match.
+bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
+    if (sum_over_ranks(attempt.failure.empty() ? 0 : 1) > 0) return false;
+    const auto launch_id = static_cast<double>(attempt.launch_id);
+    std::array<double, 2> extremes{launch_id, -launch_id};  // maximum, -minimum
+    group_.all_reduce_max(extremes);
+    return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint was complete once. A missing folder counts as complete, because
-/// it was deleted later. A rank whose folder has no marker had not finished writing.
-bool GroupCheckpoints::was_whole(std::int64_t step) {
+/// Returns whether the checkpoint has ever been complete. A missing folder was deleted afterwards,
+/// so it counts as complete. A folder without a rank's marker never was.
+bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
-    const bool is_seen = std::filesystem::exists(training::checkpoint_folder(place_, step), error);
-    const bool is_marked = training::has_marker(place_, step);
-    const std::int64_t unseen = sum(is_seen ? 0 : 1);
-    const std::int64_t unmarked = sum(is_marked ? 0 : 1);
-    return unseen > 0 || unmarked == 0;
+    const bool exists = std::filesystem::exists(training::checkpoint_folder(files_, step), error);
+    const std::int64_t missing = sum_over_ranks(exists ? 0 : 1);
+    const std::int64_t unmarked = sum_over_ranks(training::has_marker(files_, step) ? 0 : 1);
+    return missing > 0 || unmarked == 0;
 }
 
-/// Logs the failures of all ranks at the leader, which alone has a log file.
-void GroupCheckpoints::log_damage(std::int64_t step, const Attempt& attempt) {
+/// Logs on the leader why ranks cannot use the checkpoint. Only the leader has a log file.
+void GroupCheckpoints::log_unusable(std::int64_t step, const Attempt& attempt) {
     constexpr std::size_t kMaxNamed = 4;
     std::vector<std::string> failures = comm::gather_strings(group_, attempt.failure);
     if (group_.rank() != 0) return;
     std::erase(failures, "");
-    if (failures.empty()) failures.emplace_back("it is not complete on all ranks");
+    if (failures.empty()) failures.emplace_back("its files are from different launches");
     for (std::size_t i = 0; i < std::min(failures.size(), kMaxNamed); ++i) {
-        log_.warn("the checkpoint of step {} is not used: {}", step, failures[i]);
+        log_.warn("the checkpoint of step {} cannot be used: {}", step, failures[i]);
     }
     if (failures.size() <= kMaxNamed) return;
-    log_.warn("the checkpoint of step {}: {} more ranks cannot use theirs", step,
+    log_.warn("the checkpoint of step {} has unusable files on {} more ranks", step,
               failures.size() - kMaxNamed);
 }
 
 /// Throws on all ranks. `failure` is the failure of this rank and may be empty.
-void GroupCheckpoints::reject_all(const std::string& failure) {
+void GroupCheckpoints::reject_checkpoints(const std::string& failure) {
     const auto rejection = [&](const std::string& why) {
         return Error(ExitCode::data,
-                     fmt::format("'{}' has checkpoints but none that can be used: {}; if they "
-                                 "cannot be restored, remove that folder to train group {} from "
-                                 "the beginning",
-                                 place_.folder.string(), why, context_.place.group));
+                     fmt::format("'{}': no checkpoint in this folder can be used: {}; repair its "
+                                 "files, or remove the folder to train group {} from the "
+                                 "beginning",
+                                 files_.folder.string(), why, context_.place.group));
     };
     comm::collective_try(group_, [&] {
         if (!failure.empty()) throw rejection(failure);
     });
-    throw rejection("the files of the ranks are of different programs");
+    throw rejection("the ranks' files are from different launches");
 }
 
 std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     std::vector<std::int64_t> steps;
     comm::collective_try(group_, [&] {
-        if (group_.rank() == 0) steps = training::list_checkpoints(place_.folder);
+        if (group_.rank() == 0) steps = training::list_checkpoints(files_.folder);
     });
     steps = comm::broadcast(group_, std::move(steps));
     training::Snapshot beginning;
     trainer.save(beginning);
     content_.save(beginning);
-    std::optional<std::string> lost;  // why the newest complete checkpoint is not used
+    std::optional<std::string> damage;  // of the newest checkpoint that was complete
     for (const std::int64_t step : steps) {
-        const Attempt found = attempt(trainer, step);
-        if (holds_everywhere(found)) {
+        const Attempt found = try_restore(trainer, step);
+        if (is_restored_everywhere(found)) {
             trainer.share_parameters();
-            last_whole_ = step;
-            last_poll_ = step;
-            if (group_.rank() == 0) log_.info("resumes from the checkpoint of step {}", step);
+            last_complete_step_ = step;
+            last_poll_step_ = step;
+            if (group_.rank() == 0) log_.info("training resumes from step {}", step);
             return step;
         }
-        log_damage(step, found);
-        if (was_whole(step) && !lost) lost = found.failure;
+        log_unusable(step, found);
+        if (was_complete(step) && !damage) damage = found.failure;
     }
-    if (lost) reject_all(*lost);
+    if (damage) reject_checkpoints(*damage);
     trainer.restore(beginning);
     content_.restore(beginning);
     trainer.share_parameters();
-    if (group_.rank() == 0) log_.warn("there is no complete checkpoint: trains from the beginning");
+    if (group_.rank() == 0) log_.warn("no complete checkpoint exists; training starts at step 0");
     return 0;
 }
 
-void GroupCheckpoints::pause_ended(std::int64_t steps_done, double seconds) {
-    if (!pauses_.is_due(steps_done)) return;
-    pauses_.took(seconds);
-    since_poll_.restart();  // the pause is not part of the time between polls
+void GroupCheckpoints::phase_ended(std::int64_t steps_done, double seconds) {
+    if (!phases_.is_due(steps_done)) return;
+    phases_.add(seconds);
+    since_poll_.restart();  // the phase is not part of the time between polls
 }
 
 bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
@@ -168,7 +168,7 @@ bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
 }
 
 /// Returns whether run.checkpoint_seconds applies after this step.
-bool GroupCheckpoints::may_be_old(std::int64_t steps_done) const {
+bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&
            steps_done % steps_per_epoch_ == 0;
@@ -176,84 +176,84 @@ bool GroupCheckpoints::may_be_old(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
     if (needs_results(steps_done)) checkpoint(trainer, steps_done);
-    if (steps_done < next_poll_ && !pauses_.is_due(steps_done) && !may_be_old(steps_done)) return;
-    const auto [request, age_seconds] = agree(trainer, steps_done);
+    if (steps_done < next_poll_step_ && !phases_.is_due(steps_done) && !checks_age(steps_done))
+        return;
+    const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
     if (request != kContinue) stop(trainer, steps_done, request);
-    if (may_be_old(steps_done) && age_seconds >= context_.config.run.checkpoint_seconds) {
+    if (checks_age(steps_done) && age_seconds >= context_.config.run.checkpoint_seconds) {
         checkpoint(trainer, steps_done);
     }
 }
 
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
     const Stopwatch since_begin;
-    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     finish_write();
     const Stopwatch copying;
     trainer.examine();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
-    checkpoint->program = program_;
+    checkpoint->launch_id = launch_id_;
     trainer.save(checkpoint->snapshot);
     content_.save(checkpoint->snapshot);
-    being_written_ = steps_done;
-    write_.start([place = place_, checkpoint = std::move(checkpoint)] {
+    pending_step_ = steps_done;
+    write_.start([place = files_, checkpoint = std::move(checkpoint)] {
         training::write_checkpoint(place, *checkpoint);
     });
     watch_.resume();
     since_checkpoint_.restart();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());
-    exposed_seconds_ += since_begin.seconds();
+    delay_seconds_ += since_begin.seconds();
     if (group_.rank() != 0) return;
-    log_.info("checkpoint of step {} begun; checkpoints have delayed the steps by {:.3f} s",
-              steps_done, exposed_seconds_);
+    log_.info("writing the checkpoint of step {}; checkpoints have delayed training by {:.3f} s",
+              steps_done, delay_seconds_);
 }
 
-/// Waits for the current write on all ranks, then removes all checkpoints except the last two
-/// complete ones: older ones, and incomplete ones of an earlier launch, also of later steps.
+/// Waits for the current write on all ranks. Then removes all checkpoints except the last two
+/// complete ones, including incomplete checkpoints that an earlier launch left at later steps.
 /// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
-    if (!being_written_) return "";
+    if (!pending_step_) return "";
     std::string failure = write_.wait();
     write_seconds_ = std::max(write_seconds_, write_.seconds());
     if (!failure.empty()) {
-        log_.warn("the checkpoint of step {} could not be written: {}", *being_written_, failure);
+        log_.warn("cannot write the checkpoint of step {}: {}", *pending_step_, failure);
     }
-    const bool is_whole = sum(failure.empty() ? 0 : 1) == 0;
-    const std::int64_t step = *std::exchange(being_written_, std::nullopt);
-    if (!is_whole) {
+    const bool is_complete = sum_over_ranks(failure.empty() ? 0 : 1) == 0;
+    const std::int64_t step = *std::exchange(pending_step_, std::nullopt);
+    if (!is_complete) {
         if (group_.rank() == 0 &&
-            step != last_whole_) {  // the incomplete files would fill the disk
+            step != last_complete_step_) {  // the incomplete files would fill the disk
             std::error_code error;
-            std::filesystem::remove_all(training::checkpoint_folder(place_, step), error);
+            std::filesystem::remove_all(training::checkpoint_folder(files_, step), error);
         }
-        return failure.empty() ? "another rank could not write its part" : failure;
+        return failure.empty() ? "another rank could not write its file" : failure;
     }
-    const auto before = std::exchange(last_whole_, step);
+    const auto before = std::exchange(last_complete_step_, step);
     if (group_.rank() != 0) return "";
-    log_.info("checkpoint of step {} is complete; rank 0 wrote its part in {:.3f} s", step,
+    log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    training::keep_checkpoints(place_.folder, before.value_or(step), step);
+    training::keep_checkpoints(files_.folder, before.value_or(step), step);
     return "";
 }
 
-/// An agreement costs a small all-reduce, so it does not follow each short step.
-GroupCheckpoints::Agreement GroupCheckpoints::agree(training::Trainer& trainer,
-                                                    std::int64_t steps_done) {
-    const double steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_, 1));
+/// Sets the next poll about a second ahead, because each agreement costs a small all-reduce.
+GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer& trainer,
+                                                               std::int64_t steps_done) {
+    const auto steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_step_, 1));
     const double seconds = since_poll_.restart();
-    std::array<double, 3> most{local_stop_request(trainer, steps_done), seconds / steps,
-                               since_checkpoint_.seconds()};
-    group_.all_reduce_max(most);
-    if (next_poll_ > 0 && steps_done >= next_poll_) poll_seconds_ = seconds;
-    last_poll_ = steps_done;
-    const double wait =
-        std::clamp(kSecondsBetweenPolls / std::max(most[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
-    next_poll_ = steps_done + static_cast<std::int64_t>(wait);
-    return {most[0], most[2]};
+    std::array<double, 3> maxima{local_stop_request(trainer, steps_done), seconds / steps,
+                                 since_checkpoint_.seconds()};
+    group_.all_reduce_max(maxima);
+    if (next_poll_step_ > 0 && steps_done >= next_poll_step_) poll_seconds_ = seconds;
+    last_poll_step_ = steps_done;
+    const double poll_steps =
+        std::clamp(kSecondsBetweenPolls / std::max(maxima[1], 1e-9), 1.0, kMaxStepsBetweenPolls);
+    next_poll_step_ = steps_done + static_cast<std::int64_t>(poll_steps);
+    return {maxima[0], maxima[2]};
 }
 
-/// Returns the request of this rank. Assumes the same time until the next poll as between the last
-/// two.
+/// Returns the request of this rank. Assumes that the next poll is as far away as the last one was.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();
@@ -264,23 +264,24 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
     if (limit == 0) return kContinue;
     const StopCosts costs{copy_seconds_, write_seconds_,
                           std::max(kSecondsBetweenPolls, poll_seconds_), trainer.saved_bytes()};
-    const double last_moment =
-        limit - checkpoint_lead_seconds(costs, limit) - pauses_.seconds_after(steps_done);
-    return context_.launch.since_start.seconds() > last_moment ? kTimeLimit : kContinue;
+    const double latest_stop_seconds =
+        limit - checkpoint_lead_seconds(costs, limit) - phases_.seconds_after(steps_done);
+    return context_.launch.since_start.seconds() > latest_stop_seconds ? kTimeLimit : kContinue;
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
     const Stopwatch watch;
-    if (being_written_ != steps_done) checkpoint(trainer, steps_done);
-    watch_.pause("checkpoint", watch_.checkpoint_seconds());
+    if (pending_step_ != steps_done) checkpoint(trainer, steps_done);
+    watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     const std::string failure = finish_write();
     watch_.end();
     const std::string what = fmt::format("stopped at step {} by {}", steps_done,
                                          cause_of(request, context_.config.run.time_limit_seconds));
     if (!failure.empty()) {
         throw GroupStop(
-            fmt::format("{} without its checkpoint, {}; would resume from {}", what, failure,
-                        last_whole_ ? fmt::format("step {}", *last_whole_) : "the beginning"),
+            fmt::format("{} without a checkpoint: {}; a resumed run starts from {}", what, failure,
+                        last_complete_step_ ? fmt::format("step {}", *last_complete_step_)
+                                            : "the beginning"),
             ProgressState::unsaved, watch.seconds());
     }
     const bool is_terminated = request == kTerminate && context_.launch.exit_ends_others;

@@ -29,8 +29,7 @@ struct CheckpointContent {
 /// The end of a group that was asked to stop; its code is ExitCode::stopped.
 class GroupStop : public Error {
 public:
-    /// `state` is stopped, unsaved or terminated, as `hpcai500 status` shows it. `seconds`: see
-    /// seconds().
+    /// `state` is stopped, unsaved or terminated. `seconds` is the value of seconds().
     GroupStop(const std::string& message, ProgressState state, double seconds)
         : Error(ExitCode::stopped, message), state_(state), seconds_(seconds) {}
 
@@ -43,29 +42,29 @@ private:
     double seconds_;
 };
 
-/// Writes the checkpoints of a group and ends it when the run is asked to stop. Every rank has one,
-/// and all make the same calls. A checkpoint is copied to host memory between two steps and written
-/// during later ones. The two newest complete checkpoints stay.
+/// Writes the checkpoints of a group and ends the group when the run is asked to stop. Every rank
+/// has an object, and all ranks make the same calls. A checkpoint is copied to host memory between
+/// two steps and written during later steps. The two newest complete checkpoints are kept.
 class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
     GroupCheckpoints(const context::RunContext& context, comm::Communicator& group, Logger& log,
                      GroupWatch& watch, CheckpointContent content);
 
-    /// Resumes from the newest checkpoint that is complete on all ranks, or from the beginning if
-    /// there never was one. Logs damaged checkpoints. Returns the steps done. Throws Error(data),
-    /// on all ranks, naming the folder and the damage, if no complete checkpoint can be used.
-    /// Collective.
+    /// Restores the newest checkpoint that is complete on all ranks, or the initial state if no
+    /// checkpoint was ever complete. Logs unusable checkpoints. Returns the number of steps done.
+    /// Throws Error(data) on all ranks, naming folder and damage, if all complete checkpoints are
+    /// damaged. Collective.
     std::int64_t restore(training::Trainer& trainer);
 
     /// Sets when epochs end, and after how many epochs an uninterruptible phase follows, such as an
     /// evaluation; 0: never. A run stops before a phase that would exceed its time limit.
-    void set_epochs(std::int64_t steps_per_epoch, int epochs_per_pause) {
+    void set_epochs(std::int64_t steps_per_epoch, int epochs_per_phase) {
         steps_per_epoch_ = steps_per_epoch;
-        pauses_.every(steps_per_epoch * epochs_per_pause);
+        phases_.set_interval(steps_per_epoch * epochs_per_phase);
     }
-    /// Notes how long the phase after `steps_done` steps took.
-    void pause_ended(std::int64_t steps_done, double seconds);
+    /// Records the duration of the phase after `steps_done` steps.
+    void phase_ended(std::int64_t steps_done, double seconds);
 
     bool needs_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::examine() accepts the state. About once a
@@ -74,47 +73,47 @@ public:
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Seconds that checkpoints have delayed the steps of this launch.
-    double delay_seconds() const { return exposed_seconds_; }
+    double delay_seconds() const { return delay_seconds_; }
 
 private:
     struct Attempt;
-    /// The strongest request of all ranks, and the largest time since the last checkpoint.
+    /// The highest request of all ranks, and the longest time since the last checkpoint.
     struct Agreement {
         double request = 0;
         double age_seconds = 0;
     };
 
-    Attempt attempt(training::Trainer& trainer, std::int64_t step);
-    bool holds_everywhere(const Attempt& attempt);
-    bool was_whole(std::int64_t step);
-    [[noreturn]] void reject_all(const std::string& failure);
-    void log_damage(std::int64_t step, const Attempt& attempt);
+    Attempt try_restore(training::Trainer& trainer, std::int64_t step);
+    bool is_restored_everywhere(const Attempt& attempt);
+    bool was_complete(std::int64_t step);
+    [[noreturn]] void reject_checkpoints(const std::string& failure);
+    void log_unusable(std::int64_t step, const Attempt& attempt);
     void checkpoint(training::Trainer& trainer, std::int64_t steps_done);
     std::string finish_write();
-    bool may_be_old(std::int64_t steps_done) const;
-    Agreement agree(training::Trainer& trainer, std::int64_t steps_done);
+    bool checks_age(std::int64_t steps_done) const;
+    Agreement agree_on_request(training::Trainer& trainer, std::int64_t steps_done);
     double local_stop_request(training::Trainer& trainer, std::int64_t steps_done) const;
     [[noreturn]] void stop(training::Trainer& trainer, std::int64_t steps_done, double request);
-    std::int64_t sum(std::int64_t mine);
+    std::int64_t sum_over_ranks(std::int64_t mine);
 
     const context::RunContext& context_;
     comm::Communicator& group_;
     Logger& log_;
     GroupWatch& watch_;
     CheckpointContent content_;
-    training::CheckpointPlace place_;
-    std::int64_t program_;
+    training::CheckpointPlace files_;
+    std::int64_t launch_id_;
     training::BackgroundWork write_;
-    std::optional<std::int64_t> being_written_, last_whole_;
-    std::int64_t next_poll_ = 0, last_poll_ = 0;
+    std::optional<std::int64_t> pending_step_, last_complete_step_;
+    std::int64_t next_poll_step_ = 0, last_poll_step_ = 0;
     std::int64_t steps_per_epoch_ = 1;
     Stopwatch since_poll_;
     Stopwatch since_checkpoint_;  // or since the start
-    double exposed_seconds_ = 0;  // delay of steps by checkpoints
+    double delay_seconds_ = 0;    // delay of steps by checkpoints
     double copy_seconds_ = 0;     // longest copy to host memory
     double write_seconds_ = 0;    // longest write; 0: none yet
     double poll_seconds_ = 0;     // between the last two polls; 0: fewer than two
-    UninterruptiblePhases pauses_;
+    UninterruptiblePhases phases_;
 };
 
 }  // namespace hpcai::group

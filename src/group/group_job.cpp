@@ -48,9 +48,9 @@ struct GroupRanks {
     comm::Communicator& replicas() const { return stage == nullptr ? group : *stage; }
 };
 
-/// Returns a hash of small activations as this rank's device stores them. It covers few and many
-/// channels, which a device may store differently.
-std::uint64_t fingerprint_of_layout(const context::Resources& resources) {
+/// Returns a hash of small activations as this rank's device stores them. A device may store few
+/// and many channels differently, so the hash covers both.
+std::uint64_t hash_of_activation_layout(const context::Resources& resources) {
     device::Device& device = *resources.device;
     std::uint64_t fingerprint = 0;
     for (const std::int64_t channels : {3, 4, 64}) {
@@ -67,23 +67,24 @@ std::uint64_t fingerprint_of_layout(const context::Resources& resources) {
 }
 
 /// Returns the communicator of the ranks with this rank's stage and shard of the model; null if
-/// every rank trains the whole model. Throws Error(launch) if the ranks of the group store
-/// activations in different layouts, because they exchange them unchanged. Collective in the group.
+/// every rank trains the whole model. Throws Error(launch) if activation layouts differ in the
+/// group, because ranks exchange activations without conversion. Collective in the group.
 std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& context,
                                                    const context::Resources& resources,
                                                    comm::Communicator& group) {
     const plan::Layout& layout = context.controller.layout();
     if (layout.shards() == 1) return nullptr;
-    const auto all = comm::all_gather(group, fingerprint_of_layout(resources));
-    require(std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
-            "parallel.mode {} needs the same layout of activations on all ranks, but those of "
-            "group {} differ; try device.layout: channels_last",
-            config::value_text(context.config, "parallel.mode"), context.place.group);
+    const auto all = comm::all_gather(group, hash_of_activation_layout(resources));
+    require(
+        std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
+        "parallel.mode {} needs the same activation layout on all ranks, but the ranks of group "
+        "{} have different layouts; try device.layout: channels_last",
+        config::value_text(context.config, "parallel.mode"), context.place.group);
     return group.split(layout.shard_of(group.rank()), group.rank());
 }
 
 /// Connects the shards of this rank's layers.
-void connect_parts(const context::RunContext& context, comm::Communicator& group, Model& model) {
+void connect_shards(const context::RunContext& context, comm::Communicator& group, Model& model) {
     if (model.exchange() == nullptr) return;
     const plan::Layout& layout = context.controller.layout();
     std::vector<int> ranks;
@@ -103,18 +104,18 @@ struct GroupJob {
     Logger& log;
 };
 
-/// Connects this rank to its replicas and to the other shards of its stage. `watch` then watches
-/// the replicas, too.
+/// Connects this rank to its replicas and to the other shards of its stage. Adds the replicas to
+/// `watch`.
 void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, GroupRanks& ranks) {
     ranks.stage = split_by_shard(job.context, job.resources, job.group);
     watch.watch(ranks.replicas());
-    connect_parts(job.context, job.group, job.model);
+    connect_shards(job.context, job.group, job.model);
     state.reducer = make_gradient_reducer(job.context, job.resources, ranks.replicas(), job.log);
     job.model.sync_batch_norm_group().connect(ranks.replicas(),
                                               all_reduce_options_of(job.context).node_of_rank);
 }
 
-/// Logs the notes about the samples, once in a run.
+/// Logs the notes about the samples, only in the first group.
 void log_notes(const GroupJob& job) {
     if (job.context.place.group != 0 || job.group.rank() != 0) return;
     for (const std::string& note : job.resources.samples.notes) job.log.info("{}", note);
@@ -123,7 +124,7 @@ void log_notes(const GroupJob& job) {
 void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome& outcome) {
     const auto& [context, resources, model, group, log] = job;
     const Stopwatch watch;
-    const AutotuneLog note(device::tuning_of(*resources.device), log);
+    const AutotuneLog autotune_log(device::tuning_of(*resources.device), log);
     Evaluation validation =
         predict(context, resources, model.store(), resources.samples.validation, group);
     log_bad_samples(validation.bad_samples, "validation", log);
@@ -134,7 +135,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     if (context.config.bagging.out_of_bag) {
         predict_out_of_bag(context, resources, model, group, outcome);
     }
-    note.finish(device::tuning_of(*resources.device));
+    autotune_log.finish(device::tuning_of(*resources.device));
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
@@ -142,8 +143,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 
-/// Writes the files of the leader, each atomically and the record last. Then removes the
-/// checkpoints.
+/// Writes the leader's files, each atomically and the record last. Then removes the checkpoints.
 void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& steps,
            const StepTimes& times) {
     const context::RunContext& context = job.context;
@@ -162,10 +162,10 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
     results::remove_group_checkpoints(context.output, context.place.group);
 }
 
-/// Returns whether an earlier launch completed the group. Its files are then kept.
-bool has_finished_before(const context::RunContext& context) {
-    return context.resumes && results::read_finished_group(context.output, context.config.workload,
-                                                           context.place.group);
+/// Returns whether an earlier launch completed the group, whose files must then be kept.
+bool is_already_complete(const context::RunContext& context) {
+    return context.is_resumed && results::read_finished_group(
+                                     context.output, context.config.workload, context.place.group);
 }
 
 void store_failure(const context::RunContext& context, const GroupResult& result,
@@ -190,29 +190,29 @@ void fail(const context::RunContext& context, const GroupRanks& ranks, const Err
     if (ranks.group.rank() == 0 && error.code() != ExitCode::watchdog) {
         log.error("group {} failed: {}", context.place.group, error.what());
     }
-    ranks.group.announce_failure(error);  // other ranks of the group may wait for this one
-    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // its replicas may wait, too
+    ranks.group.announce_failure(error);  // other ranks may wait for this rank
+    if (ranks.stage != nullptr) ranks.stage->announce_failure(error);  // replicas may wait, too
     record_end(context, error, outcome);
 }
 
-/// Every rank throws the same GroupStop. Announcing it would mask the message of the others.
-void stop(const context::RunContext& context, const GroupStop& how, GroupOutcome& outcome,
-          Logger& log) {
-    if (context.place.group_rank == 0) log.info("group {} {}", context.place.group, how.what());
-    outcome.end = how.state();
-    outcome.stop_seconds = how.seconds();
-    record_end(context, how, outcome);
+/// Does not announce the stop, because every rank throws the same GroupStop.
+void record_stop(const context::RunContext& context, const GroupStop& stop, GroupOutcome& outcome,
+                 Logger& log) {
+    if (context.place.group_rank == 0) log.info("group {} {}", context.place.group, stop.what());
+    outcome.end = stop.state();
+    outcome.stop_seconds = stop.seconds();
+    record_end(context, stop, outcome);
 }
 
 void record_hang(const context::RunContext& context, const WatchReport& report,
                  GroupOutcome& outcome, Logger& log) {
     outcome.has_lost_leader = report.has_lost_leader;
-    outcome.is_acting_leader = report.has_lost_leader && report.logs;
+    outcome.is_acting_leader = report.has_lost_leader && report.is_reporter;
     outcome.result.record.failure = report.failure;
     const auto state = outcome.has_lost_leader ? comm::GroupState::lost : comm::GroupState::failed;
     outcome.status =
         comm::GroupStatus::of(context.place.group, state, ExitCode::watchdog, report.failure);
-    if (report.logs) log.error("group {} failed: {}", context.place.group, report.failure);
+    if (report.is_reporter) log.error("group {} failed: {}", context.place.group, report.failure);
 }
 
 class GroupLog final : public Logger {
@@ -254,8 +254,8 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     TrainingClock clock;
     verification::describe_group(context.controller, results::describe_topology(context), number,
                                  record);
-    EnergyMonitor counters(context, resources.counters);
-    GpuHealthMonitor device_watch(context);
+    EnergyMonitor energy_monitor(context, resources.counters);
+    GpuHealthMonitor gpu_health_monitor(context);
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
     training::StepLog steps = make_step_log(context.config.run, *resources.device, clock, flight);
     ProgressReporter progress(context);
@@ -264,7 +264,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     bool has_begun = false;
     try {
         watch.emplace(context, group, flight);
-        if (context.resumes) {
+        if (context.is_resumed) {
             if (auto finished = load_completed_group(context, resources, state, group, log)) {
                 progress.end("", finished->end, false);
                 return std::move(*finished);
@@ -281,12 +281,12 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
                                        .log = log,
                                        .clock = clock,
                                        .steps = steps,
-                                       .counters = counters,
-                                       .device_watch = device_watch,
+                                       .energy_monitor = energy_monitor,
+                                       .gpu_health_monitor = gpu_health_monitor,
                                        .progress = progress,
                                        .watch = *watch},
                                       outcome.result);
-        state.drop_training();
+        state.free_training_memory();
         model.collect(group);
         outcome.result.training_digest = training::training_digest(model.graph(), model.store());
         evaluate(job, steps, outcome);
@@ -299,8 +299,8 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
         record.audit = failed_audit(context, error.divergence());
         const std::string why = describe_divergence(record.audit, error.divergence().ranks);
         fail(context, ranks, Error(error.code(), why), outcome, log);
-    } catch (const GroupStop& how) {
-        stop(context, how, outcome, log);
+    } catch (const GroupStop& stop) {
+        record_stop(context, stop, outcome, log);
     } catch (const Error& error) {
         fail(context, ranks, error, outcome, log);
         if (error.code() == ExitCode::watchdog) {
@@ -315,10 +315,10 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     if (record.failure.empty()) return outcome;
     count_steps(steps, record);
     if (record.device_health.empty()) {  // the readings of other ranks are lost
-        record.device_health = device_watch.finish(kHealthTimeoutAfterFailureSeconds);
+        record.device_health = gpu_health_monitor.finish(kHealthTimeoutAfterFailureSeconds);
     }
     const bool stores = group.rank() == 0 || outcome.is_acting_leader;
-    if (stores && (has_begun || !has_finished_before(context))) {
+    if (stores && (has_begun || !is_already_complete(context))) {
         store_failure(context, outcome.result, steps, log);
     }
     return outcome;

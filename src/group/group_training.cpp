@@ -29,23 +29,23 @@ constexpr double kHealthTimeoutSeconds = 60;
 std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
     log_bad_samples(report, "training", log);
-    // Over several epochs, ranks meet the same bad samples. The sum of all ranks would count a
-    // sample twice; the largest count is a lower bound.
-    return largest_of_ranks(group, report.count);
+    // In different epochs, several ranks read the same bad sample, so a sum would count it twice.
+    // The largest count is a lower bound.
+    return max_over_ranks(group, report.count);
 }
 
-void log_residents(const data::ResidentPictures::Contents& held, Logger& log) {
-    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", held.pictures,
-             static_cast<double>(held.bytes) / (1 << 20));
+void log_resident_pictures(const data::ResidentPictures::Contents& contents, Logger& log) {
+    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", contents.pictures,
+             static_cast<double>(contents.bytes) / (1 << 20));
 }
 
-std::string describe_place(const context::RunContext& context) {
+std::string describe_rank(const context::RunContext& context) {
     const auto world_rank = static_cast<std::size_t>(context.place.world_rank);
     return fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
                        world_rank, context.hostnames[world_rank]);
 }
 
-/// The trainer of a group with everything that takes part in its steps.
+/// The trainer of a group and the objects that its steps use.
 struct Session {
     const GroupTraining& training;
     training::Trainer& trainer;
@@ -53,7 +53,7 @@ struct Session {
     GroupCheckpoints& checkpoints;
 };
 
-/// Continues from the newest checkpoint, and the clock at the end of its last step.
+/// Continues from the newest checkpoint. Sets the clock to the end of the checkpoint's last step.
 void resume(const Session& session, ResumableRecord& so_far) {
     const GroupTraining& training = session.training;
     const std::int64_t step = session.checkpoints.restore(session.trainer);
@@ -61,24 +61,24 @@ void resume(const Session& session, ResumableRecord& so_far) {
     if (step > 0) training.clock.add(training.steps.steps().back().end_seconds);
 }
 
-/// Evaluates the model between two epochs if run.evaluate_epochs asks for it, and adds its quality
-/// to the leader's `record`. The run evaluates after the last epoch anyway. Stops the clock and
-/// does not change the training. Collective in the group; a failure on one rank is thrown on all.
-void evaluate_between(const Session& session, int epochs_done, GroupRecord& record) {
+/// Evaluates the model if run.evaluate_epochs asks for it after this epoch, and adds its quality to
+/// the leader's `record`. Skips the last epoch, after which the run evaluates anyway. Stops the
+/// clock and does not change the training. Collective in the group; all ranks throw if one fails.
+void evaluate_between_epochs(const Session& session, int epochs_done, GroupRecord& record) {
     const GroupTraining& training = session.training;
     const context::RunContext& context = training.context;
     const context::Resources& resources = training.resources;
     Model& model = training.state.model;
     comm::Communicator& group = training.group;
-    const int every = context.config.run.evaluate_epochs;
+    const int interval = context.config.run.evaluate_epochs;
     const bool is_last = epochs_done == context.config.workload.epochs;
-    if (every == 0 || epochs_done % every != 0 || is_last) return;
+    if (interval == 0 || epochs_done % interval != 0 || is_last) return;
     training.clock.stop();
     graph::ParameterStore& store = model.store();
     const std::vector<float> statistics = store.read(store.statistics());
     session.trainer.average_statistics();
-    const auto collected = model.collected(group);
-    Evaluation evaluation = predict(context, resources, collected ? *collected : store,
+    const auto whole_model = model.gather_parameters(group);
+    Evaluation evaluation = predict(context, resources, whole_model ? *whole_model : store,
                                     resources.samples.validation, group);
     store.write(statistics, store.statistics());
     if (group.rank() == 0) {
@@ -110,8 +110,8 @@ void train_epoch(const Session& session, int epoch, std::int64_t first_batch, Gr
     record.skipped_steps = trainer.skipped_steps();
     training.watch.pause("evaluation", kNoTimeLimit);
     const Stopwatch evaluation;
-    evaluate_between(session, epoch + 1, record);
-    session.checkpoints.pause_ended(trainer.steps_done(), evaluation.seconds());
+    evaluate_between_epochs(session, epoch + 1, record);
+    session.checkpoints.phase_ended(trainer.steps_done(), evaluation.seconds());
     training.watch.resume();
     if (training.group.rank() != 0) return;
     training.log.info("epoch {}/{}: loss {:.4f}, {:.2f} s, {:.1f} images/s", epoch + 1,
@@ -121,11 +121,11 @@ void train_epoch(const Session& session, int epoch, std::int64_t first_batch, Gr
 
 void train_epochs(const Session& session, GroupRecord& record) {
     const GroupTraining& training = session.training;
-    training::TrainingPosition at = session.trainer.position();
+    training::TrainingPosition position = session.trainer.position();
     training.progress.begin();
     training.watch.begin(session.trainer.steps_done());
-    for (int epoch = at.epoch; epoch < training.context.config.workload.epochs; ++epoch) {
-        train_epoch(session, epoch, std::exchange(at.steps, 0), record);
+    for (int epoch = position.epoch; epoch < training.context.config.workload.epochs; ++epoch) {
+        train_epoch(session, epoch, std::exchange(position.steps, 0), record);
     }
     training.watch.end();
 }
@@ -133,11 +133,11 @@ void train_epochs(const Session& session, GroupRecord& record) {
 /// Adds meters and GPU health of all ranks to the leader's `result`. Collective in the group.
 void gather_readings(const GroupTraining& training, GroupResult mine, GroupResult& result) {
     comm::Communicator& group = training.group;
-    // The meters of this launch have read only a part of resumed training.
+    // If training was resumed, the meters of this launch have not read all of it.
     const bool is_complete = result.record.continuations.empty();
     if (!is_complete) mine.counters.clear();
     if (is_complete && group.rank() == 0) {
-        result.counters.push_back(training.counters.steps(result.record));
+        result.counters.push_back(training.energy_monitor.steps_counter(result.record));
     }
     const std::string text = mine == GroupResult{} ? "" : records::to_json(mine);
     for (const std::string& stored : comm::gather_strings(group, text)) {
@@ -147,35 +147,35 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
         std::ranges::copy(rank.record.device_health,
                           std::back_inserter(result.record.device_health));
     }
-    const std::string& xids_unknown = training.device_watch.xids_unknown();
+    const std::string& xids_unknown = training.gpu_health_monitor.xids_unknown();
     if (xids_unknown.empty() || group.rank() != 0) return;
     training.log.info("the driver reports no Xids of rank {}: {}",
                       training.context.place.world_rank, xids_unknown);
 }
 
-/// Fills in what the ranks of the group measured. Collective in the group.
+/// Fills in the measurements of all ranks. Collective in the group.
 StepTimes gather_measurements(const Session& session, const ResumableRecord& so_far,
                               GroupResult& result) {
-    const auto& [context, resources, state, group, replicas, log, clock, steps, counters,
-                 device_watch, progress, watch] = session.training;
+    const auto& [context, resources, state, group, replicas, log, clock, steps, energy_monitor,
+                 gpu_health_monitor, progress, watch] = session.training;
     GroupRecord& record = result.record;
     GroupResult readings;
-    readings.counters = counters.finish();
-    readings.record.device_health = device_watch.finish(kHealthTimeoutSeconds);
+    readings.counters = energy_monitor.finish();
+    readings.record.device_health = gpu_health_monitor.finish(kHealthTimeoutSeconds);
     count_steps(steps, record);
     record.training_seconds = {steps.steps().back().end_seconds, ""};
     progress.finish();
     if (state.pictures != nullptr && group.rank() == 0) {
-        log_residents(state.pictures->contents(), log);
+        log_resident_pictures(state.pictures->contents(), log);
     }
     const metrics::FlopsLedger ledger(models::make_model(context.config));
     verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);
-    const Quantity hidden = record_costs(
+    const Quantity overlapped_seconds = record_costs(
         {context, group, replicas, *state.reducer, std::ssize(session.trainer.buckets().ranges()),
          static_cast<std::int64_t>(state.model.store().gradients().size_bytes())},
         so_far.costs(), result);
     gather_readings(session.training, std::move(readings), result);
-    StepTimes times = gather_step_times(context, group, steps, hidden);
+    StepTimes times = gather_step_times(context, group, steps, overlapped_seconds);
     record.time_breakdown = std::move(times.breakdown);
     result.bad_samples = bad_training_samples(group, session.source.bad_samples(), log);
     return times;
@@ -210,14 +210,14 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .log = &training.steps,
                                .statistics = &model.sync_batch_norm_group(),
                                .step_callback = &checkpoints,
-                               .where = describe_place(context),
+                               .where = describe_rank(context),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);
     so_far.watch(trainer, checkpoints);
     checkpoints.set_epochs(steps_per_epoch, config.run.evaluate_epochs);
     const Session session{training, trainer, source, checkpoints};
-    if (context.resumes) resume(session, so_far);
+    if (context.is_resumed) resume(session, so_far);
     train_epochs(session, record);
     StepTimes times = gather_measurements(session, so_far, result);
     trainer.average_statistics();

@@ -28,8 +28,8 @@ struct GroupTraining {
     Logger& log;
     TrainingClock& clock;
     training::StepLog& steps;
-    EnergyMonitor& counters;
-    GpuHealthMonitor& device_watch;
+    EnergyMonitor& energy_monitor;
+    GpuHealthMonitor& gpu_health_monitor;
     ProgressReporter& progress;
     GroupWatch& watch;
 };

@@ -23,16 +23,16 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFlightIntervalSeconds = 1;
-constexpr double kSecondsForRecords = 10;    // to wait for the records of ranks that notice at once
-constexpr double kSecondsToOtherNodes = 30;  // until a shared file system shows a new file
-constexpr double kMaxForRecords = 300;
-constexpr double kSecondsToReport = 30;  // after the records are read
-constexpr double kMaxToReport = 3600;
-constexpr std::chrono::milliseconds kBetweenReadings{250};
-constexpr std::chrono::milliseconds kMaxBetweenReadings{5000};
-constexpr std::size_t kNamed = 4;
+constexpr double kRecordWaitSeconds = 10;  // for the records of ranks that detect the failure
+constexpr double kFileDelaySeconds = 30;   // until a shared file system shows a new file
+constexpr double kMaxRecordWaitSeconds = 300;
+constexpr double kReportSeconds = 30;  // after the records are read
+constexpr double kMaxReportSeconds = 3600;
+constexpr std::chrono::milliseconds kMinPollInterval{250};
+constexpr std::chrono::milliseconds kMaxPollInterval{5000};
+constexpr std::size_t kMaxSilentNamed = 4;
 
-std::filesystem::path flights_of(const context::RunContext& context) {
+std::filesystem::path flight_directory_of(const context::RunContext& context) {
     return results::flight_directory(context.output, context.place.group);
 }
 
@@ -42,19 +42,19 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
                        training::FlightRecorder& recorder)
     : context_(context), group_(group), recorder_(recorder), watchdog_(settings()) {
     std::error_code error;
-    std::filesystem::remove(file_of(group.rank()), error);
+    std::filesystem::remove(flight_file(group.rank()), error);
     processes_ = comm::all_gather(group, this_process());
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
-        const bool is_here = context.controller.place(world_rank).node == context.place.node;
-        is_visible_.push_back(is_here && rank != group.rank() && is_running(processes_[rank]));
+        const bool is_same_node = context.controller.place(world_rank).node == context.place.node;
+        is_visible_.push_back(is_same_node && rank != group.rank() && is_running(processes_[rank]));
     }
-    next_here_ = find_next_here();
+    polled_rank_ = find_polled_rank();
     watch(group);
 }
 
 GroupWatch::~GroupWatch() {
-    for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+    for (comm::Communicator* const ranks : watched_ranks_) ranks->while_waiting({});
 }
 
 training::WatchdogSettings GroupWatch::settings() {
@@ -63,22 +63,22 @@ training::WatchdogSettings GroupWatch::settings() {
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
     settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
                                context_.place.group, context_.place.world_rank, context_.host());
-    settings.on_expiry = [this](const std::string& reason) { report_expiry(reason); };
+    settings.on_expiry = [this](const std::string& reason) { on_timeout(reason); };
     if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
-        settings.may_end = [this] { return may_end(); };
+        settings.may_end = [this] { return may_exit(); };
     }
     return settings;
 }
 
-/// Returns whether a process whose exit ends all ranks may exit: the ranks that answer had time to
+/// Returns whether a process whose exit ends all ranks may exit: responsive ranks had time to
 /// report the failure, and the other groups have ended.
-bool GroupWatch::may_end() {
-    const bool have_ended = others_->have_ended();
-    return have_ended && since_expiry_.seconds() > seconds_for_records() + kSecondsToReport;
+bool GroupWatch::may_exit() {
+    const bool have_ended = peer_groups_->have_ended();
+    return have_ended && since_expiry_.seconds() > record_wait_seconds() + kReportSeconds;
 }
 
 void GroupWatch::watch(comm::Communicator& ranks) {
-    watched_.push_back(&ranks);
+    watched_ranks_.push_back(&ranks);
     ranks.while_waiting([this] { poll(); });
 }
 
@@ -87,7 +87,7 @@ void GroupWatch::begin(std::int64_t steps_done) {
     watchdog_.begin();
 }
 
-/// Counts a step only when its results are read: the state of the device is unknown before.
+/// The watchdog counts a step only after its results are read. Until then the device may hang.
 void GroupWatch::step_done(const training::StepReport& step) {
     recorder_.step_done(step.step);
     if (step.is_read) {
@@ -106,12 +106,12 @@ void GroupWatch::poll() {
     watchdog_.check();
     if (since_poll_.seconds() < kFlightIntervalSeconds) return;
     since_poll_.restart();
-    require(!next_here_ || !has_died(*next_here_), ExitCode::watchdog, "a rank has died");
+    require(!polled_rank_ || !has_died(*polled_rank_), ExitCode::watchdog, "a rank has died");
 }
 
-/// Returns the process that this rank polls: only one, because polling all would load /proc on
-/// large nodes.
-std::optional<int> GroupWatch::find_next_here() const {
+/// Returns the rank whose process this rank polls. Polling all ranks would load /proc on large
+/// nodes.
+std::optional<int> GroupWatch::find_polled_rank() const {
     for (int step = 1; step < group_.size(); ++step) {
         const int rank = (group_.rank() + step) % group_.size();
         if (is_visible_[rank]) return rank;
@@ -127,14 +127,14 @@ bool GroupWatch::is_halted(int group_rank) const {
     return is_visible_[group_rank] && is_stopped(processes_[group_rank]);
 }
 
-std::filesystem::path GroupWatch::file_of(int group_rank) const {
-    return flights_of(context_) / fmt::format("rank-{}.json", group_rank);
+std::filesystem::path GroupWatch::flight_file(int group_rank) const {
+    return flight_directory_of(context_) / fmt::format("rank-{}.json", group_rank);
 }
 
-/// Runs in the thread of the watchdog while the training thread hangs or has not yet noticed.
-void GroupWatch::report_expiry(const std::string& reason) {
+/// Runs in the watchdog's thread, because the training thread may hang.
+void GroupWatch::on_timeout(const std::string& reason) {
     since_expiry_.restart();
-    others_.emplace(context_);
+    peer_groups_.emplace(context_);
     const bool do_others_report = !context_.launch.exit_ends_others && group_.size() > 1;
     if (do_others_report || group_.rank() != 0) return write_record(reason, false);
     std::cerr << fmt::format("hpcai500: group {} on {}: {}\n", context_.place.group,
@@ -144,9 +144,9 @@ void GroupWatch::report_expiry(const std::string& reason) {
 
 /// Ignores errors: the group has already failed.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for a long time, or permanently on a file system that hangs. After
-    // the record of the training thread, one of the watchdog's thread adds nothing.
-    const std::unique_lock lock(writing_, std::chrono::seconds(answers ? 60 : 5));
+    // The other thread may write for a long time, or forever if the file system hangs. A record of
+    // the watchdog's thread must not replace that of the training thread.
+    const std::unique_lock lock(write_mutex_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
     record.group = context_.place.group;
@@ -160,37 +160,37 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     recorder_.put_into(record);
     try {
         std::error_code error;
-        std::filesystem::create_directories(flights_of(context_), error);
-        storage::write_file_durably(file_of(record.group_rank), records::to_json(record));
+        std::filesystem::create_directories(flight_directory_of(context_), error);
+        storage::write_file_durably(flight_file(record.group_rank), records::to_json(record));
         is_written_ = answers;
     } catch (const std::exception&) {
         return;
     }
 }
 
-/// Returns how long to wait for the records. A rank notices a failure only after its current step.
-double GroupWatch::seconds_for_records() const {
-    const bool are_all_here = context_.controller.nodes_of(context_.place.group).size() == 1;
-    const double least = kSecondsForRecords + (are_all_here ? 0 : kSecondsToOtherNodes);
-    return std::clamp(2 * watchdog_.longest_seconds(), least, kMaxForRecords);
+/// Returns how long to wait for flight records. A rank detects a failure only after its current
+/// step.
+double GroupWatch::record_wait_seconds() const {
+    const bool is_single_node = context_.controller.nodes_of(context_.place.group).size() == 1;
+    const double minimum = kRecordWaitSeconds + (is_single_node ? 0 : kFileDelaySeconds);
+    return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Limits the load on a shared file system: all ranks of a group, up to 5,000, together read the
-/// record of a rank at most a thousand times a second.
+/// Limits the load on a shared file system: together, up to 5,000 ranks of a group read the record
+/// of one rank at most 1,000 times a second.
 std::chrono::milliseconds GroupWatch::poll_interval() const {
-    return std::clamp(std::chrono::milliseconds(group_.size()), kBetweenReadings,
-                      kMaxBetweenReadings);
+    return std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
 }
 
-/// Waits for the record of a rank, unless the rank is gone.
+/// Waits for the flight record of a rank, unless the rank has died or was stopped.
 GroupWatch::RankState GroupWatch::await(int group_rank, const Stopwatch& watch) const {
     RankState state;
     while (true) {
-        state.record = results::read_flight(file_of(group_rank));
+        state.record = results::read_flight(flight_file(group_rank));
         state.is_gone = has_died(group_rank) || is_halted(group_rank);
         state.answers = group_rank == group_.rank() ||
                         (state.record && state.record->answers && !state.is_gone);
-        if (state.answers || state.is_gone || watch.seconds() >= seconds_for_records()) {
+        if (state.answers || state.is_gone || watch.seconds() >= record_wait_seconds()) {
             return state;
         }
         std::this_thread::sleep_for(poll_interval());
@@ -206,8 +206,7 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
                        context_.hostnames[world_rank], processes_[group_rank].number, what);
 }
 
-/// Kills stopped processes, which would remain after all others have exited. A process that hangs
-/// exits by its watchdog.
+/// Kills stopped processes, which would outlive the run. The watchdog of a hanging process ends it.
 void GroupWatch::kill_stopped() const {
     if (context_.launch.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
@@ -231,9 +230,9 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
         const auto farthest = std::ranges::max_element(records, {}, &FlightRecord::steps_done);
         text += fmt::format(", after {} steps", farthest->steps_done);
     }
-    if (silent.size() > kNamed) {
-        const std::size_t more = silent.size() - kNamed;
-        silent.resize(kNamed);
+    if (silent.size() > kMaxSilentNamed) {
+        const std::size_t more = silent.size() - kMaxSilentNamed;
+        silent.resize(kMaxSilentNamed);
         silent.push_back(fmt::format("{} more", more));
     }
     if (silent.empty() && !records.empty()) silent.push_back(report::describe_laggards(records));
@@ -247,14 +246,14 @@ WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
     if (!context_.launch.exit_ends_others) {  // the file system may hang
-        guard.emplace(kMaxToReport, ExitCode::watchdog, "the report of a group's end");
+        guard.emplace(kMaxReportSeconds, ExitCode::watchdog, "the report of a group's end");
     }
     write_record(reason, true);
     const Stopwatch watch;
     int reporter = 0;
     while (reporter < group_.rank() && !await(reporter, watch).answers) ++reporter;
     WatchReport found{reason, reporter > 0, reporter == group_.rank()};
-    if (found.logs) found.failure = describe_ranks(reason, watch);
+    if (found.is_reporter) found.failure = describe_ranks(reason, watch);
     kill_stopped();
     return found;
 }

@@ -22,15 +22,16 @@
 
 namespace hpcai::group {
 
-/// What a rank that still answers has found out about the ranks that do not.
+/// The diagnosis of a responsive rank about the ranks that do not respond.
 struct WatchReport {
-    std::string failure;           // what failed; where `logs`, also which rank
-    bool has_lost_leader = false;  // the group's first rank does not answer
-    bool logs = true;              // whether this rank is the first that answers
+    std::string failure;           // what failed; if is_reporter, also which rank
+    bool has_lost_leader = false;  // the group's first rank does not respond
+    bool is_reporter = true;       // this is the first rank that responds
 };
 
-/// Detects a rank of this group that hangs or has died. Every rank has a watchdog of its own steps.
-/// While it waits for other ranks, it polls the group's next process on its node every second.
+/// Detects a rank of this group that hangs or has died. Every rank has a watchdog for its own
+/// steps. While a rank waits for other ranks, it polls the group's next process on its node every
+/// second.
 class GroupWatch {
 public:
     /// All arguments outlive the object. Removes this rank's old flight record. Collective.
@@ -47,7 +48,7 @@ public:
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
-    /// Begins a phase that is no step, such as "checkpoint". It may take `seconds`; a negative
+    /// Begins a phase between two steps, such as "checkpoint". It may take `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
     /// Ends the phase that pause() began.
@@ -55,34 +56,35 @@ public:
     /// Ends the last step.
     void end() { watchdog_.end(); }
 
-    /// The time limit of a checkpoint.
-    double checkpoint_seconds() const { return context_.config.run.first_step_timeout_seconds; }
+    double checkpoint_timeout_seconds() const {
+        return context_.config.run.first_step_timeout_seconds;
+    }
 
-    /// Reports a failure that a hanging or dead rank causes. Writes this rank's flight record and
-    /// waits for the records of lower ranks until one answers. The first rank that answers reads
-    /// all records and names the silent or slowest rank. Kills the group's stopped processes
+    /// Diagnoses a failure that a hanging or dead rank causes. Writes this rank's flight record and
+    /// waits for the records of lower ranks until one responds. The first responsive rank reads all
+    /// records and names the unresponsive or slowest rank. Kills the group's stopped processes
     /// (SIGSTOP) on this node unless that would end other ranks. Not collective.
     WatchReport report(const std::string& reason);
 
 private:
     void poll();
-    std::optional<int> find_next_here() const;
+    std::optional<int> find_polled_rank() const;
     /// The known state of another rank.
     struct RankState {
         std::optional<FlightRecord> record;
-        bool answers = false;  // it has noticed the failure and has not died since
-        bool is_gone = false;  // it has died or was stopped
+        bool answers = false;  // the rank has detected the failure and has not died since
+        bool is_gone = false;  // the rank has died or was stopped
     };
 
     training::WatchdogSettings settings();
-    void report_expiry(const std::string& reason);
-    bool may_end();
+    void on_timeout(const std::string& reason);
+    bool may_exit();
     void write_record(const std::string& reason, bool answers);
-    double seconds_for_records() const;
+    double record_wait_seconds() const;
     std::chrono::milliseconds poll_interval() const;
     RankState await(int group_rank, const Stopwatch& watch) const;
     std::string describe_ranks(const std::string& reason, const Stopwatch& watch) const;
-    std::filesystem::path file_of(int group_rank) const;
+    std::filesystem::path flight_file(int group_rank) const;
     bool has_died(int group_rank) const;
     bool is_halted(int group_rank) const;
     std::string describe(int group_rank, const RankState& state) const;
@@ -93,13 +95,13 @@ private:
     training::FlightRecorder& recorder_;
     std::vector<ProcessId> processes_;  // by group rank
     std::vector<bool> is_visible_;      // by group rank: on this node and visible in /proc
-    std::optional<int> next_here_;      // the next visible group rank
+    std::optional<int> polled_rank_;    // the next visible group rank
     Stopwatch since_poll_;
-    std::vector<comm::Communicator*> watched_;
-    std::timed_mutex writing_;
+    std::vector<comm::Communicator*> watched_ranks_;
+    std::timed_mutex write_mutex_;
     std::atomic<bool> is_written_ = false;  // the training thread has written the flight record
-    Stopwatch since_expiry_;                // for the watchdog's thread only, like others_
-    std::optional<PeerGroups> others_;
+    Stopwatch since_expiry_;                // used only by the watchdog's thread, like peer_groups_
+    std::optional<PeerGroups> peer_groups_;
     training::Watchdog watchdog_;  // the last member: its thread uses all others
 };
 

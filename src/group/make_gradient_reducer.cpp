@@ -12,15 +12,16 @@
 namespace hpcai::group {
 namespace {
 
-/// Returns why NCCL does not reduce the group's gradients; nothing if it does. Equal on all ranks.
-std::optional<std::string> reason_against_nccl(const SummingRank& rank, comm::Communicator& group,
+/// Returns why NCCL cannot reduce the group's gradients; empty if it can. Equal on all ranks.
+std::optional<std::string> reason_against_nccl(const ReducerSettings& rank,
+                                               comm::Communicator& group,
                                                const device::CudaLibrary& library) {
     if (rank.config.communication.backend == config::CommunicationBackend::mpi) {
         return "communication.backend is mpi";
     }
-    if (rank.spans_statistics) {
-        // In each BatchNorm the host waits for the GPU. An NCCL kernel there could wait for a rank
-        // whose own host waits for the statistics of this one: a deadlock.
+    if (rank.has_sync_batch_norm) {
+        // In each BatchNorm, the host waits for the GPU. If an NCCL kernel ran there, it could wait
+        // for a rank whose host waits for this rank's statistics: a deadlock.
         return "training.batch_norm_samples span several ranks, which synchronize through the host";
     }
     const auto nccl_version =
@@ -37,11 +38,11 @@ comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context)
         context.controller.layout().shard_of(context.place.group_rank));
 }
 
-std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
+std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& rank,
                                                              comm::Communicator& group,
                                                              Logger& log) {
     const bool is_on_gpu = !rank.device.uuid().empty();
-    const comm::AllReduceOptions& sums = rank.sums;
+    const comm::AllReduceOptions& sums = rank.all_reduce;
     if (group.size() == 1 || !is_on_gpu) {
         return comm::make_exchange_reducer(group, nullptr, sums);
     }
@@ -60,12 +61,12 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
         return reducer;
     }
     require(rank.config.communication.backend != config::CommunicationBackend::nccl,
-            ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
+            ExitCode::launch, "communication.backend is nccl, but this group cannot use NCCL: {}",
             *obstacle);
     auto reducer = comm::make_exchange_reducer(group, &rank.device, sums);
     if (group.rank() == 0) {
-        log.warn("gradients are reduced by {}, which costs speed: {}", reducer->description(),
-                 *obstacle);
+        log.warn("gradients are reduced by {}, which is slower than NCCL: {}",
+                 reducer->description(), *obstacle);
     }
     return reducer;
 }
@@ -75,7 +76,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const context::RunC
                                                              comm::Communicator& group,
                                                              Logger& log) {
     return make_gradient_reducer(
-        SummingRank{
+        ReducerSettings{
             context.config, *resources.device, context.host(), all_reduce_options_of(context),
             plan::statistics_ranks(context.config.training, context.controller.layout()) > 1},
         group, log);

@@ -31,23 +31,23 @@ public:
     /// The messages between the shards of a stage; null if there is one shard.
     comm::TensorParallelExchange* exchange() { return exchange_.get(); }
 
-    /// Returns this rank's parameters, copied from `whole`. `states` is the number of arrays that
+    /// Returns a copy of this rank's parameters of `model`. `states` is the number of arrays that
     /// the optimizer keeps.
-    std::unique_ptr<graph::ParameterStore> take(graph::ParameterStore& whole,
-                                                device::Device& device, int states) const {
+    std::unique_ptr<graph::ParameterStore> copy_shard(graph::ParameterStore& model,
+                                                      device::Device& device, int states) const {
         auto store = std::make_unique<graph::ParameterStore>(graph(), device, states);
-        training::copy_stage(mine(), whole, *store);
+        training::copy_stage(mine(), model, *store);
         return store;
     }
 
-    /// Returns the parameters of `whole_graph` from those of all ranks. Collective in the group.
+    /// Returns the whole model's parameters from the shards `mine` of all ranks. Collective.
     std::unique_ptr<graph::ParameterStore> collect(comm::Communicator& group,
                                                    graph::ParameterStore& mine,
-                                                   const graph::Graph& whole_graph,
+                                                   const graph::Graph& model_graph,
                                                    device::Device& device) const {
-        auto whole = std::make_unique<graph::ParameterStore>(whole_graph, device, 0);
-        training::collect_stages(group, layout_, stages_, mine, *whole);
-        return whole;
+        auto model = std::make_unique<graph::ParameterStore>(model_graph, device, 0);
+        training::collect_stages(group, layout_, stages_, mine, *model);
+        return model;
     }
 
 private:
@@ -89,17 +89,17 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     const config::TrainingConfig& training = context.config.training;
     const plan::Layout& layout = context.controller.layout();
     const int states = config::optimizer_states(training.optimizer);
-    const bool is_whole = layout.shards() == 1;
-    store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_whole ? states : 0);
+    const bool is_partitioned = layout.shards() > 1;
+    store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_partitioned ? 0 : states);
     training::initialize(graph_, context.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {
         training::read_initial_weights(training.initial_weights, graph_, *store_);
     }
     if (resources.precision.is_pure) round_to_f16(*store_);
-    if (!is_whole) {
+    if (is_partitioned) {
         partition_ =
             std::make_unique<Partition>(graph_, training, layout, context.place.group_rank);
-        store_ = partition_->take(*store_, device_, states);
+        store_ = partition_->copy_shard(*store_, device_, states);
     }
     build_networks(context, resources);
 }
@@ -141,19 +141,19 @@ comm::TensorParallelExchange* Model::exchange() {
     return partition_ ? partition_->exchange() : nullptr;
 }
 
-std::unique_ptr<graph::ParameterStore> Model::collected(comm::Communicator& group) {
+std::unique_ptr<graph::ParameterStore> Model::gather_parameters(comm::Communicator& group) {
     return partition_ ? partition_->collect(group, *store_, graph_, device_) : nullptr;
 }
 
 void Model::collect(comm::Communicator& group) {
-    if (auto whole = collected(group)) store_ = std::move(whole);
+    if (auto parameters = gather_parameters(group)) store_ = std::move(parameters);
 }
 
 void Model::load(const std::filesystem::path& weights) {
     drop_networks();
-    auto whole = std::make_unique<graph::ParameterStore>(graph_, device_, 0);
-    training::read_weights(weights, graph_, *whole);
-    store_ = std::move(whole);
+    auto parameters = std::make_unique<graph::ParameterStore>(graph_, device_, 0);
+    training::read_weights(weights, graph_, *parameters);
+    store_ = std::move(parameters);
 }
 
 }  // namespace hpcai::group

@@ -11,27 +11,27 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kSecondsToLeave = 10;    // until other ranks have exited after the result
-constexpr double kSilentSeconds = 3600;   // as long as the longest wait of a rank for other ranks
-constexpr double kSecondsOfVote = 10;     // besides the wait for absent groups
-constexpr double kShareOfTraining = 0.5;  // that leaders wait for other leaders
+constexpr double kExitGraceSeconds = 10;  // from the result to the exit of the other ranks
+constexpr double kSilentSeconds = 3600;   // the longest time that a rank waits for other ranks
+constexpr double kEnsembleSeconds = 10;   // to evaluate the ensemble
+constexpr double kTrainingShare = 0.5;    // of the training time, for which leaders wait
 
 bool is_active(const ProgressRecord& progress) {
-    const bool is_under_way =
+    const bool is_unfinished =
         progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
     const auto now =
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
-    return is_under_way &&
+    return is_unfinished &&
            now.count() - static_cast<double>(progress.written_unix_seconds) < kSilentSeconds;
 }
 
 }  // namespace
 
-double seconds_for_others(const config::RunConfig& run, double training_seconds) {
-    return std::max(run.group_timeout_seconds, kShareOfTraining * training_seconds);
+double peer_wait_seconds(const config::RunConfig& run, double training_seconds) {
+    return std::max(run.group_timeout_seconds, kTrainingShare * training_seconds);
 }
 
-bool PeerGroups::is_any_at_work() const {
+bool PeerGroups::is_any_active() const {
     for (int group = 0; group < context_.controller.layout().groups; ++group) {
         if (group == context_.place.group) continue;
         const GroupProgress found = results::read_progress(context_.output, group);
@@ -47,13 +47,13 @@ bool PeerGroups::have_ended() {
     const bool has_result =
         std::filesystem::exists(context_.output / storage::kManifestName, error);
     if (!std::exchange(has_result_, has_result)) since_result_.restart();
-    if (has_result) return since_result_.seconds() > kSecondsToLeave;
-    if (is_any_at_work()) {
-        since_work_.restart();
+    if (has_result) return since_result_.seconds() > kExitGraceSeconds;
+    if (is_any_active()) {
+        since_activity_.restart();
         return false;
     }
-    const double grace = seconds_for_others(context_.config.run, since_begin_.seconds());
-    return since_work_.seconds() > grace + kSecondsOfVote;
+    const double grace = peer_wait_seconds(context_.config.run, since_begin_.seconds());
+    return since_activity_.seconds() > grace + kEnsembleSeconds;
 }
 
 }  // namespace hpcai::group

@@ -11,17 +11,17 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kFileSeconds = 2;  // between two writes in the same state
+constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
 
 }  // namespace
 
 ProgressReporter::ProgressReporter(const context::RunContext& context)
-    : context_(context), leads_(context.place.group_rank == 0) {
+    : context_(context), reports_(context.place.group_rank == 0) {
     record_.epochs = context.config.workload.epochs;
     record_.host = context.host();
     const Quantity unknown{std::nullopt, "not known yet"};
     record_.loss = record_.images_per_second = record_.seconds_left = unknown;
-    if (context.place.group != 0 || !leads_) return;
+    if (context.place.group != 0 || !reports_) return;
     ProgressSettings settings;
     settings.live = isatty(STDERR_FILENO) == 1;
     line_.emplace(std::cerr, settings);
@@ -33,7 +33,7 @@ void ProgressReporter::begin() {
 }
 
 void ProgressReporter::step(const training::StepReport& step) {
-    if (!leads_) return;
+    if (!reports_) return;
     if (!first_step_) first_step_ = step.step;
     const double seconds = watch_.seconds();
     const double per_step = seconds / static_cast<double>(step.step - *first_step_ + 1);
@@ -55,7 +55,7 @@ void ProgressReporter::step(const training::StepReport& step) {
         record_.images_per_second = {progress.images_per_second, ""};
         record_.seconds_left = {progress.seconds_left, ""};
     }
-    if (since_file_.seconds() >= kFileSeconds) write();
+    if (since_file_.seconds() >= kFileIntervalSeconds) write();
 }
 
 void ProgressReporter::finish() {
@@ -76,13 +76,13 @@ void ProgressReporter::end(const std::string& failure, ProgressState state, bool
 
 /// Continues with the last progress that the leader wrote.
 void ProgressReporter::replace_leader() {
-    leads_ = true;
+    reports_ = true;
     if (auto last = results::read_progress(context_.output, context_.place.group).progress)
         record_ = *last;
 }
 
 void ProgressReporter::write() {
-    if (!leads_) return;
+    if (!reports_) return;
     results::write_progress(context_.output, context_.place.group, record_);
     since_file_.restart();
 }

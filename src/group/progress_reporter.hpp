@@ -21,7 +21,7 @@ public:
     /// `context` outlives the object.
     explicit ProgressReporter(const context::RunContext& context);
 
-    /// Begins the training, or continues that of an earlier launch.
+    /// Begins the training, or continues the training of an earlier launch.
     void begin();
     void step(const training::StepReport& step);
     /// Ends the training and begins the evaluation.
@@ -34,7 +34,7 @@ private:
     void write();
 
     const context::RunContext& context_;
-    bool leads_;
+    bool reports_;          // whether this rank is a leader or an acting leader
     Stopwatch watch_;       // since the training began
     Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;

@@ -18,8 +18,8 @@ constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
 /// Returns a line "<step> <UTC>" for each resumption.
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
     std::string text;
-    for (const ContinuationRecord& one : continuations) {
-        text += fmt::format("{} {}\n", one.step, one.started_utc);
+    for (const ContinuationRecord& continuation : continuations) {
+        text += fmt::format("{} {}\n", continuation.step, continuation.started_utc);
     }
     return text;
 }
@@ -32,11 +32,11 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
         text.remove_prefix(std::min(line.size() + 1, text.size()));
         const std::size_t space = line.find(' ');
         const std::string_view digits = line.substr(0, space);
-        const bool is_sound = space != std::string_view::npos && !digits.empty() &&
+        const bool is_valid = space != std::string_view::npos && !digits.empty() &&
                               digits.size() < 16 &&
                               digits.find_first_not_of("0123456789") == std::string_view::npos &&
                               line.size() - space - 1 == kUtcDigits;
-        if (!is_sound) from.refuse(kContinuations, "expected lines of a step and a time");
+        if (!is_valid) from.refuse(kContinuations, "expected lines of a step and a time");
         found.push_back({std::stoll(std::string(digits)), std::string(line.substr(space + 1))});
     }
     return found;
@@ -52,7 +52,7 @@ TrainingCosts ResumableRecord::costs() const {
     costs.statistics = sources_.model.sync_batch_norm_group().accounting();
     costs.gradients = sources_.reducer.sent();
     costs.messages = trainer_->messages();
-    costs.add(before_);
+    costs.add(earlier_costs_);
     return costs;
 }
 
@@ -76,7 +76,7 @@ void ResumableRecord::save(training::Snapshot& to) const {
 }
 
 void ResumableRecord::restore(const training::Snapshot& from) {
-    const TrainingCosts costs = TrainingCosts::restored(from);
+    const TrainingCosts costs = TrainingCosts::from_snapshot(from);
     const std::span<const double> epochs = from.table(kEpochs, 1);
     std::vector<EpochQualityRecord> curve;
     for (std::span<const double> rows = from.table(kCurve, 3); !rows.empty();
@@ -92,7 +92,7 @@ void ResumableRecord::restore(const training::Snapshot& from) {
     record_.continuations = continuations_of(from);
     record_.epoch_seconds.assign(epochs.begin(), epochs.end());
     record_.quality_by_epoch = std::move(curve);
-    before_ = costs;
+    earlier_costs_ = costs;
     sources_.source.remember_bad_samples(bad);
 }
 

@@ -12,8 +12,8 @@
 
 namespace hpcai::group {
 
-/// The part of a group's record that grows while it trains, over all launches that train it. Every
-/// rank has one.
+/// The part of a group's record that grows during training, over all launches. Every rank has an
+/// object.
 class ResumableRecord {
 public:
     struct Sources {
@@ -25,7 +25,7 @@ public:
     ResumableRecord(const Sources& sources, GroupRecord& record)
         : sources_(sources), record_(record) {}
 
-    /// Sets what costs() reads. Call it before costs() and any checkpoint.
+    /// Sets the objects whose costs costs() returns. Call it before costs() and any checkpoint.
     void watch(const training::Trainer& trainer, const GroupCheckpoints& checkpoints) {
         trainer_ = &trainer;
         checkpoints_ = &checkpoints;
@@ -47,7 +47,7 @@ private:
     GroupRecord& record_;
     const training::Trainer* trainer_ = nullptr;
     const GroupCheckpoints* checkpoints_ = nullptr;
-    TrainingCosts before_;  // of the steps of earlier launches
+    TrainingCosts earlier_costs_;  // of earlier launches
 };
 
 }  // namespace hpcai::group

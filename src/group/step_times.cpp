@@ -15,7 +15,7 @@
 namespace hpcai::group {
 namespace {
 
-constexpr std::size_t kAlignments = 9;
+constexpr std::size_t kClockReadings = 9;
 
 /// The numbers of a rank that are sent as one message.
 constexpr double RankRecord::*kRankNumbers[] = {
@@ -74,19 +74,19 @@ metrics::UnknownReasons reasons_of(const context::RunContext& context,
     return reasons;
 }
 
-/// Returns the leader's clock minus this rank's, in seconds: the median over readings of all ranks
-/// right after the same barriers.
+/// Returns the leader's clock minus this rank's clock, in seconds: the median over several
+/// barriers, right after which all ranks read their clocks.
 double offset_to_leader(comm::Communicator& group, const std::function<double()>& now) {
-    std::array<double, kAlignments> mine{};
+    std::array<double, kClockReadings> mine{};
     for (double& reading : mine) {
         group.barrier();
         reading = now();
     }
     const auto leader = comm::all_gather(group, mine).front();
-    std::array<double, kAlignments> offsets{};
+    std::array<double, kClockReadings> offsets{};
     std::ranges::transform(leader, mine, offsets.begin(), std::minus<>());
     std::ranges::sort(offsets);
-    return offsets[kAlignments / 2];
+    return offsets[kClockReadings / 2];
 }
 
 /// Returns the text of trace.json at the leader. Collective.

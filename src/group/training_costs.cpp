@@ -42,12 +42,12 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-/// Returns no value if one rank has none: the shards of a model may use different all-reduces.
+/// Has no value if a rank has none. The shards of a model may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
     if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
-    return {std::nullopt, mine.value ? "no number of another shard" : mine.reason};
+    return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
 }
 
 /// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
@@ -72,22 +72,22 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {
     const comm::StatisticsAccounting& statistics = costs.statistics;
-    const bool are_counted = largest_of_ranks(group, costs.gradients ? 0 : 1) == 0;
+    const bool is_known = max_over_ranks(group, costs.gradients ? 0 : 1) == 0;
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
     sent += statistics.sent;
     const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
     if (reducer.size() > 1) result.all_reduce_backend = reducer.backend();
-    const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*of) -> Quantity {
-        if (!are_counted) return {std::nullopt, "NCCL chooses the messages"};
-        return {static_cast<double>(bytes.*of / result.record.iterations), ""};
+    const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*member) -> Quantity {
+        if (!is_known) return {std::nullopt, "NCCL does not report its messages"};
+        return {static_cast<double>(bytes.*member / result.record.iterations), ""};
     };
     result.sent_bytes_per_step = per_step(&comm::AllReduceTraffic::sent);
     result.between_nodes_bytes_per_step = per_step(&comm::AllReduceTraffic::between_nodes);
     result.out_of_node_bytes_per_step = per_step(&comm::AllReduceTraffic::out_of_node);
     result.statistics_sums_per_step =
-        largest_of_ranks(group, statistics.sums / result.record.iterations);
+        max_over_ranks(group, statistics.sums / result.record.iterations);
     result.statistics_bytes_per_step =
-        largest_of_ranks(group, statistics.bytes / result.record.iterations);
+        max_over_ranks(group, statistics.bytes / result.record.iterations);
     result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
 }
 
@@ -96,10 +96,9 @@ void record_messages(comm::Communicator& group, const training::MessageAccountin
                      GroupResult& result) {
     if (messages.steps == 0) return;
     result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
-    result.message_bytes_per_step = largest_of_ranks(group, messages.bytes_sent / messages.steps);
+    result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
     result.shard_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
-    result.shard_bytes_per_step =
-        largest_of_ranks(group, messages.parts.bytes_sent / messages.steps);
+    result.shard_bytes_per_step = max_over_ranks(group, messages.parts.bytes_sent / messages.steps);
 }
 
 }  // namespace
@@ -128,7 +127,7 @@ void TrainingCosts::save(training::Snapshot& to) const {
     to.put_numbers("costs.gradients", std::move(sent));
 }
 
-TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
+TrainingCosts TrainingCosts::from_snapshot(const training::Snapshot& from) {
     TrainingCosts costs;
     const auto all = numbers_of(costs);
     const std::span<const double> stored = from.numbers(kName, std::tuple_size_v<decltype(all)>);
@@ -153,27 +152,27 @@ TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
     return costs;
 }
 
-std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value) {
+std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value) {
     auto largest = static_cast<double>(value);
     group.all_reduce_max(std::span(&largest, 1));
     return static_cast<std::int64_t>(largest);
 }
 
-Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result) {
-    const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = of;
+Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result) {
+    const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = sources;
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
-    // The mean is over all ranks, but only those with the first shard of stage 0 read samples.
+    // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
     *record.input_wait_seconds.value *= context.controller.layout().shards();
     record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =
         mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
     result.bandwidth_bytes_per_second = bandwidth_of(costs.sums);
-    result.communicated_bytes = largest_of_ranks(group, costs.sums.bytes_reduced);
+    result.communicated_bytes = max_over_ranks(group, costs.sums.bytes_reduced);
     if (replicas.size() > 1) {
-        result.gradient_bytes = largest_of_ranks(group, gradient_bytes);
-        result.buckets = largest_of_ranks(group, buckets);
+        result.gradient_bytes = max_over_ranks(group, gradient_bytes);
+        result.buckets = max_over_ranks(group, buckets);
     }
     record_traffic(context, group, reducer, costs, result);
     record_messages(group, costs.messages, result);

@@ -21,21 +21,21 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;  // delay of steps by checkpoints
     comm::BucketAccounting sums;
     comm::StatisticsAccounting statistics;
-    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; none: NCCL does not report it
+    std::optional<comm::SentBytes> gradients;  // in all-reduces; empty: NCCL does not report bytes
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.
     void add(const TrainingCosts& earlier);
     void save(training::Snapshot& to) const;
     /// Throws Error(data) naming the array that does not fit.
-    static TrainingCosts restored(const training::Snapshot& from);
+    static TrainingCosts from_snapshot(const training::Snapshot& from);
 };
 
 /// Returns the largest value of all ranks. Collective.
-std::int64_t largest_of_ranks(comm::Communicator& group, std::int64_t value);
+std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value);
 
-/// The rank whose costs are recorded, and its communicators.
-struct CostsOf {
+/// The rank whose costs record_costs() records, and its communicators.
+struct CostSources {
     const context::RunContext& context;
     comm::Communicator& group;
     comm::Communicator& replicas;  // the ranks with the same stage and shard
@@ -47,6 +47,6 @@ struct CostsOf {
 /// Fills in waits, all-reduces and messages of `result` from each rank's `costs` of all steps.
 /// `result` must have record.iterations, the number of steps. Returns overlapped_seconds_per_step()
 /// of this rank. Collective in the group.
-Quantity record_costs(const CostsOf& of, const TrainingCosts& costs, GroupResult& result);
+Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result);
 
 }  // namespace hpcai::group

@@ -27,7 +27,7 @@ TrainingState::TrainingState(const context::RunContext& context,
     : model(make_training_graph(context, *resources.samples.training), context, resources),
       pictures(make_resident_pictures(context, resources)) {}
 
-void TrainingState::drop_training() {
+void TrainingState::free_training_memory() {
     model.drop_networks();
     pictures.reset();
 }

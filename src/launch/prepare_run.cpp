@@ -36,8 +36,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns whether all groups contributed to the result in `folder` and all their files are intact.
-bool have_all_voted(const fs::path& folder, const config::Config& config, int groups) {
+/// Returns whether the result in `folder` has all groups and all their files are intact.
+bool is_result_complete(const fs::path& folder, const config::Config& config, int groups) {
     try {
         for (const GroupRecord& group : results::read_result(folder).work.groups) {
             if (!group.failure.empty()) return false;
@@ -52,8 +52,8 @@ bool have_all_voted(const fs::path& folder, const config::Config& config, int gr
 }
 
 /// Broadcasts facts[name] from rank 0, because any rank may write the result.
-void share_fact(comm::Communicator& everyone, const char* name,
-                std::map<std::string, std::string>& facts) {
+void broadcast_fact(comm::Communicator& everyone, const char* name,
+                    std::map<std::string, std::string>& facts) {
     const auto found = facts.find(name);
     const std::string mine = found == facts.end() ? "" : "=" + found->second;
     const std::string shared = comm::broadcast(everyone, mine);
@@ -62,77 +62,75 @@ void share_fact(comm::Communicator& everyone, const char* name,
 
 /// A run to resume, as its directory describes it.
 struct Resumption {
-    LaunchRecord begun;       // complete at rank 0; elsewhere only started_utc and kFaultsFact
-    std::string config_text;  // YAML of the run
+    LaunchRecord first_launch;  // complete at rank 0; other ranks have started_utc and kFaultsFact
+    std::string config_text;    // YAML of the first launch
     std::shared_ptr<storage::FileLock> lock;  // of rank 0
 
     /// Checks on rank 0 that a launch with this configuration and layout can resume the run in
-    /// `folder`. Throws Error(launch) or Error(usage), naming the right command, or Error(data) if
+    /// `folder`. Throws Error(launch) or Error(usage) with the right command, or Error(data) if
     /// files of finished groups are damaged.
     void check(const std::filesystem::path& folder, const config::Config& config,
                const plan::Layout& layout) const {
         std::error_code error;
-        const TopologyRecord& topology = begun.topology;
+        const TopologyRecord& topology = first_launch.topology;
         require(layout.groups == topology.groups && layout.degree == topology.degree,
                 ExitCode::launch,
                 "{}: the run began with bagging.M {} and bagging.P_degree {}, but these {} ranks "
                 "have {} and {}; start `{}` with the same number of ranks per node",
                 folder.string(), topology.groups, topology.degree, layout.ranks, layout.groups,
                 layout.degree, results::resume_command(topology.ranks, folder));
-        results::require_same_config(folder, config_text, begun);
+        results::require_same_config(folder, config_text, first_launch);
         const bool has_result = fs::exists(folder / storage::kManifestName, error);  // written last
         require(
-            !has_result || !have_all_voted(folder, config, layout.groups), ExitCode::usage,
-            "{}: has a result of all {} groups; there is nothing to resume, and `hpcai500 verify` "
-            "checks it",
+            !has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
+            "{}: the run is complete, with a result of all {} groups; `hpcai500 verify` checks it",
             folder.string(), layout.groups);
         results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
     }
 
-    /// Throws Error(data), on all ranks, unless the run began with these samples. Marks the data as
-    /// disqualified if the first launch's program was built with fault injection. Collective.
+    /// Throws Error(data) on all ranks unless the run began with these samples. Marks the data as
+    /// disqualified if the program of the first launch was built with fault injection. Collective.
     void check_samples(const std::filesystem::path& output, data::SampleSets& samples,
                        comm::Communicator& everyone) const {
         comm::collective_try(everyone, [&] {
-            if (everyone.rank() == 0) results::require_same_samples(output, samples, begun);
+            if (everyone.rank() == 0) results::require_same_samples(output, samples, first_launch);
         });
-        add_faults_disqualification(begun.environment, samples);
+        add_faults_disqualification(first_launch.environment, samples);
     }
 };
 
 /// Throws Error(usage) if an override of `resume --set` could change the result.
-void require_no_effect(const std::vector<std::string>& overrides) {
+void require_allowed_overrides(const std::vector<std::string>& overrides) {
     constexpr std::array kKeys{"run.checkpoint_steps",     "run.checkpoint_seconds",
                                "run.time_limit_seconds",   "run.first_step_timeout_seconds",
                                "run.step_timeout_seconds", "run.group_timeout_seconds",
                                "data.decode_threads"};
-    for (const std::string& one : overrides) {
-        require(std::ranges::count(kKeys, one.substr(0, one.find('='))) > 0, ExitCode::usage,
-                "--set {}: expected a key that changes no result of the run: {}", printable(one),
-                fmt::join(kKeys, ", "));
+    for (const std::string& given : overrides) {
+        require(std::ranges::count(kKeys, given.substr(0, given.find('='))) > 0, ExitCode::usage,
+                "--set {}: expected a key that does not change the result, one of {}",
+                printable(given), fmt::join(kKeys, ", "));
     }
 }
 
-/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) where this
-/// launch has another number of ranks, Error(usage) where another process uses the directory.
-/// Collective.
-Resumption agree_on_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
+/// Locks and reads the directory of request.resume at rank 0. Throws Error(launch) if this launch
+/// has another number of ranks, Error(usage) if another process uses the directory. Collective.
+Resumption open_resumption(const context::RunRequest& request, comm::Communicator& everyone) {
     Resumption found;
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
         results::require_run(request.resume);
         found.lock = results::lock_directory(request.resume, storage::FileLock::Kind::exclusive);
-        require_no_effect(request.config.overrides);
-        found.begun = results::read_launch_file(request.resume);
+        require_allowed_overrides(request.config.overrides);
+        found.first_launch = results::read_launch_file(request.resume);
         found.config_text = config::to_yaml(results::read_config(request.resume));
-        const int ranks = found.begun.topology.ranks;
+        const int ranks = found.first_launch.topology.ranks;
         require(ranks == everyone.size(), ExitCode::launch,
                 "{}: the run began with {} ranks, got {}; start it as `{}`", request.resume, ranks,
                 everyone.size(), results::resume_command(ranks, request.resume));
     });
-    found.begun.started_utc = comm::broadcast(everyone, found.begun.started_utc);
+    found.first_launch.started_utc = comm::broadcast(everyone, found.first_launch.started_utc);
     found.config_text = comm::broadcast(everyone, std::move(found.config_text));
-    share_fact(everyone, kFaultsFact, found.begun.environment);
+    broadcast_fact(everyone, kFaultsFact, found.first_launch.environment);
     return found;
 }
 
@@ -143,7 +141,7 @@ std::string output_of(const context::RunRequest& request, const config::RunConfi
     return fmt::format("results/{}-{}", run.name, utc_now_compact());
 }
 
-/// Returns the configuration of the current run, with its own seed and run.repeat 1.
+/// Returns the configuration of the current run of the series, with its seed and run.repeat 1.
 config::Config config_of(const context::RepeatedRuns& series) {
     config::Config config = *series.config;
     config.run.seed += static_cast<std::uint64_t>(series.number) - 1;
@@ -186,7 +184,7 @@ data::SampleSets open_samples(const config::Config& config,
     if (config.data.staging == config::Staging::none) {
         return data::make_sample_sets(config, everyone);
     }
-    constexpr int kMinThreads = 4;  // they mostly wait for files
+    constexpr int kMinThreads = 4;  // threads that copy files mostly wait
     data::DataDuplicator duplicator(config, controller, everyone, std::max(kMinThreads, threads));
     return data::make_sample_sets(config, everyone, &duplicator);
 }
@@ -195,9 +193,9 @@ data::SampleSets open_samples(const config::Config& config,
 /// device supports, because all base models must have the same precision.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
-    std::array<double, 2> ends{number, -number};
-    everyone.all_reduce_max(ends);
-    return ends[0] == -ends[1] ? mine : device::Precision{};
+    std::array<double, 2> extremes{number, -number};  // maximum, -minimum
+    everyone.all_reduce_max(extremes);
+    return extremes[0] == -extremes[1] ? mine : device::Precision{};
 }
 
 struct RankDevice {
@@ -207,7 +205,7 @@ struct RankDevice {
     std::vector<context::RankFacts> ranks;  // [world_rank]
 };
 
-/// Opens the device of this rank and checks those of all ranks. Collective.
+/// Opens the device of this rank and checks the devices of all ranks. Collective.
 RankDevice open_rank_device(const config::Config& config,
                             const plan::ParallelismController& controller,
                             comm::StartUp& start_up) {
@@ -230,7 +228,7 @@ RankDevice open_rank_device(const config::Config& config,
     found.precision = agree_on_precision(found.precision, everyone);
     found.ranks = gather_rank_facts(*found.opened.device, everyone);
     context::check_devices(found.ranks, config.run.level);
-    const std::string sharing = context::describe_sharing(found.ranks);
+    const std::string sharing = context::describe_gpu_sharing(found.ranks);
     require(config.communication.backend != config::CommunicationBackend::nccl ||
                 layout.degree == 1 || sharing.empty(),
             ExitCode::launch,
@@ -242,7 +240,7 @@ RankDevice open_rank_device(const config::Config& config,
     return found;
 }
 
-/// Places the ranks of this launch. Throws if the configuration does not fit their number or place.
+/// Places the ranks of this launch. Throws if the configuration does not fit the ranks or nodes.
 plan::ParallelismController place_ranks(const config::Config& config, comm::StartUp& start_up) {
     plan::ParallelismController controller =
         verification::place_ranks(config, start_up.node_of_world_rank());
@@ -290,7 +288,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     const std::string started = comm::broadcast(everyone, utc_now());
     const std::string program_sha256 = check_programs(start_up);
     std::optional<Resumption> resumption;
-    if (!request.resume.empty()) resumption = agree_on_resumption(request, everyone);
+    if (!request.resume.empty()) resumption = open_resumption(request, everyone);
     if (!series.config) {
         config::Sources sources = request.config;
         if (resumption) sources.files = {request.resume + "/config.yaml"};
@@ -322,7 +320,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                     .output = output,
                     .hostnames = start_up.hostnames(),
                     .ranks = std::move(rank_device.ranks),
-                    .resumes = resumption.has_value(),
+                    .is_resumed = resumption.has_value(),
                     .launch = {.started_utc = started,
                                .since_start = series.since_program_start,
                                .repetition = series.number,
@@ -333,7 +331,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
                       .samples = std::move(samples)},
         .device_note = std::move(rank_device.opened.note)};
     run.launch = results::launch_record(run.context, run.resources);
-    run.launch.started_utc = resumption ? resumption->begun.started_utc : started;
+    run.launch.started_utc = resumption ? resumption->first_launch.started_utc : started;
     run.launch.determinism = determinism;
     run.launch.environment = describe_environment(run.context, run.resources.samples,
                                                   program_sha256, request.command_line);

@@ -20,7 +20,7 @@ std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone) {
     const device::Determinism mine = device.determinism();
     // all_gather_strings() truncates. A truncated condition would promise more than the device.
-    ensure(mine.conditions.size() < 256, "conditions of {} letters", mine.conditions.size());
+    ensure(mine.conditions.size() < 256, "conditions of {} characters", mine.conditions.size());
     const auto devices = comm::all_gather_strings(everyone, device.description());
     const auto uuids = comm::all_gather_strings(everyone, device.uuid());
     const auto conditions = comm::all_gather_strings(everyone, mine.conditions);
@@ -72,10 +72,10 @@ std::string check_programs(comm::StartUp& start_up) {
     std::vector<RankHealth> ranks(programs.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         ranks[rank].host = start_up.hostnames()[rank];
-        ranks[rank].program = programs[rank];
+        ranks[rank].program_sha256 = programs[rank];
         ranks[rank].mpi = libraries[rank];
     }
-    const Finding finding = examine_program(ranks);
+    const Finding finding = diagnose_program(ranks);
     require(!finding.is_wrong, finding.code, "{}; {}", finding.text, finding.remedy);
     return mine;
 }

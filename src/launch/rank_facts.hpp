@@ -17,14 +17,14 @@ namespace hpcai::launch {
 std::vector<context::RankFacts> gather_rank_facts(const device::Device& device,
                                                   comm::Communicator& everyone);
 
-/// Returns the guarantee of bitwise-equal results for groups of `degree` ranks: the weakest of
-/// those of all `ranks`, with the conditions of their devices and of the all-reduce.
+/// Returns the guarantee of bitwise-equal results for groups of `degree` ranks: the weakest
+/// guarantee of all ranks' devices, with the conditions of the devices and of the all-reduce.
 DeterminismRecord describe_determinism(bool requested, std::span<const context::RankFacts> ranks,
                                        int degree);
 
-/// Compares the program's file and the MPI library of all ranks. Throws Error(launch), on all
-/// ranks, with the ranks that differ and their hosts. Returns the SHA-256 of this rank's
-/// file, or "unreadable". Collective.
+/// Checks that all ranks run the same executable and MPI library. Throws Error(launch) on all
+/// ranks, naming the ranks that differ and their hosts. Returns the SHA-256 of this rank's
+/// executable, or "unreadable". Collective.
 std::string check_programs(comm::StartUp& start_up);
 
 }  // namespace hpcai::launch

@@ -84,7 +84,7 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;
     for (const GroupResult& group : groups) {
-        if (!context.resumes || !group.record.failure.empty()) continue;
+        if (!context.is_resumed || !group.record.failure.empty()) continue;
         const int number = group.record.group;
         const auto file = group_directory(context.output, number) / "ranks.csv";
         try {

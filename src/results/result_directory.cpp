@@ -111,7 +111,7 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          comm::Communicator& everyone) {
     comm::collective_try(everyone, [&] {
         if (everyone.rank() != 0) return;
-        if (context.resumes) {
+        if (context.is_resumed) {
             remove_progress(context.output);  // of the previous launch
             move_attempt_away(context, StaleRecords::unfinished);
             return write_launch_file(context.output, launch);

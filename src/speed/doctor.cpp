@@ -86,18 +86,18 @@ public:
         stage("layout and devices", [&] { findings = check_start(); });
         stage("data", [&] { findings.push_back(look_at_data()); });
         stage("program", [&] {
-            gather(&launch::RankHealth::program, launch::binary_digest());
+            gather(&launch::RankHealth::program_sha256, launch::binary_digest());
             gather(&launch::RankHealth::mpi, comm::MpiWorld::library_version());
         });
         stage("cores", [&] { look_at_cores(); });
         stage("output", [&] { look_at_output(); });
         if (request_.golden) {
             stage("golden steps", [&] {
-                gather(&launch::RankHealth::golden, golden_digest(config_, cores_, place_));
+                gather(&launch::RankHealth::golden_sha256, golden_digest(config_, cores_, place_));
             });
         }
         const auto more =
-            launch::examine(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
+            launch::diagnose_launch(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
         findings.insert(findings.end(), more.begin(), more.end());
         return findings;
     }
@@ -149,7 +149,7 @@ private:
         } catch (const Error&) {
             mine.clear();  // the file is unreadable here; a run sends it from rank 0
         }
-        gather(&launch::RankHealth::config, mine);
+        gather(&launch::RankHealth::config_sha256, mine);
     }
 
     /// Checks the layout and the devices as a run does. Returns the same on all ranks.
@@ -193,7 +193,7 @@ private:
         for (const launch::RankHealth& rank : ranks_)
             facts.push_back({0, rank.device, rank.device_uuid, {}});
         context::check_devices(facts, config_.run.level);
-        const std::string sharing = context::describe_sharing(facts);
+        const std::string sharing = context::describe_gpu_sharing(facts);
         return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
     }
 
@@ -217,7 +217,7 @@ private:
         const device::NumaNodes numa = device::count_numa_nodes();
         gather(&launch::RankHealth::cores, cores_.machine);
         gather(&launch::RankHealth::allowed_cores, cores_.allowed);
-        gather(&launch::RankHealth::sharing, place_.ranks_sharing_cores);
+        gather(&launch::RankHealth::ranks_sharing_cores, place_.ranks_sharing_cores);
         gather(&launch::RankHealth::numa_nodes, numa.machine);
         gather(&launch::RankHealth::allowed_numa_nodes, numa.allowed);
     }
@@ -235,7 +235,7 @@ private:
 
     void look_at_output() {
         const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
-        gather(&launch::RankHealth::output_refusal, directory_error(wanted));
+        gather(&launch::RankHealth::output_rejection, directory_error(wanted));
         const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
         pid_t of_first = ::getpid();
         everyone().broadcast(std::as_writable_bytes(std::span(&of_first, 1)), 0);
@@ -248,7 +248,7 @@ private:
         } catch (const Error& error) {
             trouble = error.what();
         }
-        gather(&launch::RankHealth::output_trouble, trouble);  // also waits until all have written
+        gather(&launch::RankHealth::output_error, trouble);  // also waits until all have written
         std::error_code error;
         gather(&launch::RankHealth::sees_output, fs::exists(file_of(0), error) ? 1 : 0);
         const fs::space_info space = fs::space(folder, error);

@@ -285,7 +285,7 @@ private:
             std::iota(options.node_of_rank.begin(), options.node_of_rank.end(), 0);
         }
         auto reducer = group::make_gradient_reducer(
-            group::SummingRank{config_, *device_, ranks_.host, options}, *group, *log_);
+            group::ReducerSettings{config_, *device_, ranks_.host, options}, *group, *log_);
         sums_.push_back({scope, std::move(group), std::move(reducer)});
     }
 

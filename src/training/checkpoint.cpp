@@ -70,7 +70,7 @@ void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint
     marker.group_rank = place.group_rank;
     marker.ranks = place.ranks;
     marker.config_sha256 = place.config_sha256;
-    marker.program = checkpoint.program;
+    marker.program = checkpoint.launch_id;
     marker.bytes = static_cast<std::int64_t>(fs::file_size(file));
     marker.sha256 = storage::sha256_hex_of_file(file);
     storage::write_file_durably(file_of(place, step, ".done"), records::to_json(marker));

@@ -10,20 +10,20 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/workloads/prediction_check.hpp>
 
-/// The parts of verify().
+/// The checks of verify().
 namespace hpcai::verification {
 
 using workloads::Inspector;
 
-/// The parts of a result from which its other parts are recomputed.
+/// A stored result that is being verified, with its configuration and layout.
 struct Claim {
-    const RunRecord& record;  // as stored
+    const RunRecord& record;  // as stored in result.json
     const config::Config& config;
     const plan::ParallelismController& controller;
 };
 
-/// Compares every file in the directory with manifest.sha256. Returns the SHA-256 of that file,
-/// or "" if it cannot be read.
+/// Compares every file in the directory with manifest.sha256. Returns the SHA-256 of
+/// manifest.sha256, or "" if it cannot be read.
 std::string check_manifest(Inspector& inspector);
 
 /// Checks the files of all groups and returns their expected results. `predictions` may be null if
@@ -38,29 +38,29 @@ struct GroupFiles {
     std::string ranks;
 };
 
-/// Checks samples, epoch and learning rate of each step of a finished group, and its phases against
-/// its length. `record.samples_drawn` is already checked. Reports the first error of each kind.
+/// Checks samples, epoch, learning rate and phases of each step of a finished group. The caller has
+/// checked record.samples_drawn. Reports the first error of each kind.
 void check_steps(const Claim& claim, const GroupRecord& record,
                  const std::vector<StepRecord>& steps, const GroupFiles& files,
                  Inspector& inspector);
 
-/// Checks record.epoch_seconds against the steps, whose times another clock measured.
+/// Checks record.epoch_seconds against the times of the steps, which another clock measured.
 void check_epochs(const config::Config& config, const GroupRecord& record,
                   const std::vector<StepRecord>& steps, const GroupFiles& files,
                   Inspector& inspector);
 
-/// Checks `leader`, the row in ranks.csv of the rank that stored the steps, against the steps.
+/// Checks `leader`, the leader's row in ranks.csv, against the steps, which the leader stored.
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector);
 
 /// Returns the training digest of the weights in `file` of a model that was trained for
-/// `steps_trained` steps. Returns nothing, and reports a finding, if they do not fit `graph`.
+/// `steps_trained` steps. Reports a finding and returns nothing if the weights do not fit `graph`.
 std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
                                              std::int64_t steps_trained, Inspector& inspector);
 
-/// Returns the expected record: everything that follows from the configuration, the steps and the
-/// predictions is recomputed. `groups` are the expected results, `quality` is the quality of the
-/// ensemble's predictions.
+/// Returns the stored record with all derived values recomputed from the configuration, the steps
+/// and the predictions. `groups` are the expected results of the groups, `quality` is the quality
+/// of the ensemble's predictions.
 RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     const QualityRecord& quality);
 

@@ -34,7 +34,7 @@ std::string text_of(const fs::path& path) {
     return std::string(storage::text_of(bytes));
 }
 
-/// One of the two results that are compared.
+/// One run of a result directory.
 struct StoredResult {
     fs::path directory;
     RunRecord record;
@@ -52,7 +52,7 @@ StoredResult read_run(const fs::path& directory) {
     return result;
 }
 
-/// A result; `run` is the run with the median VFLOPS if there are several.
+/// One of the two compared results. Of several runs, `run` is the run with the median VFLOPS.
 struct Side {
     StoredResult run;
     std::optional<RepetitionsRecord> repetitions;
@@ -71,8 +71,8 @@ std::vector<SettingDifference> differing(const std::map<std::string, std::string
     for (const auto& [key, value] : first) values[key].first = value;
     for (const auto& [key, value] : second) values[key].second = value;
     std::vector<SettingDifference> differences;
-    for (const auto& [key, both] : values) {
-        if (both.first != both.second) differences.push_back({key, both.first, both.second});
+    for (const auto& [key, pair] : values) {
+        if (pair.first != pair.second) differences.push_back({key, pair.first, pair.second});
     }
     return differences;
 }
@@ -93,7 +93,7 @@ std::map<std::string, std::string> facts_of_run(const RunRecord& record) {
     return facts;
 }
 
-/// Returns the step times of the finished groups; empty if one has stored no steps.
+/// Returns the step times of the finished groups; empty if a group has stored no steps.
 evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
     evaluation::StepSeconds groups;
     for (const GroupRecord& group : result.record.work.groups) {
@@ -115,23 +115,23 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
 
 enum class Direction { time, rate };
 
-/// Returns the second result's time, or time per unit of work, divided by the first's.
+/// Returns the ratio of the second result's time, or time per unit of work, to the first result's.
 std::optional<double> stored_time_ratio(const MetricComparison& metric, Direction direction) {
     if (!metric.first.value || !metric.second.value) return std::nullopt;
     return direction == Direction::time ? *metric.second.value / *metric.first.value
                                         : *metric.first.value / *metric.second.value;
 }
 
-/// Judges the metric by `ratio`, the confidence interval of the run-time ratio, times `scale`.
+/// Judges the metric by the confidence interval `ratio` of the run-time ratio, times `scale`.
 MetricComparison compare_speed(MetricComparison metric, Direction direction,
                                const std::optional<evaluation::Interval>& ratio, double scale) {
     const auto stored = stored_time_ratio(metric, direction);
     if (!stored) {
-        metric.why = "one result has no such number";
+        metric.why = "one result does not have this metric";
         return metric;
     }
     if (!ratio || !std::isfinite(scale) || scale <= 0) {
-        metric.why = "the steps of one result were not stored, are too few or too uneven";
+        metric.why = "one result has no stored steps, too few steps or too uneven steps";
         return metric;
     }
     const evaluation::Interval time{ratio->low * scale, ratio->high * scale};
@@ -156,7 +156,7 @@ MetricComparison compare_speed(MetricComparison metric, Direction direction,
 MetricComparison compare_number(MetricComparison metric) {
     const bool is_same = metric.first.value && metric.first.value == metric.second.value;
     metric.judgement = is_same ? Judgement::same : Judgement::unclear;
-    metric.why = is_same ? "equal" : "one number each, with unknown spread";
+    metric.why = is_same ? "equal" : "each result has one value, with unknown spread";
     return metric;
 }
 
@@ -207,15 +207,13 @@ workloads::QualityComparison compare_intervals(const IntervalRecord& first,
 }
 
 workloads::QualityComparison judge_quality(const StoredResult& first, const StoredResult& second) {
-    const QualityRecord& one = first.record.quality;
-    const QualityRecord& other = second.record.quality;
-    if (!one.ensemble.value || !other.ensemble.value) {
+    const QualityRecord &a = first.record.quality, &b = second.record.quality;
+    if (!a.ensemble.value || !b.ensemble.value) {
         return {Judgement::unclear, "one result has no quality"};
     }
-    if (one.metric.index() != other.metric.index())
-        return {Judgement::unclear, "the metrics differ"};
-    if (one.labels_sha256.empty() || one.labels_sha256 != other.labels_sha256) {
-        return compare_intervals(one.confidence_interval, other.confidence_interval);
+    if (a.metric.index() != b.metric.index()) return {Judgement::unclear, "the metrics differ"};
+    if (a.labels_sha256.empty() || a.labels_sha256 != b.labels_sha256) {
+        return compare_intervals(a.confidence_interval, b.confidence_interval);
     }
     return workloads::workload_of(first.config.workload)
         .compare({first.config, first.directory, second.directory});
@@ -224,10 +222,9 @@ workloads::QualityComparison judge_quality(const StoredResult& first, const Stor
 /// Compares quality.ensemble: by a paired test if both results have the same labels, else by the
 /// overlap of their intervals.
 MetricComparison compare_quality(const StoredResult& first, const StoredResult& second) {
-    const QualityRecord &one = first.record.quality, &other = second.record.quality;
+    const QualityRecord &a = first.record.quality, &b = second.record.quality;
     const auto [judgement, why] = judge_quality(first, second);
-    return {
-        "quality.ensemble", metric_name(one.metric), one.ensemble, other.ensemble, judgement, why};
+    return {"quality.ensemble", metric_name(a.metric), a.ensemble, b.ensemble, judgement, why};
 }
 
 double value_or_nan(const Quantity& quantity) {
@@ -236,29 +233,28 @@ double value_or_nan(const Quantity& quantity) {
 
 std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
-    const RunRecord& one = first.record;
-    const RunRecord& other = second.record;
-    const evaluation::StepSeconds steps_1 = step_seconds_of(first),
-                                  steps_2 = step_seconds_of(second);
-    const auto ratio = !steps_1.empty() && steps_1 == steps_2
+    const RunRecord &a = first.record, &b = second.record;
+    const evaluation::StepSeconds first_steps = step_seconds_of(first),
+                                  second_steps = step_seconds_of(second);
+    const auto ratio = !first_steps.empty() && first_steps == second_steps
                            ? evaluation::Interval{1, 1}
-                           : evaluation::time_ratio_95(steps_1, steps_2);
-    // These scales convert the ratio of run times into that of times per sample and per FLOP.
-    const double samples = static_cast<double>(one.work.samples_trained) /
-                           static_cast<double>(other.work.samples_trained);
-    const double flops = samples * static_cast<double>(one.flops.training_per_sample) /
-                         static_cast<double>(other.flops.training_per_sample);
-    const auto& rate_1 = one.throughput.images_per_second;
-    const auto& rate_2 = other.throughput.images_per_second;
+                           : evaluation::time_ratio_95(first_steps, second_steps);
+    // These factors convert the ratio of run times into ratios of times per sample and per FLOP.
+    const double samples =
+        static_cast<double>(a.work.samples_trained) / static_cast<double>(b.work.samples_trained);
+    const double flops = samples * static_cast<double>(a.flops.training_per_sample) /
+                         static_cast<double>(b.flops.training_per_sample);
+    const auto& first_rate = a.throughput.images_per_second;
+    const auto& second_rate = b.throughput.images_per_second;
     std::vector<MetricComparison> metrics;
-    metrics.push_back(compare_speed({"throughput.images_per_second", "1/s", rate_1, rate_2},
-                                    Direction::rate, ratio, samples));
     metrics.push_back(
-        compare_speed({"scores.flops", "FLOP/s", one.scores.flops, other.scores.flops},
-                      Direction::rate, ratio, flops));
+        compare_speed({"throughput.images_per_second", "1/s", first_rate, second_rate},
+                      Direction::rate, ratio, samples));
+    metrics.push_back(compare_speed({"scores.flops", "FLOP/s", a.scores.flops, b.scores.flops},
+                                    Direction::rate, ratio, flops));
     const Judgement speed = metrics.back().judgement;
     const MetricComparison quality = compare_quality(first, second);
-    MetricComparison vflops{"scores.vflops", "FLOP/s", one.scores.vflops, other.scores.vflops};
+    MetricComparison vflops{"scores.vflops", "FLOP/s", a.scores.vflops, b.scores.vflops};
     if (std::isfinite(value_or_nan(vflops.first) + value_or_nan(vflops.second))) {
         vflops = compare_vflops(vflops, speed, quality.judgement);
     } else {
@@ -267,14 +263,14 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     metrics.push_back(vflops);
     metrics.push_back(quality);
     metrics.push_back(compare_speed(
-        {"time.training_seconds", "s", one.time.training_seconds, other.time.training_seconds},
+        {"time.training_seconds", "s", a.time.training_seconds, b.time.training_seconds},
         Direction::time, ratio, 1));
     metrics.push_back(
-        compare_number({"communication.exposed_seconds", "s", one.communication.exposed_seconds,
-                        other.communication.exposed_seconds}));
-    metrics.push_back(compare_number({"communication.sent_bytes_per_step", "bytes",
-                                      one.communication.sent_bytes_per_step,
-                                      other.communication.sent_bytes_per_step}));
+        compare_number({"communication.exposed_seconds", "s", a.communication.exposed_seconds,
+                        b.communication.exposed_seconds}));
+    metrics.push_back(
+        compare_number({"communication.sent_bytes_per_step", "bytes",
+                        a.communication.sent_bytes_per_step, b.communication.sent_bytes_per_step}));
     return metrics;
 }
 
@@ -354,24 +350,25 @@ void check_files(const fs::path& directory, std::vector<std::string>& warnings) 
 
 void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {
     if (!side.repetitions) return check_files(directory, warnings);
-    for (const RepetitionRecord& one : side.repetitions->repetitions) {
-        check_files(directory / one.directory, warnings);
+    for (const RepetitionRecord& repetition : side.repetitions->repetitions) {
+        check_files(directory / repetition.directory, warnings);
     }
 }
 
 }  // namespace
 
 Comparison compare(const fs::path& first, const fs::path& second) {
-    const Side side_1 = read(first), side_2 = read(second);
-    const StoredResult &one = side_1.run, &other = side_2.run;
-    Comparison comparison{one.record.name, other.record.name, {}, {}, {}, {}};
-    check_files(first, side_1, comparison.warnings);
-    check_files(second, side_2, comparison.warnings);
-    comparison.settings = differing(settings_of(one), settings_of(other));
-    comparison.environment = differing(facts_of_run(one.record), facts_of_run(other.record));
-    comparison.metrics = compare_metrics(one, other);
-    if (side_1.repetitions && side_2.repetitions) {
-        compare_repetitions(*side_1.repetitions, *side_2.repetitions, comparison.metrics);
+    const Side first_side = read(first), second_side = read(second);
+    const StoredResult &first_run = first_side.run, &second_run = second_side.run;
+    Comparison comparison{first_run.record.name, second_run.record.name, {}, {}, {}, {}};
+    check_files(first, first_side, comparison.warnings);
+    check_files(second, second_side, comparison.warnings);
+    comparison.settings = differing(settings_of(first_run), settings_of(second_run));
+    comparison.environment =
+        differing(facts_of_run(first_run.record), facts_of_run(second_run.record));
+    comparison.metrics = compare_metrics(first_run, second_run);
+    if (first_side.repetitions && second_side.repetitions) {
+        compare_repetitions(*first_side.repetitions, *second_side.repetitions, comparison.metrics);
     }
     return comparison;
 }

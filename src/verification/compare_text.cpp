@@ -31,17 +31,17 @@ std::string change(const MetricComparison& row) {
 
 std::string table(std::string_view title, const std::vector<SettingDifference>& differences) {
     std::string text = fmt::format("{}{}\n", title, differences.empty() ? ": none" : "");
-    for (const SettingDifference& one : differences) {
-        text += fmt::format("  {:<34} {} -> {}\n", printable(one.key), shown(one.first),
-                            shown(one.second));
+    for (const SettingDifference& row : differences) {
+        text += fmt::format("  {:<34} {} -> {}\n", printable(row.key), shown(row.first),
+                            shown(row.second));
     }
     return text;
 }
 
 ordered_json json_of(const std::vector<SettingDifference>& differences) {
     ordered_json rows = ordered_json::array();
-    for (const SettingDifference& one : differences) {
-        rows.push_back({{"key", one.key}, {"first", one.first}, {"second", one.second}});
+    for (const SettingDifference& row : differences) {
+        rows.push_back({{"key", row.key}, {"first", row.first}, {"second", row.second}});
     }
     return rows;
 }

@@ -23,10 +23,10 @@ namespace hpcai::verification {
 plan::ParallelismController place_ranks(const config::Config& config,
                                         const std::vector<int>& node_of_world_rank) {
     std::map<int, int> ranks_of_node;
-    int most = 1;
-    for (const int node : node_of_world_rank) most = std::max(most, ++ranks_of_node[node]);
+    int fullest = 1;  // ranks on the fullest node
+    for (const int node : node_of_world_rank) fullest = std::max(fullest, ++ranks_of_node[node]);
     return {plan::make_layout(config.bagging, config.training, config.parallel,
-                              static_cast<int>(node_of_world_rank.size()), most),
+                              static_cast<int>(node_of_world_rank.size()), fullest),
             node_of_world_rank};
 }
 
@@ -82,13 +82,13 @@ void describe_group(const plan::ParallelismController& controller, const Topolog
 FlopsRecord flops_of_model(const config::Config& config) {
     const metrics::FlopsLedger ledger(models::make_model(config));
     FlopsRecord record;
-    for (const ops::LedgerName& one : ops::kLedgers) {
-        record.ledgers.push_back({std::string(one.name), ledger.forward_per_sample(one.ledger),
-                                  ledger.training_per_sample(one.ledger)});
-        if (one.ledger != metrics::kOfficialLedger) continue;
-        record.convention = one.name;
-        record.forward_per_sample = ledger.forward_per_sample(one.ledger);
-        record.training_per_sample = ledger.training_per_sample(one.ledger);
+    for (const ops::LedgerName& row : ops::kLedgers) {
+        record.ledgers.push_back({std::string(row.name), ledger.forward_per_sample(row.ledger),
+                                  ledger.training_per_sample(row.ledger)});
+        if (row.ledger != metrics::kOfficialLedger) continue;
+        record.convention = row.name;
+        record.forward_per_sample = ledger.forward_per_sample(row.ledger);
+        record.training_per_sample = ledger.training_per_sample(row.ledger);
     }
     return record;
 }
@@ -127,9 +127,9 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
         record.work.iterations += row.iterations;
         epochs = std::max(epochs, row.epoch_seconds.size());
     }
-    longest_epochs.resize(epochs);  // without epochs that only failed groups have
+    longest_epochs.resize(epochs);  // removes epochs that only failed groups reached
     double longest = 0;
-    for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
+    for (const metrics::GroupWork& row : work) longest = std::max(longest, row.training_seconds);
     record.time.training_seconds = {longest, ""};
     const auto speed = metrics::samples_per_second(work);
     record.throughput.images_per_second = or_reason(speed, kNoGroupFinished);
@@ -164,7 +164,7 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     quality.ensemble_gain = {*quality.ensemble.value - mean, ""};
 }
 
-/// Returns VFLOPS, by eq. 7 and 8, at both ends of members_interval or else confidence_interval.
+/// Returns VFLOPS by eq. 7 and 8 at both ends of members_interval, else of confidence_interval.
 IntervalRecord vflops_interval_of(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const bool has_members = quality.members_interval.low.value.has_value();
@@ -202,20 +202,20 @@ void derive_time_breakdown(RunRecord& record) {
 }
 
 void add_gpus(const GroupRecord& group, VerdictFacts& facts) {
-    for (const DeviceHealthRecord& one : group.device_health) {
+    for (const DeviceHealthRecord& gpu : group.device_health) {
         ++facts.watched_gpus;
-        const std::string errors = report::errors_text(one);
+        const std::string errors = report::errors_text(gpu);
         if (errors.empty()) continue;
         facts.gpu_errors.push_back(
-            fmt::format("rank {} on {}: {}", one.world_rank, one.host, errors));
+            fmt::format("rank {} on {}: {}", gpu.world_rank, gpu.host, errors));
     }
 }
 
 /// Returns the seconds until the group's model first reached the target.
 Quantity time_of(const GroupRecord& group, double target) {
-    const auto reached =
-        std::ranges::find_if(group.quality_by_epoch,
-                             [&](const EpochQualityRecord& one) { return one.quality >= target; });
+    const auto reached = std::ranges::find_if(
+        group.quality_by_epoch,
+        [&](const EpochQualityRecord& point) { return point.quality >= target; });
     if (reached == group.quality_by_epoch.end()) {
         return nothing(fmt::format("the model of group {} did not reach the target", group.group));
     }
@@ -228,7 +228,7 @@ ParameterRecord as_configured(const config::Config& config, const std::string& k
     return {key, config::value_text(config, key), row != nullptr ? row->meaning : ""};
 }
 
-/// Adds the settings of a step that is split between ranks. Some modes do not have all of them.
+/// Adds the settings of parallel training that the mode uses.
 void add_parallel(const config::Config& config, const plan::Layout& layout,
                   std::vector<ParameterRecord>& parameters) {
     parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),

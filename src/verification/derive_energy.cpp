@@ -18,31 +18,31 @@ namespace {
 
 constexpr const char* kNoGroup = "no group finished";
 
-/// Returns why the meters did not read the whole training; empty if they did.
-std::string why_unread(const config::RunConfig& run, bool was_resumed) {
+/// Returns why the meters were not read during all steps; empty if they were.
+std::string why_not_read(const config::RunConfig& run, bool was_resumed) {
     if (run.meters == config::Meters::none) return "run.meters is none";
     if (run.evaluate_epochs != 0) {
-        return "run.evaluate_epochs has evaluations between the steps, which meters would include";
+        return "run.evaluate_epochs is not 0: the meters would include the evaluations";
     }
     if (was_resumed)
-        return "a group was resumed from a checkpoint: no program has read its whole training";
+        return "a group was resumed from a checkpoint: no launch read the meters in all its steps";
     return "";
 }
 
 /// A kind of meters; the names of their counters begin with `family`.
-struct Kind {
+struct Meter {
     std::string_view family;
     std::string_view name;
     std::string_view method;
 };
-constexpr std::array kKinds{
-    Kind{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
-    Kind{"nvml-power", "NVML",
-         "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
-    Kind{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
+constexpr std::array kMeters{
+    Meter{"nvml", "NVML", "NVML counts the joules of the GPUs that the ranks use"},
+    Meter{"nvml-power", "NVML",
+          "NVML's power of GPUs without such a counter is integrated by the trapezoidal rule"},
+    Meter{"rapl", "RAPL", "RAPL counts the joules of the processors' packages and their memory"},
 };
 
-constexpr const char* kHow =
+constexpr const char* kMethod =
     "each node is read about every second while one of its groups trains, from the start of the "
     "group's clock to its last step; power supplies, fans, disks and networks are not included";
 constexpr const char* kCounterLevel =
@@ -56,16 +56,16 @@ double end_of(const CounterRecord& record) {
     return record.readings.back().utc_seconds;
 }
 
-/// Returns the value of the counter at a time: the value that another group read then, if it lies
-/// between the neighbouring readings, else an interpolated one.
-double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> read_then) {
+/// Returns the value of the counter at a time: `peer_value`, another group's value at that time,
+/// if it lies between the neighbouring readings, else an interpolated value.
+double value_at(const CounterRecord& record, double utc_seconds, std::optional<double> peer_value) {
     const auto& readings = record.readings;
     const auto right =
         std::ranges::upper_bound(readings, utc_seconds, {}, &CounterReading::utc_seconds);
     if (right == readings.end()) return readings.back().value;
     if (right == readings.begin()) return readings.front().value;
     const CounterReading& left = *(right - 1);
-    if (read_then && left.value <= *read_then && *read_then <= right->value) return *read_then;
+    if (peer_value && left.value <= *peer_value && *peer_value <= right->value) return *peer_value;
     return left.value + (right->value - left.value) * (utc_seconds - left.utc_seconds) /
                             (right->utc_seconds - left.utc_seconds);
 }
@@ -76,8 +76,8 @@ std::string_view family_of(std::string_view name) {
 
 /// Returns the name of a kind, such as "NVML" for the families "nvml" and "nvml-power".
 std::string_view name_of_kind(std::string_view family) {
-    const auto* kind = std::ranges::find(kKinds, family, &Kind::family);
-    return kind == kKinds.end() ? "" : kind->name;
+    const auto* kind = std::ranges::find(kMeters, family, &Meter::family);
+    return kind == kMeters.end() ? "" : kind->name;
 }
 
 /// The readings of each group, by host and name of the counter.
@@ -87,8 +87,8 @@ Counters counters_of(const std::vector<GroupResult>& groups) {
     Counters counters;
     for (const GroupResult& group : groups) {
         if (!group.record.failure.empty()) continue;
-        for (const CounterRecord& one : group.counters) {
-            counters[{one.host, one.name}].push_back(&one);
+        for (const CounterRecord& counter : group.counters) {
+            counters[{counter.host, counter.name}].push_back(&counter);
         }
     }
     return counters;
@@ -111,42 +111,43 @@ std::string shared_host_name(const TopologyRecord& topology) {
 
 std::vector<MeterRecord> meters_of(std::string_view kind, const std::vector<MeterRecord>& all) {
     std::vector<MeterRecord> meters;
-    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& one) {
-        return name_of_kind(family_of(one.name)) == kind;
+    std::ranges::copy_if(all, std::back_inserter(meters), [&](const MeterRecord& meter) {
+        return name_of_kind(family_of(meter.name)) == kind;
     });
     return meters;
 }
 
-/// Returns the sum over all rows if each row has a number and each host has a row. `missing`
-/// describes what a host without a row lacks.
+/// Returns the sum over all rows if each row has a number and each host has a row. `missing` is the
+/// name of a row in the message about a host without a row.
 template <typename Row>
 Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<std::string> hosts,
                 std::string_view missing) {
     double sum = 0;
     for (const Row& row : rows) {
-        const Quantity& one = row.*number;
-        if (!one.value) return nothing(fmt::format("{} of {}: {}", row.name, row.host, one.reason));
-        sum += *one.value;
+        const Quantity& cell = row.*number;
+        if (!cell.value)
+            return nothing(fmt::format("{} of {}: {}", row.name, row.host, cell.reason));
+        sum += *cell.value;
         hosts.erase(row.host);
     }
     if (hosts.empty()) return {sum, ""};
     return nothing(fmt::format("no {} on {}", missing, *hosts.begin()));
 }
 
-/// Adds the core phase: from the start of the first to the end of the last step of all groups, by
-/// the leaders' clocks. All groups start after one barrier, so the phase is as long as the longest
-/// training if the clocks agree. Returns its length, or why it is unknown.
+/// Adds the core phase: from the start of the first step to the end of the last step of all groups,
+/// by the leaders' clocks. Returns its length, or why it is unknown. All groups start after the
+/// same barrier, so the phase is as long as the longest training unless the clocks differ.
 Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     constexpr double kMinSlackSeconds = 5, kSlackShare = 0.01;
     std::optional<double> begin, end;
     double longest = 0;
     for (const auto& [key, readings] : counters) {
         if (key.second != kStepsCounter) continue;
-        for (const CounterRecord* one : readings) {
-            if (one->readings.empty()) continue;
-            begin = std::min(begin.value_or(begin_of(*one)), begin_of(*one));
-            end = std::max(end.value_or(end_of(*one)), end_of(*one));
-            longest = std::max(longest, end_of(*one) - begin_of(*one));
+        for (const CounterRecord* counter : readings) {
+            if (counter->readings.empty()) continue;
+            begin = std::min(begin.value_or(begin_of(*counter)), begin_of(*counter));
+            end = std::max(end.value_or(end_of(*counter)), end_of(*counter));
+            longest = std::max(longest, end_of(*counter) - begin_of(*counter));
         }
     }
     if (!begin) return nothing("the core phase has no length");
@@ -176,15 +177,15 @@ void add_sources(const std::vector<std::string_view>& kinds, EnergyRecord& energ
     energy.source = fmt::format("{}", fmt::join(kinds, " and "));
     energy.level = kCounterLevel;
     std::set<std::string> families;
-    for (const MeterRecord& one : energy.meters) {
-        if (one.joules.value) families.emplace(family_of(one.name));
+    for (const MeterRecord& meter : energy.meters) {
+        if (meter.joules.value) families.emplace(family_of(meter.name));
     }
-    for (const Kind& kind : kKinds) {
+    for (const Meter& kind : kMeters) {
         if (families.contains(std::string(kind.family))) {
             energy.method += fmt::format("{}; ", kind.method);
         }
     }
-    energy.method += kHow;
+    energy.method += kMethod;
 }
 
 /// Returns the sum of record.energy.meters, and fills in source, level and method of record.energy.
@@ -192,23 +193,23 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
     EnergyRecord& energy = record.energy;
     std::vector<std::string_view> kinds;
     double sum = 0;
-    std::optional<Quantity> lacking;
-    for (const std::string_view kind : {kKinds.front().name, kKinds.back().name}) {
+    std::optional<Quantity> incomplete;
+    for (const std::string_view kind : {kMeters.front().name, kMeters.back().name}) {
         const std::vector<MeterRecord> meters = meters_of(kind, energy.meters);
         const bool is_known = std::ranges::any_of(
-            meters, [](const MeterRecord& one) { return one.joules.value.has_value(); });
+            meters, [](const MeterRecord& meter) { return meter.joules.value.has_value(); });
         if (!is_known) continue;
         kinds.push_back(kind);
         const Quantity joules = sum_of(meters, &MeterRecord::joules, hosts_of(record.topology),
                                        fmt::format("readings of {}", kind));
-        if (!joules.value && !lacking) lacking = joules;
+        if (!joules.value && !incomplete) incomplete = joules;
         sum += joules.value.value_or(0);
     }
     if (kinds.empty()) return nothing(why_no_meter(unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
     if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
-    return lacking ? *lacking : Quantity{sum, ""};
+    return incomplete ? *incomplete : Quantity{sum, ""};
 }
 
 void add_meters(const Counters& counters, EnergyRecord& energy) {
@@ -220,9 +221,9 @@ void add_meters(const Counters& counters, EnergyRecord& energy) {
 
 /// Returns "net:eth0" for "net:eth0:sent"; empty for other counters.
 std::string interface_of(const std::string& counter, std::string_view direction) {
-    const bool is_one = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
-                        counter.ends_with(fmt::format(":{}", direction));
-    return is_one ? counter.substr(0, counter.size() - direction.size() - 1) : "";
+    const bool is_interface = (counter.starts_with("net:") || counter.starts_with("ib:")) &&
+                              counter.ends_with(fmt::format(":{}", direction));
+    return is_interface ? counter.substr(0, counter.size() - direction.size() - 1) : "";
 }
 
 void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& interfaces) {
@@ -261,29 +262,29 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
 }
 
 Quantity growth(const std::vector<const CounterRecord*>& readings) {
-    for (const CounterRecord* one : readings) {
-        if (!one->failure.empty()) return nothing(one->failure);
-        if (one->readings.empty()) return nothing("it was not read");
+    for (const CounterRecord* row : readings) {
+        if (!row->failure.empty()) return nothing(row->failure);
+        if (row->readings.empty()) return nothing("it was not read");
     }
     double now = begin_of(**std::ranges::min_element(
-        readings, {}, [](const CounterRecord* one) { return begin_of(*one); }));
+        readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
     double sum = 0;
-    std::optional<double> read_last;
+    std::optional<double> last_reading;
     for (;;) {
-        const CounterRecord* farthest = nullptr;
+        const CounterRecord* longest = nullptr;
         bool is_done = true;
-        for (const CounterRecord* one : readings) {
-            if (end_of(*one) <= now) continue;
+        for (const CounterRecord* row : readings) {
+            if (end_of(*row) <= now) continue;
             is_done = false;
-            const bool covers = begin_of(*one) <= now;
-            if (covers && (farthest == nullptr || end_of(*one) > end_of(*farthest))) farthest = one;
+            const bool covers = begin_of(*row) <= now;
+            if (covers && (longest == nullptr || end_of(*row) > end_of(*longest))) longest = row;
         }
         if (is_done) return {sum, ""};
-        if (farthest == nullptr) return nothing("no group read it for a while");
-        sum += farthest->readings.back().value - value_at(*farthest, now, read_last);
-        now = end_of(*farthest);
+        if (longest == nullptr) return nothing("no group read it for a while");
+        sum += longest->readings.back().value - value_at(*longest, now, last_reading);
+        now = end_of(*longest);
         // Each group integrates NVML's power from 0, so the readings of two groups are unrelated.
-        if (family_of(farthest->name) != "nvml-power") read_last = farthest->readings.back().value;
+        if (family_of(longest->name) != "nvml-power") last_reading = longest->readings.back().value;
     }
 }
 
@@ -291,7 +292,7 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
                    RunRecord& record) {
     const bool was_resumed = std::ranges::any_of(
         groups, [](const GroupResult& group) { return !group.record.continuations.empty(); });
-    const std::string unread = why_unread(run, was_resumed);
+    const std::string unread = why_not_read(run, was_resumed);
     const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};

@@ -16,24 +16,25 @@ namespace {
 
 using Result = GroupResult;
 
-/// Returns the group's value that `exceeds` all others, or the last reason why there is none.
+/// Returns the largest value of all groups in the order of `exceeds`. If no group has a value,
+/// returns the last reason.
 template <typename Exceeds = std::greater<>>
 Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of,
                  const Exceeds& exceeds = {}) {
     std::optional<double> value;
     std::string reason = "no group finished";
     for (const GroupResult& group : groups) {
-        const Quantity& one = std::invoke(quantity_of, group);
-        if (!one.value && !one.reason.empty()) reason = one.reason;
-        if (one.value && (!value || exceeds(*one.value, *value))) value = one.value;
+        const Quantity& quantity = std::invoke(quantity_of, group);
+        if (!quantity.value && !quantity.reason.empty()) reason = quantity.reason;
+        if (quantity.value && (!value || exceeds(*quantity.value, *value))) value = quantity.value;
     }
     return or_reason(value, reason);
 }
 
 std::int64_t largest(const std::vector<GroupResult>& groups, std::int64_t Result::*count) {
-    std::int64_t most = 0;
-    for (const GroupResult& group : groups) most = std::max(most, group.*count);
-    return most;
+    std::int64_t maximum = 0;
+    for (const GroupResult& group : groups) maximum = std::max(maximum, group.*count);
+    return maximum;
 }
 
 const Quantity& exposed_seconds(const GroupResult& group) {
@@ -46,11 +47,11 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
-/// Fills in torus_columns or ranks_per_node, whichever the algorithm has: the largest number that
-/// the first rank of any group has.
-void derive_places(const config::CommunicationConfig& settings,
-                   const plan::ParallelismController& controller,
-                   CommunicationRecord& communication) {
+/// Fills in torus_columns or ranks_per_node if the algorithm has it: the maximum over the first
+/// ranks of all groups.
+void derive_inner_ranks(const config::CommunicationConfig& settings,
+                        const plan::ParallelismController& controller,
+                        CommunicationRecord& communication) {
     communication.torus_columns = communication.ranks_per_node =
         nothing("communication.algorithm is " + communication.algorithm);
     const plan::Layout& layout = controller.layout();
@@ -58,17 +59,17 @@ void derive_places(const config::CommunicationConfig& settings,
         communication.torus_columns = communication.ranks_per_node = nothing("no all-reduce");
         return;
     }
-    double most = 0;
+    double inner_ranks = 0;
     for (int group = 0; group < layout.groups; ++group) {
         const comm::AllReduceTopology place = comm::all_reduce_topology(
             prediction::all_reduce_options(settings, controller, group), 0);
-        most = std::max(most, static_cast<double>(place.inner.size()));
+        inner_ranks = std::max(inner_ranks, static_cast<double>(place.inner.size()));
     }
     using config::AllReduceAlgorithm;
     if (settings.algorithm == AllReduceAlgorithm::torus_2d)
-        communication.torus_columns = {most, ""};
+        communication.torus_columns = {inner_ranks, ""};
     if (settings.algorithm == AllReduceAlgorithm::hierarchical) {
-        communication.ranks_per_node = {most, ""};
+        communication.ranks_per_node = {inner_ranks, ""};
     }
 }
 
@@ -80,7 +81,7 @@ void derive_communication(const config::Config& config,
     communication.algorithm = config::value_text(config, "communication.algorithm");
     communication.precision = config::value_text(config, "communication.precision");
     communication.statistics_ranks = plan::statistics_ranks(config.training, controller.layout());
-    derive_places(config.communication, controller, communication);
+    derive_inner_ranks(config.communication, controller, communication);
     std::set<std::string> backends;
     for (const GroupResult& group : groups) {
         if (!group.all_reduce_backend.empty()) backends.insert(group.all_reduce_backend);

@@ -34,8 +34,8 @@ public:
     GroupResult check(workloads::PredictionCheck* predictions) {
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
-        const bool voted = listed.failure.empty();
-        if (!voted && !inspector_.has(name)) return missing_result(listed);
+        const bool is_member = listed.failure.empty();
+        if (!is_member && !inspector_.has(name)) return missing_result(listed);
         const auto stored =
             inspector_.parse(name, records::from_json<GroupResult>, records::to_json<GroupResult>);
         if (!stored) return missing_result(listed);
@@ -48,13 +48,13 @@ public:
             recompute_steps_counter(expected);
             recompute_times(expected.record);
             derive_speed(model_.training_flops_per_sample, expected.record);
-            if (voted) predictions->add_member(group_, expected);
+            if (is_member) predictions->add_member(group_, expected);
             if (!steps_.empty()) derive_learning_curve(claim_.config, steps_, expected);
             recompute_digest(expected);
         }
         inspector_.compare_keys(name, records::to_json(*stored), records::to_json(expected),
                                 [&](const std::string& key) { return source_of(key); });
-        // The group finished too late for the vote.
+        // The ensemble lacks a group that finished too late, which therefore counts as failed.
         if (expected.record.failure.empty()) expected.record.failure = listed.failure;
         return expected;
     }
@@ -64,7 +64,7 @@ private:
         return workloads::group_prefix(group_) + name;
     }
 
-    /// Returns the result of a group that has stored nothing.
+    /// Returns the result of a group that has stored no result.
     GroupResult missing_result(const GroupRecord& listed) const {
         GroupResult result;
         result.record.group = group_;
@@ -76,9 +76,9 @@ private:
     void describe(GroupRecord& record) const {
         describe_group(claim_.controller, claim_.record.topology, group_, record);
         if (record.failure.empty()) record.audit.diverged_at_step = 0;
-        const bool began = record.failure.empty() || record.samples_drawn > 0;
+        const bool has_begun = record.failure.empty() || record.samples_drawn > 0;
         const std::int64_t samples = claim_.record.workload.training_samples;
-        if (!began || !is_plausible_size(record.samples_drawn, samples)) return;
+        if (!has_begun || !is_plausible_size(record.samples_drawn, samples)) return;
         inspector_.attempt("result.json", [&] {
             const plan::DataSampler sampler(claim_.config.bagging, claim_.config.run.seed,
                                             static_cast<std::uint32_t>(samples));
@@ -87,12 +87,12 @@ private:
         });
     }
 
-    /// Rejects a size that a Poisson sampler draws with a probability of 1e-23, so that a forged
-    /// size does not make this check draw as many numbers.
+    /// Rejects sizes that a Poisson sampler draws with a probability below 1e-23. A forged size
+    /// could otherwise make this check draw any number of samples.
     bool is_plausible_size(std::int64_t drawn, std::int64_t samples) const {
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
-        const double off = std::abs(static_cast<double>(drawn) - static_cast<double>(samples));
-        if (off <= 10 * std::sqrt(static_cast<double>(samples))) return true;
+        const auto mean = static_cast<double>(samples);
+        if (std::abs(static_cast<double>(drawn) - mean) <= 10 * std::sqrt(mean)) return true;
         inspector_.find(files_.record,
                         "record.samples_drawn is {}; must be near {}, according to the sampler",
                         drawn, samples);
@@ -103,11 +103,11 @@ private:
         const auto steps =
             inspector_.parse(files_.steps, report::steps_from_csv, report::steps_to_csv);
         if (!steps) return;
-        const std::int64_t wanted = claim_.config.workload.epochs *
-                                    (record.samples_drawn / claim_.config.training.batch_size);
-        if (static_cast<std::int64_t>(steps->size()) != wanted || steps->empty()) {
-            inspector_.find(files_.steps, "has {} steps; must have {}, those of all epochs",
-                            steps->size(), wanted);
+        const std::int64_t expected = claim_.config.workload.epochs *
+                                      (record.samples_drawn / claim_.config.training.batch_size);
+        if (static_cast<std::int64_t>(steps->size()) != expected || steps->empty()) {
+            inspector_.find(files_.steps, "has {} steps; must have {} for all epochs",
+                            steps->size(), expected);
         }
         record.iterations = static_cast<std::int64_t>(steps->size());
         record.samples_trained = 0;
@@ -118,29 +118,30 @@ private:
         steps_ = *steps;
     }
 
-    /// Checks that steps and start times of the resumptions do not decrease.
+    /// Checks that steps and start times of later launches do not decrease.
     void check_continuations(const GroupRecord& record) {
         std::int64_t step = 0;
         std::string started = claim_.record.time.started_utc;
-        for (const ContinuationRecord& one : record.continuations) {
-            if (one.step >= step && one.step <= record.iterations && one.started_utc >= started) {
-                step = one.step;
-                started = one.started_utc;
+        for (const ContinuationRecord& next : record.continuations) {
+            if (next.step >= step && next.step <= record.iterations &&
+                next.started_utc >= started) {
+                step = next.step;
+                started = next.started_utc;
                 continue;
             }
             inspector_.find(files_.record,
                             "record.continuations has step {} at {}; must be from step {} to {} "
                             "and not before {}",
-                            one.step, one.started_utc, step, record.iterations, started);
+                            next.step, next.started_utc, step, record.iterations, started);
             return;
         }
     }
 
-    /// Checks only whether the driver's readings are possible, because no other file has them.
+    /// Checks whether the GPU driver's readings are possible. They cannot be recomputed.
     void check_health(GroupRecord& record) const {
         int last_rank = -1;
-        for (DeviceHealthRecord& one : record.device_health) {
-            const int rank = one.world_rank;
+        for (DeviceHealthRecord& gpu : record.device_health) {
+            const int rank = gpu.world_rank;
             const bool is_known = rank > last_rank &&
                                   rank < std::ssize(claim_.record.topology.map) &&
                                   claim_.controller.place(rank).group == group_ &&
@@ -153,14 +154,14 @@ private:
                 return;
             }
             last_rank = rank;
-            one.host = claim_.record.topology.map[rank].host;
-            const double share = one.slowed_share.value.value_or(one.slowed_by.empty() ? 0 : 1);
+            gpu.host = claim_.record.topology.map[rank].host;
+            const double share = gpu.slowed_share.value.value_or(gpu.slowed_by.empty() ? 0 : 1);
             const auto is_count = [](const Quantity& count) {
                 const double value = count.value.value_or(0);
                 return value >= 0 && value == std::floor(value);
             };
-            if (share >= 0 && share <= 1 && (share > 0) != one.slowed_by.empty() &&
-                is_count(one.corrected_ecc_errors) && is_count(one.uncorrected_ecc_errors)) {
+            if (share >= 0 && share <= 1 && (share > 0) != gpu.slowed_by.empty() &&
+                is_count(gpu.corrected_ecc_errors) && is_count(gpu.uncorrected_ecc_errors)) {
                 continue;
             }
             inspector_.find(files_.record,
@@ -170,7 +171,7 @@ private:
         }
     }
 
-    /// Recomputes the counter of steps from its first reading's time, which only the record has.
+    /// Recomputes the counter of steps. Only the record has the time of its first reading.
     void recompute_steps_counter(GroupResult& result) {
         if (!result.record.continuations.empty()) {
             result.counters.clear();
@@ -184,8 +185,8 @@ private:
         *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
     }
 
-    /// Recomputes the times of phases. The reasons for missing numbers stay, because only the
-    /// record has them.
+    /// Recomputes the times of phases. Keeps the reasons for missing numbers, which only the record
+    /// has.
     void recompute_times(GroupRecord& record) {
         const auto ranks =
             inspector_.parse(files_.ranks, report::ranks_from_csv, report::ranks_to_csv);
@@ -211,10 +212,10 @@ private:
     void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
         for (const RankRecord& rank : ranks) {
             const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
-            const auto compare = [&](const char* column, const auto& is, const auto& must) {
-                if (is == must) return;
+            const auto compare = [&](const char* column, const auto& actual, const auto& expected) {
+                if (actual == expected) return;
                 inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
-                                rank.group_rank, is, must);
+                                rank.group_rank, actual, expected);
             };
             compare("world_rank", rank.world_rank, world_rank);
             compare("host", rank.host,
@@ -232,22 +233,22 @@ private:
     }
 
     std::string source_of(const std::string& key) const {
-        const auto is_any = [&](std::initializer_list<std::string_view> names) {
+        const auto begins_with = [&](std::initializer_list<std::string_view> names) {
             return std::ranges::any_of(names, [&](auto name) { return key.starts_with(name); });
         };
-        if (is_any({"record.iterations", "record.samples_trained", "record.training_seconds",
-                    "record.images_per_second", "record.flops", "record.quality_by_epoch",
-                    "counters"})) {
+        if (begins_with({"record.iterations", "record.samples_trained", "record.training_seconds",
+                         "record.images_per_second", "record.flops", "record.quality_by_epoch",
+                         "counters"})) {
             return "according to " + file("steps.csv");
         }
-        if (is_any({"record.time_breakdown"})) return "according to " + file("ranks.csv");
-        if (is_any({"quality", "record.predictions_sha256"})) {
+        if (begins_with({"record.time_breakdown"})) return "according to " + file("ranks.csv");
+        if (begins_with({"quality", "record.predictions_sha256"})) {
             return "according to " +
                    file(workloads::workload_of(claim_.config.workload).files.member) +
                    " and labels";
         }
-        if (is_any({"training_digest"})) return "according to " + file("weights.safetensors");
-        if (is_any({"record.samples_drawn"})) return "according to run.seed and the sampler";
+        if (begins_with({"training_digest"})) return "according to " + file("weights.safetensors");
+        if (begins_with({"record.samples_drawn"})) return "according to run.seed and the sampler";
         return "according to the group's number and topology.map in result.json";
     }
 
@@ -256,7 +257,7 @@ private:
     Inspector& inspector_;
     int group_;
     GroupFiles files_;
-    std::vector<StepRecord> steps_;  // as stored; none where they cannot be read
+    std::vector<StepRecord> steps_;  // as stored; empty if they cannot be read
 };
 
 }  // namespace

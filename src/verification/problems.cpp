@@ -58,8 +58,8 @@ constexpr FixedSetting kMiniWeather[] = {
     {2, "detector.inference_proposals", "200"},
 };
 
-/// The official problems are those of specification V2.0. It does not publish which years of
-/// weather are for training.
+/// Specification V2.0 defines the official problems. It does not state which years of weather are
+/// for training.
 constexpr std::array kProblems{
     Problem{.kind = config::WorkloadKind::image_classification,
             .problem_class = config::ProblemClass::official,

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMiniRuns = 3;  // required of a result of problem class mini
 
-/// Returns "NVIDIA H100 * 8": the ranks by device, with one accelerator each. A comma separates the
-/// name of a device from its software.
+/// Returns "NVIDIA H100 * 8": the number of ranks with each device. A comma separates the name of a
+/// device from its software.
 std::string accelerators_of(const RunRecord& record) {
     std::map<std::string, int> counts;
     for (const PlaceRecord& place : record.topology.map) {
@@ -27,20 +27,21 @@ std::string accelerators_of(const RunRecord& record) {
     return text.empty() ? fmt::format("{} ranks", record.topology.ranks) : text;
 }
 
-/// Returns "System, Organization" as far as they are given, else the name of the run.
+/// Returns "System, Organization", or the one that is given, or the name of the run.
 std::string source_of(const RunRecord& record) {
-    const SubmissionRecord& by = record.submission;
-    if (by.system_name.empty() || by.organization.empty()) {
-        const std::string one = by.system_name + by.organization;
-        return one.empty() ? record.name : one;
+    const SubmissionRecord& submission = record.submission;
+    if (submission.system_name.empty() || submission.organization.empty()) {
+        const std::string name = submission.system_name + submission.organization;
+        return name.empty() ? record.name : name;
     }
-    return fmt::format("{}, {}", by.system_name, by.organization);
+    return fmt::format("{}, {}", submission.system_name, submission.organization);
 }
 
-/// A run that is not VALID could move the median.
-bool has_runs(const Submission& submission) {
+/// Returns whether a mini result has enough counted runs and no run that is not VALID, which could
+/// change the median.
+bool has_required_runs(const Submission& submission) {
     return submission.record.workload.problem_class != "mini" ||
-           (submission.runs >= kMiniRuns && submission.others == 0);
+           (submission.counted_runs >= kMiniRuns && submission.uncounted_runs == 0);
 }
 
 RankingRow row_of(const Submission& submission) {
@@ -65,30 +66,29 @@ RankingRow row_of(const Submission& submission) {
     const auto note = [&](const std::string& text) {
         row.note += (row.note.empty() ? "" : "; ") + text;
     };
-    const int all = submission.runs + submission.others;
-    if (submission.others > 0) {
-        note(fmt::format("median of {} of {} runs", submission.runs, all));
+    const int all = submission.counted_runs + submission.uncounted_runs;
+    if (submission.uncounted_runs > 0) {
+        note(fmt::format("median of {} of {} runs", submission.counted_runs, all));
     } else if (all > 1) {
         note(fmt::format("median of {} runs", all));
     }
-    if (!has_runs(submission))
+    if (!has_required_runs(submission))
         note(fmt::format("the rules require {} runs, all of them VALID", kMiniRuns));
     if (!submission.is_verified) note("not verified");
     return row;
 }
 
 bool is_rankable(const Submission& submission) {
-    return submission.is_verified && submission.record.verdict.rankable && has_runs(submission) &&
-           submission.record.scores.vflops.value;
+    return submission.is_verified && submission.record.verdict.rankable &&
+           has_required_runs(submission) && submission.record.scores.vflops.value;
 }
 
 Ranking rank_problem(std::vector<const Submission*> submissions) {
-    const auto by_name = [](const Submission* one) { return one->record.name; };
+    const auto by_name = [](const Submission* a) { return a->record.name; };
     std::ranges::stable_sort(submissions, {}, by_name);
-    std::ranges::stable_sort(submissions, [](const Submission* one, const Submission* other) {
-        if (is_rankable(*one) != is_rankable(*other)) return is_rankable(*one);
-        return is_rankable(*one) &&
-               *one->record.scores.vflops.value > *other->record.scores.vflops.value;
+    std::ranges::stable_sort(submissions, [](const Submission* a, const Submission* b) {
+        if (is_rankable(*a) != is_rankable(*b)) return is_rankable(*a);
+        return is_rankable(*a) && *a->record.scores.vflops.value > *b->record.scores.vflops.value;
     });
     const RunRecord& first = submissions.front()->record;
     Ranking ranking{report::problem_name(first.workload), metric_name(first.quality.metric), {}};
@@ -110,15 +110,15 @@ Ranking rank_problem(std::vector<const Submission*> submissions) {
 std::vector<Ranking> rank(const std::vector<Submission>& submissions) {
     std::map<std::string, std::vector<const Submission*>> by_problem;
     std::map<std::string, std::string> seen;
-    for (const Submission& one : submissions) {
-        const auto [first, is_new] = seen.emplace(one.manifest, one.directory);
-        require(is_new || one.manifest.empty(), ExitCode::usage,
+    for (const Submission& submission : submissions) {
+        const auto [first, is_new] = seen.emplace(submission.manifest, submission.directory);
+        require(is_new || submission.manifest.empty(), ExitCode::usage,
                 "rank: {} and {} are the same result: manifest {}", printable(first->second),
-                printable(one.directory), one.manifest);
-        by_problem[report::problem_name(one.record.workload)].push_back(&one);
+                printable(submission.directory), submission.manifest);
+        by_problem[report::problem_name(submission.record.workload)].push_back(&submission);
     }
     std::vector<Ranking> rankings;
-    for (const auto& [problem, some] : by_problem) rankings.push_back(rank_problem(some));
+    for (const auto& [problem, rows] : by_problem) rankings.push_back(rank_problem(rows));
     return rankings;
 }
 

@@ -11,15 +11,15 @@
 namespace hpcai::verification {
 namespace {
 
-/// Recomputes the ceiling from its measured parts.
+/// Recomputes the ceiling from the measured rates.
 void recompute_ceiling(const Claim& claim, RunRecord& record) {
     CeilingRecord& ceiling = record.roofline;
     const std::string& from = claim.config.run.roofline;
     ceiling.source = from == "measure" ? "measured before training" : from;
     ceiling.precision = record.workload.precision;
     std::optional<double> larger;
-    for (const Quantity& part : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
-        if (part.value) larger = std::max(larger.value_or(0), *part.value);
+    for (const Quantity& rate : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
+        if (rate.value) larger = std::max(larger.value_or(0), *rate.value);
     }
     ceiling.ceiling_flops = or_reason(larger, ceiling.ceiling_flops.reason);
 }
@@ -41,8 +41,8 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
     }
 }
 
-/// Keeps stored scores that differ by rounding only: pow() may round differently on the machine
-/// that wrote the record.
+/// Keeps stored scores that differ only by rounding, because the pow() of the machine that wrote
+/// them may round differently.
 void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     constexpr double kRoundings = 1e-15;
     const ScoresRecord& stored = claim.record.scores;
@@ -55,18 +55,18 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
         }
     }
-    const auto keep = [](const Quantity& old, Quantity& mine) {
+    const auto keep = [](const Quantity& old, Quantity& score) {
         const bool is_rounding =
-            old.value && mine.value &&
-            std::abs(*old.value - *mine.value) <= 2 * kRoundings * std::abs(*mine.value);
-        if (is_rounding) mine = old;
+            old.value && score.value &&
+            std::abs(*old.value - *score.value) <= 2 * kRoundings * std::abs(*score.value);
+        if (is_rounding) score = old;
     };
     keep(stored.vflops_interval.low, record.scores.vflops_interval.low);
     keep(stored.vflops_interval.high, record.scores.vflops_interval.high);
 }
 
-/// Recomputes the verdict. No file has the exit code of a failed group: it is `invalid` if the
-/// replicas diverged, and otherwise follows from the code of the run.
+/// Recomputes the verdict. The exit codes of failed groups are not stored: a code is `invalid` if
+/// the replicas diverged, and otherwise follows from the exit code of the run.
 void recompute_verdict(const Claim& claim, const std::vector<GroupResult>& groups,
                        RunRecord& record) {
     VerdictFacts facts = facts_of(record, groups);

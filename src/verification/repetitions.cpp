@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*of) {
-    const std::vector<double> values = counted_values(record, of);
+RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity RepetitionRecord::*key) {
+    const std::vector<double> values = counted_values(record, key);
     if (values.empty()) {
         const Quantity none = nothing("no run whose groups all finished has it");
         return {none, none, none, none};
@@ -37,7 +37,7 @@ RepetitionSpreadRecord spread_of(const RepetitionsRecord& record, Quantity Repet
             {median(std::move(deviations)), ""}};
 }
 
-/// Returns the rank of a code from good to bad. Codes that are not listed are the worst.
+/// Returns the position of a code in the order from good to bad. Codes not listed are the worst.
 int severity_of(ExitCode code) {
     constexpr std::array kOrder{ExitCode::ok, ExitCode::partial, ExitCode::invalid, ExitCode::data,
                                 ExitCode::all_groups_failed};
@@ -49,8 +49,8 @@ int severity_of(ExitCode code) {
 std::vector<double> counted_values(const RepetitionsRecord& record,
                                    Quantity RepetitionRecord::*number) {
     std::vector<double> values;
-    for (const RepetitionRecord& one : record.repetitions) {
-        if (one.counted && (one.*number).value) values.push_back(*(one.*number).value);
+    for (const RepetitionRecord& run : record.repetitions) {
+        if (run.counted && (run.*number).value) values.push_back(*(run.*number).value);
     }
     return values;
 }
@@ -82,9 +82,9 @@ RepetitionRecord describe_repetition(int number, const RunRecord& record,
 
 void derive_repetitions(RepetitionsRecord& record) {
     record.exit_code = ExitCode::ok;
-    for (const RepetitionRecord& one : record.repetitions) {
-        if (severity_of(one.exit_code) > severity_of(record.exit_code))
-            record.exit_code = one.exit_code;
+    for (const RepetitionRecord& run : record.repetitions) {
+        if (severity_of(run.exit_code) > severity_of(record.exit_code))
+            record.exit_code = run.exit_code;
     }
     record.flops = spread_of(record, &RepetitionRecord::flops);
     record.vflops = spread_of(record, &RepetitionRecord::vflops);
@@ -95,8 +95,8 @@ void derive_repetitions(RepetitionsRecord& record) {
 std::size_t median_repetition(const RepetitionsRecord& record) {
     std::vector<std::size_t> counted;
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
-        const RepetitionRecord& one = record.repetitions[index];
-        if (one.counted && one.vflops.value) counted.push_back(index);
+        const RepetitionRecord& run = record.repetitions[index];
+        if (run.counted && run.vflops.value) counted.push_back(index);
     }
     if (counted.empty()) return 0;
     std::ranges::stable_sort(
@@ -110,18 +110,18 @@ RepetitionsRecord read_repetitions(const std::filesystem::path& directory) {
     require(!record.repetitions.empty(), ExitCode::data, "'{}': has no run", path.string());
     for (std::size_t index = 0; index < record.repetitions.size(); ++index) {
         const std::string& name = record.repetitions[index].directory;
-        const std::string wanted = repetition_name(static_cast<int>(index) + 1);
-        require(name == wanted, ExitCode::data,
+        const std::string expected = repetition_name(static_cast<int>(index) + 1);
+        require(name == expected, ExitCode::data,
                 "'{}': repetitions[{}].directory: expected \"{}\", got \"{}\"", path.string(),
-                index, wanted, name.substr(0, 60));
+                index, expected, name.substr(0, 60));
     }
     return record;
 }
 
 namespace {
 
-/// Returns the configuration with the seed of the first run.
-std::string first_config(const RunRecord& record, std::size_t index) {
+/// Returns the configuration of a run as YAML, with the seed of the first run.
+std::string first_seed_config(const RunRecord& record, std::size_t index) {
     config::Config config = config::parse(record.config, "config", {});
     config.run.seed -= index;
     return config::to_yaml(config);
@@ -142,19 +142,20 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
             continue;
         }
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
-        for (const Finding& one : run.findings)
-            inspector.find(name + "/" + one.file, "{}", one.text);
+        for (const Finding& finding : run.findings)
+            inspector.find(name + "/" + finding.file, "{}", finding.text);
         if (!run.record) continue;
-        const auto config = inspector.attempt(name + "/result.json",
-                                              [&] { return first_config(*run.record, index); });
+        const auto config = inspector.attempt(
+            name + "/result.json", [&] { return first_seed_config(*run.record, index); });
         if (!config) continue;
         if (first) inspector.compare_lines(name + "/config.yaml", *config, *first);
         if (!first) first = config;
     }
 }
 
-/// Returns the expected file, from the runs that could be read.
-RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerification& series) {
+/// Returns the expected content of repetitions.json, from the runs that could be read.
+RepetitionsRecord expected_record(const RepetitionsRecord& stored,
+                                  const SeriesVerification& series) {
     RepetitionsRecord expected = stored;
     for (std::size_t index = 0; index < stored.repetitions.size(); ++index) {
         const Verification& run = series.runs[index];
@@ -168,11 +169,11 @@ RepetitionsRecord expected_of(const RepetitionsRecord& stored, const SeriesVerif
     return expected;
 }
 
-/// Checks the entries of the directory. A run that did not end may have left files.
+/// Checks the entries of the directory. A run that did not end may have left its folder.
 void check_entries(const fs::path& directory, const RepetitionsRecord& record,
                    Inspector& inspector) {
     std::set<std::string> known{kRepetitionsName};
-    for (const RepetitionRecord& one : record.repetitions) known.insert(one.directory);
+    for (const RepetitionRecord& run : record.repetitions) known.insert(run.directory);
     const auto runs = static_cast<int>(record.repetitions.size());
     if (!record.stopped.empty()) known.insert(repetition_name(runs + 1));
     for (const auto& entry : fs::directory_iterator(directory)) {
@@ -205,7 +206,7 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
         check_runs(directory, verify_run, series, inspector);
         inspector.compare_keys(
             kRepetitionsName, records::to_json(record),
-            records::to_json(expected_of(record, series)),
+            records::to_json(expected_record(record, series)),
             [](const std::string&) { return "according to the runs' result.json"; });
     }
     series.findings = inspector.take();

@@ -12,7 +12,7 @@ namespace {
 
 // The length of a step and the sum of its phases differ by rounding.
 constexpr double kStepRounding = 1e-6;  // seconds
-// A busy machine may read the end of an epoch this long after its last step.
+// A busy machine may read the end of an epoch this long after the epoch's last step.
 constexpr double kPause = 5;  // seconds
 
 double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
@@ -45,20 +45,20 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     }
 }
 
-/// Checks the learning rates. pow() and cos() may round differently on the machine that wrote them.
+/// Checks the learning rates. pow() and cos() may round differently on another machine.
 void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
     constexpr double kRoundings = 1e-12;
     const training::Schedule schedule =
         training::make_schedule(config.training, config.workload.epochs, steps_per_epoch);
     for (const StepRecord& step : steps) {
-        const double must = schedule(step.step);
+        const double expected = schedule(step.step);
         const double allowed = kRoundings * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
-        if (std::abs(step.learning_rate - must) <= allowed) continue;
+        if (std::abs(step.learning_rate - expected) <= allowed) continue;
         inspector.find(file,
                        "learning_rate of step {} is {}; must be {}, according to training.schedule",
-                       step.step, step.learning_rate, must);
+                       step.step, step.learning_rate, expected);
         return;
     }
 }
@@ -119,12 +119,12 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
         if (first == steps.end()) return;
         const auto end = std::find_if_not(first, steps.end(), in_epoch);
         const double last = (end - 1)->end_seconds;
-        const double least = last - first->end_seconds, most = last - before + kPause;
+        const double minimum = last - first->end_seconds, maximum = last - before + kPause;
         const double seconds = record.epoch_seconds[epoch];
-        if (!(seconds >= least - kStepRounding && seconds <= most)) {
+        if (!(seconds >= minimum - kStepRounding && seconds <= maximum)) {
             inspector.find(files.record,
                            "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
-                           epoch, seconds, least, most, files.steps);
+                           epoch, seconds, minimum, maximum, files.steps);
             return;
         }
         before = last;
@@ -133,22 +133,23 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector) {
-    const RankRecord expected = metrics::summarize(steps, step_seconds(steps));
-    const auto compare = [&](const std::string& column, double is, double must, double allowed) {
-        const bool is_near = std::isnan(is) ? std::isnan(must) : std::abs(is - must) <= allowed;
+    const RankRecord summary = metrics::summarize(steps, step_seconds(steps));
+    const auto compare = [&](const std::string& name, double is, double expected, double allowed) {
+        const bool is_near =
+            std::isnan(is) ? std::isnan(expected) : std::abs(is - expected) <= allowed;
         if (is_near) return;
-        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", column, is,
-                       must, files.steps);
+        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", name, is,
+                       expected, files.steps);
     };
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
-        compare(std::string(row.name) + "_seconds", leader.mean.*row.phase,
-                expected.mean.*row.phase, 0);
+        compare(std::string(row.name) + "_seconds", leader.mean.*row.phase, summary.mean.*row.phase,
+                0);
     }
     if (!std::ranges::all_of(steps, has_host_phases)) return;
-    compare("median_step_seconds", leader.median_step_seconds, expected.median_step_seconds,
+    compare("median_step_seconds", leader.median_step_seconds, summary.median_step_seconds,
             kStepRounding);
-    compare("p99_step_seconds", leader.p99_step_seconds, expected.p99_step_seconds, kStepRounding);
-    compare("longest_step_seconds", leader.longest_step_seconds, expected.longest_step_seconds,
+    compare("p99_step_seconds", leader.p99_step_seconds, summary.p99_step_seconds, kStepRounding);
+    compare("longest_step_seconds", leader.longest_step_seconds, summary.longest_step_seconds,
             kStepRounding);
 }
 

@@ -35,18 +35,18 @@ Rule at_least(int number, const char* what, std::int64_t required, std::int64_t 
                     found >= required});
 }
 
-/// Makes a rule about the value of `key`; `holds` is whether it is the required one.
+/// Makes a rule about the value of `key`; `holds` is whether the value is legal.
 Rule rule_of_key(int number, const char* key, const char* required, const config::Config& config,
                  bool holds) {
     const std::string found = config::value_text(config, key);
     return rule_of({number, key, required, found.empty() ? "empty" : found, holds});
 }
 
-/// Makes a rule that is broken if there are `texts`; its message has the first one.
-Rule rule_against(int number, const char* what, const std::vector<std::string>& texts) {
-    std::string found = texts.empty() ? "none" : texts.front();
-    if (texts.size() > 1) found += fmt::format(" (and {} more)", texts.size() - 1);
-    return {{number, what, "none", found, texts.empty()},
+/// Makes a rule that any violation breaks; its message has the first violation.
+Rule rule_against(int number, const char* what, const std::vector<std::string>& violations) {
+    std::string found = violations.empty() ? "none" : violations.front();
+    if (violations.size() > 1) found += fmt::format(" (and {} more)", violations.size() - 1);
+    return {{number, what, "none", found, violations.empty()},
             fmt::format("rule {}: {}", number, found)};
 }
 
@@ -73,8 +73,8 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
     };
     if (const std::string required = problem->samples_sha256; !required.empty()) {
         rules.push_back(equal(1, "the SHA-256 of the samples", required, facts.samples_sha256));
-        const bool is_of_series = config.run.seed >= 1 && config.run.seed <= 3;
-        rules.push_back(rule_of_key(3, "run.seed", "1, 2 or 3", config, is_of_series));
+        const bool is_legal_seed = config.run.seed >= 1 && config.run.seed <= 3;
+        rules.push_back(rule_of_key(3, "run.seed", "1, 2 or 3", config, is_legal_seed));
     }
     for (const FixedSetting& setting : problem->settings) {
         rules.push_back(equal(setting.rule, setting.key, std::string(setting.value),
@@ -83,13 +83,13 @@ std::vector<Rule> rules_of_problem(const config::Config& config, const VerdictFa
     return rules;
 }
 
-/// Returns rules 1 to 7 and 9, as far as run.level has them.
+/// Returns the rules from 1 to 7 and 9 that apply at run.level.
 std::vector<Rule> official_rules(const config::Config& config, const VerdictFacts& facts) {
     if (config.run.level == config::Level::custom) return {};
     std::vector<Rule> rules = rules_of_problem(config, facts);
-    const bool bags = config.bagging.sampler == config::Sampler::bootstrap ||
-                      config.bagging.sampler == config::Sampler::poisson;
-    rules.push_back(rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, bags));
+    const bool is_bagging = config.bagging.sampler == config::Sampler::bootstrap ||
+                            config.bagging.sampler == config::Sampler::poisson;
+    rules.push_back(rule_of_key(5, "bagging.sampler", "bootstrap or poisson", config, is_bagging));
     rules.push_back(rule_of_key(6, "training.initial_weights", "empty", config,
                                 config.training.initial_weights.empty()));
     rules.push_back(equal(7, "the number of bad samples", std::int64_t{0}, facts.bad_samples));
@@ -100,14 +100,14 @@ std::vector<Rule> official_rules(const config::Config& config, const VerdictFact
     return rules;
 }
 
-/// Returns rule 8, which every level has: the replicas of a group must be equal.
+/// Returns rule 8, which applies at every level: the replicas of a group must be equal.
 Rule equal_replicas(const VerdictFacts& facts) {
     const auto diverged =
         std::count(facts.failure_codes.begin(), facts.failure_codes.end(), ExitCode::invalid);
     return {{8, "groups whose ranks held different models", "0", std::to_string(diverged),
              diverged == 0},
-            fmt::format("rule 8: the ranks of a group must hold the same model, those of {} of {} "
-                        "groups did not",
+            fmt::format("rule 8: the ranks of a group must hold the same model; in {} of {} groups "
+                        "they did not",
                         diverged, facts.groups)};
 }
 
@@ -131,8 +131,8 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
                      const std::vector<std::string>& broken) {
     const int failed = static_cast<int>(facts.failures.size());
     std::vector<std::string> reasons;
-    const auto add = [&](const std::vector<std::string>& some) {
-        reasons.insert(reasons.end(), some.begin(), some.end());
+    const auto add = [&](const std::vector<std::string>& texts) {
+        reasons.insert(reasons.end(), texts.begin(), texts.end());
     };
     if (!replicas.record.kept) reasons.push_back(replicas.broken);
     if (failed == facts.groups) {
@@ -160,8 +160,8 @@ VerdictRecord decide(const config::Config& config, const VerdictFacts& facts, co
     if (!incomplete.empty()) reasons.push_back(incomplete);
     if (facts.was_resumed) {
         reasons.emplace_back(
-            "a group was resumed from a checkpoint by another program: not rankable, because the "
-            "time between is not counted");
+            "a group was resumed from a checkpoint: not rankable, because the time between "
+            "launches is not counted");
     }
     return {Status::valid, reasons, ExitCode::ok, incomplete.empty() && !facts.was_resumed, {}};
 }
@@ -173,19 +173,19 @@ std::vector<std::string> broken_rules(const config::Config& config, const Verdic
 }
 
 std::vector<std::string> rules_broken_by_settings(const config::Config& config) {
-    VerdictFacts as_ruled;
+    VerdictFacts legal_facts;
     if (const Problem* const problem =
             find_problem(config.workload.kind, config.workload.problem_class)) {
-        as_ruled.training_samples = problem->training_samples;
-        as_ruled.validation_samples = problem->validation_samples;
-        as_ruled.samples_sha256 = problem->samples_sha256;
+        legal_facts.training_samples = problem->training_samples;
+        legal_facts.validation_samples = problem->validation_samples;
+        legal_facts.samples_sha256 = problem->samples_sha256;
     }
-    return broken_rules(config, as_ruled);
+    return broken_rules(config, legal_facts);
 }
 
 VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts) {
     std::vector<Rule> rules = official_rules(config, facts);
-    // GPUs with errors may have computed wrong results: every level has the rule.
+    // Rule 10 applies at every level, because GPUs with errors may have computed wrong results.
     if (facts.watched_gpus > 0) {
         rules.push_back(
             rule_against(10, "GPUs with uncorrected memory errors or Xids", facts.gpu_errors));

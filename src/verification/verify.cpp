@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kResult = "result.json";
 
-/// Returns whether the run has begun but not ended.
+/// Returns whether the run has begun but has no result.
 bool is_unfinished(const Inspector& inspector) {
     return inspector.has(kLaunchName) && !inspector.has(kResult) &&
            !inspector.has(storage::kManifestName);
@@ -33,7 +33,7 @@ void check_text(const std::string& file, const std::string& expected, Inspector&
     }
 }
 
-/// Checks numbers that are used before they are compared.
+/// Checks numbers that are used before verify() compares them.
 void check_ranges(const WorkloadRecord& workload) {
     constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
     for (const auto& [name, samples] :
@@ -73,8 +73,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"work.groups[", "according to groups/<m>/record.json and the files that it follows from"},
         {"training_digest[", "according to groups/<m>/weights.safetensors"},
         {"quality.members", "according to groups/<m>/" + files.member},
-        {"quality.ensemble_sha256", "that of evaluation/" + files.ensemble},
-        {"quality.labels_sha256", "that of evaluation/" + files.labels},
+        {"quality.ensemble_sha256", "the SHA-256 of evaluation/" + files.ensemble},
+        {"quality.labels_sha256", "the SHA-256 of evaluation/" + files.labels},
         {"quality.target", "according to config"},
         {"quality.exponent", "according to config"},
         {"quality.",
@@ -89,8 +89,8 @@ std::string source_of(const std::string& key, const config::Config& config) {
         {"name", "according to config"},
         {"config", "as the program writes it"},
     };
-    for (const Source& one : sources) {
-        if (key.starts_with(one.prefix)) return one.text;
+    for (const Source& source : sources) {
+        if (key.starts_with(source.prefix)) return source.text;
     }
     return "according to the groups' results";
 }
@@ -100,21 +100,21 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
         inspector.attempt(kResult, [&] { return controller_of(record, config); });
     if (!controller) return;
     const Claim claim{record, config, *controller};
-    const bool has_votes = std::ranges::any_of(
+    const bool any_finished = std::ranges::any_of(
         record.work.groups, [](const GroupRecord& group) { return group.failure.empty(); });
     const workloads::Workload& workload = workloads::workload_of(config.workload);
     const auto predictions =
-        has_votes ? workload.make_check({config, record.workload.validation_samples, inspector})
-                  : nullptr;
+        any_finished ? workload.make_check({config, record.workload.validation_samples, inspector})
+                     : nullptr;
     const std::vector<GroupResult> groups = check_groups(claim, predictions.get(), inspector);
     const bool has_metric = record.quality.metric.index() == workload.metric.index();
     QualityRecord quality =
-        has_votes && has_metric
+        any_finished && has_metric
             ? record.quality
             : workloads::no_quality(workload.metric,
-                                    has_votes ? "the result names the metric of another workload"
-                                              : "no group finished");
-    if (has_votes) predictions->finish(quality);
+                                    any_finished ? "the result names the metric of another workload"
+                                                 : "no group finished");
+    if (any_finished) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),
                            [&](const std::string& key) { return source_of(key, config); });

@@ -77,7 +77,7 @@ void check_other_tensors(const storage::SafetensorsFile& file, const graph::Grap
     }
     const std::size_t expected = graph.parameters().size() + 3 * graph.statistics().size();
     require(file.tensors().size() == expected, ExitCode::data,
-            "has {} tensors; must have {}, those of the model", file.tensors().size(), expected);
+            "has {} tensors; must have {} for this model", file.tensors().size(), expected);
 }
 
 /// Returns the largest size of a file with the parameters, statistics and step counts of `graph`.

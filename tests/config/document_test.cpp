@@ -70,12 +70,12 @@ TEST(Document, RefusesTabsControlCharactersAndBytesOutsideUtf8) {
 TEST(Document, RefusesTextsThatDoNotEndOnTheirLine) {
     // yaml-cpp itself takes the rest of the file as part of the name.
     EXPECT_EQ(message_of("run:\n  output: \"a\n  seed: 3\n"),
-              "f.yaml:2:11: run.output: expected a text on one line, got one without a closing "
+              "f.yaml:2:11: run.output: expected a text on one line, got a text without a closing "
               "quote");
     EXPECT_THAT(message_of("run:\n  output: 'it''s\n"), HasSubstr("without a closing quote"));
     EXPECT_THAT(message_of("run:\n  output: \"a\\\"\n"), HasSubstr("without a closing quote"));
     EXPECT_THAT(message_of("run:\n  output: |\n    a\n"), HasSubstr("a block of text"));
-    EXPECT_THAT(message_of("run:\n  output: a\n    b\n"), HasSubstr("got one on several lines"));
+    EXPECT_THAT(message_of("run:\n  output: a\n    b\n"), HasSubstr("got several lines"));
     EXPECT_EQ(message_of("run:\n  output: 'it''s'\n"), "accepted");
     EXPECT_EQ(message_of("# \xE2\x82\xAC\r\nrun:\r\n  output: \"a\\\"b\"\r\n"), "accepted");
 }

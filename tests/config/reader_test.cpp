@@ -192,7 +192,7 @@ TEST(Reader, RefusesSettingsThatContradict) {
         message_of("workload: {kind: object_detection, model: faster_rcnn_r50_fpn}\n"
                    "bagging: {aggregation: wbf, out_of_bag: false}\n"
                    "data: {kind: voc, path: a, random_area_minimum: 0.5}"),
-        HasSubstr("data.random_area_minimum: expected 0.08, as nothing is cropped where data.kind "
+        HasSubstr("data.random_area_minimum: expected 0.08, as nothing is cropped if data.kind "
                   "is voc, got '0.5'"));
     EXPECT_THAT(message_of("data: {synthetic_samples: 255}"),
                 HasSubstr("data.synthetic_samples: expected at least training.batch_size"));

@@ -54,7 +54,7 @@ TEST(ChoosePrecision, RefusesWhatTheDeviceLacksAndNamesWhatThereIs) {
     EXPECT_NE(refusal(Precision::tf32).find("'tf32'"), std::string::npos);
     EXPECT_NE(refusal(Precision::fp16).find("(bf16, fp32), got 'fp16'"), std::string::npos);
     EXPECT_EQ(refusal(Precision::int8),
-              "training.precision: expected auto or what this CPU computes in (bf16, fp32), got "
+              "training.precision: expected auto or a precision of this CPU (bf16, fp32), got "
               "'int8'; CPUs with AVX-512 VNNI have it");
     EXPECT_TRUE(message.ends_with("'mixed'; GPUs have it")) << message;
 }
@@ -66,10 +66,10 @@ std::vector<RankFacts> ranks_on(const std::vector<std::string>& uuids) {
 }
 
 TEST(DescribeSharing, NamesTheFirstRanksWithOneGpu) {
-    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"GPU-a", "GPU-b", "GPU-c", "GPU-b", "GPU-a"})),
               "ranks 1 and 3 share GPU-b");
-    EXPECT_EQ(describe_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
-    EXPECT_EQ(describe_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"GPU-a", "GPU-b"})), "");
+    EXPECT_EQ(describe_gpu_sharing(ranks_on({"", "", "GPU-a"})), "") << "CPUs are shared by cores";
 }
 
 TEST(CheckDevices, WantsGpusForAllRanksOrNone) {

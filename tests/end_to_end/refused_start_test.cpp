@@ -136,7 +136,7 @@ TEST_F(RefusedStart, NamesTheRankThatRunsAnotherProgram) {
     words.pop_back();
     expect_refused(cli::execute_in(folder_.path(), words), 3,
                    {"the program differs from that of the other ranks: rank 2 on ",
-                    "; start the same file on all nodes"});
+                    "; start the same executable on all nodes"});
 }
 
 TEST_F(RefusedStart, WantsALauncherUnderSlurm) {

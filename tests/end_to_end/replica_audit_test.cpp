@@ -47,7 +47,7 @@ TEST_F(SilentCorruption, OfOneOfTwoRanksMakesTheRunInvalidAndNamesBothWhileTheOt
     EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
     EXPECT_TRUE(last_line(outcome.out).starts_with("RESULT INVALID  ")) << outcome.out;
     const std::regex named(
-        R"(reason: rule 8: the ranks of a group must hold the same model, those of 1 of 2 groups )"
+        R"(reason: rule 8: the ranks of a group must hold the same model; in 1 of 2 groups they )"
         R"(did not\nreason: group 1: replica audit after step 2: parameters and optimizer state differ )"
         R"(between group rank 0 \(world rank 2, \S+\), group rank 1 \(world rank 3, \S+\)\n)");
     EXPECT_TRUE(std::regex_search(outcome.out, named)) << outcome.out;

@@ -16,7 +16,7 @@ TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
                                    "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
                                    "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    EXPECT_THAT(outcome.error, HasSubstr("the checkpoint of step 1 could not be written: "
+    EXPECT_THAT(outcome.error, HasSubstr("cannot write the checkpoint of step 1: "
                                          "cannot write 'result/checkpoints/0/step-000000000001/"));
     EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
 }
@@ -46,7 +46,7 @@ TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
                                    "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
                                    "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
-    EXPECT_THAT(outcome.out, HasSubstr("without its checkpoint, cannot write 'result/checkpoints"));
+    EXPECT_THAT(outcome.out, HasSubstr("without a checkpoint: cannot write 'result/checkpoints"));
     EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");
     const Outcome status = cli::run_in(folder_.path(), {"status", "result"});
     EXPECT_EQ(status.exit_code, 1) << "which a batch script does not requeue";

@@ -107,10 +107,11 @@ TEST_F(ResumedRun, GoesOnFromTheCheckpointBeforeADamagedOne) {
     file.close();
     const Outcome again = resume(2, "result");
     const std::string log = text_of(folder_ / "result/groups/0/log.txt");
-    EXPECT_THAT(log, HasSubstr("the checkpoint of step 2 is not used: 'result/checkpoints/0/"
+    EXPECT_THAT(log, HasSubstr("the checkpoint of step 2 cannot be used: 'result/checkpoints/0/"
                                "step-000000000002/rank-1.safetensors': has the SHA-256"));
-    EXPECT_THAT(log, HasSubstr("group 0 is to be trained: it has stored no record since the one in "
-                               "'result/attempts/2/groups/0'"));
+    EXPECT_THAT(log,
+                HasSubstr("group 0 has to be trained: it has stored no record since the one in "
+                          "'result/attempts/2/groups/0'"));
     EXPECT_EQ(last_line(again.out), "STOPPED step=2 resume: mpirun -np 2 hpcai500 resume result");
     EXPECT_EQ(resume(2, "result").exit_code, 0);
     expect_the_same("result", "whole", 1);
@@ -133,7 +134,7 @@ TEST_F(ResumedRun, DoesNotBeginAnewWhereItsCheckpointsCannotBeUsed) {
     const Outcome refused = resume(1, "result");
     EXPECT_EQ(refused.exit_code, 4) << refused.error;
     EXPECT_THAT(refused.out,
-                HasSubstr("reason: group 0: 'result/checkpoints/0' has checkpoints but none that "
+                HasSubstr("reason: group 0: 'result/checkpoints/0': no checkpoint in this folder "
                           "can be used: 'result/checkpoints/0/step-000000000001/"
                           "rank-0.safetensors': has 4 bytes; its marker has "));
     EXPECT_EQ(text_of(folder / "step-000000000001/rank-0.safetensors"), "lost");
@@ -156,11 +157,10 @@ TEST_F(ResumedRun, TakesNoCheckpointOfTwoPrograms) {
     }
     const Outcome again = resume(2, "result");
     EXPECT_THAT(again.error,
-                HasSubstr("the checkpoint of step 2 is not used: it is not complete on "
-                          "all ranks"));
+                HasSubstr("the checkpoint of step 2 cannot be used: its files are from different "
+                          "launches"));
     EXPECT_THAT(text_of(folder_ / "result/groups/0/log.txt"),
-                testing::ContainsRegex("step 2 is not used(.|\n)*resumes from the checkpoint of "
-                                       "step 1"));
+                testing::ContainsRegex("step 2 cannot be used(.|\n)*training resumes from step 1"));
 }
 
 TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
@@ -333,8 +333,8 @@ TEST_F(ResumedRun, TakesOtherLimitsButNoOtherTraining) {
     const Outcome other = cli::execute_in(
         folder_.path(), {program, "resume", "result", "--set", "training.learning_rate=1"});
     EXPECT_EQ(other.exit_code, 2);
-    EXPECT_THAT(other.error, HasSubstr("--set training.learning_rate=1: expected a key that "
-                                       "changes no result of the run: run.checkpoint_steps, "));
+    EXPECT_THAT(other.error, HasSubstr("--set training.learning_rate=1: expected a key that does "
+                                       "not change the result, one of run.checkpoint_steps, "));
     const Outcome end = cli::execute_in(
         folder_.path(), {program, "resume", "result", "--set", "run.time_limit_seconds=0", "--set",
                          "run.checkpoint_steps=1"});

@@ -30,14 +30,14 @@ TEST(AutotuneLog, SaysThatTimingBeginsAndWhatItTook) {
     note.finish(device::Tuning{164, 91.26});
     ASSERT_EQ(log.lines.size(), 2U);
     EXPECT_EQ(log.lines[1],
-              "device.autotune: timed 159 convolutions and gradients of them in 90.3 s");
+              "device.autotune: timed 159 convolutions and their gradients in 90.3 s");
 }
 
 TEST(AutotuneLog, SaysWhereNothingHadToBeTimed) {
     Lines log;
     AutotuneLog(device::Tuning{5, 1.0}, log).finish(device::Tuning{5, 1.0});
     ASSERT_EQ(log.lines.size(), 2U);
-    EXPECT_EQ(log.lines[1], "device.autotune: all convolutions were timed before");
+    EXPECT_EQ(log.lines[1], "device.autotune: no convolution had to be timed");
 }
 
 TEST(AutotuneLog, SaysNothingOfDevicesThatTimeNothing) {

@@ -27,11 +27,11 @@ TEST(StopMargin, LeavesHalfOfAShortLimitToTheTraining) {
 TEST(UninterruptiblePhases, AreAsLongAsTheLongestBehindTheStepsThatTheyFollow) {
     UninterruptiblePhases pauses;
     EXPECT_FALSE(pauses.is_due(6)) << "there are none";
-    pauses.every(3);
+    pauses.set_interval(3);
     EXPECT_TRUE(pauses.is_due(3));
     EXPECT_EQ(pauses.seconds_after(3), 0) << "of the first nothing is known";
-    pauses.took(40);
-    pauses.took(25);
+    pauses.add(40);
+    pauses.add(25);
     EXPECT_EQ(pauses.seconds_after(6), 40);
     EXPECT_EQ(pauses.seconds_after(7), 0);
     EXPECT_FALSE(pauses.is_due(7));

@@ -15,27 +15,27 @@ std::vector<RankHealth> four_ranks() {
         RankHealth& health = ranks[rank];
         health.node = static_cast<int>(rank / 2);
         health.host = "host" + std::to_string(health.node);
-        health.program = std::string(64, 'a');
+        health.program_sha256 = std::string(64, 'a');
         health.mpi = "Open MPI 4.1";
-        health.config = std::string(64, 'b');
+        health.config_sha256 = std::string(64, 'b');
         health.device = "a CPU";
         health.cores = 8;
         health.allowed_cores = 4;
         health.numa_nodes = 2;
         health.free_bytes = 1e12;
-        health.golden = std::string(64, 'c');
+        health.golden_sha256 = std::string(64, 'c');
     }
     return ranks;
 }
 
 Finding finding_of(const std::vector<RankHealth>& ranks, const std::string& check) {
-    const auto findings = examine(ranks, {"hpcai500 run --config a.yaml"});
+    const auto findings = diagnose_launch(ranks, {"hpcai500 run --config a.yaml"});
     const auto found = std::ranges::find(findings, check, &Finding::check);
     return found == findings.end() ? Finding{} : *found;
 }
 
 TEST(Doctor, FindsNothingWrongWhereNothingIs) {
-    const auto findings = examine(four_ranks(), {"hpcai500 run"});
+    const auto findings = diagnose_launch(four_ranks(), {"hpcai500 run"});
     EXPECT_EQ(findings.size(), 5U);
     EXPECT_TRUE(std::ranges::none_of(findings, &Finding::is_wrong)) << findings_text(findings);
     EXPECT_TRUE(findings_text(findings).ends_with("DOCTOR ok\n"));
@@ -47,7 +47,7 @@ TEST(Doctor, NamesTheRankThatHasAnotherProgramOrLibrary) {
     EXPECT_EQ(
         finding_of(ranks, "program").text,
         "the MPI library differs from that of the other ranks, Open MPI 5.0: rank 3 on host1");
-    ranks[2].program = "another";
+    ranks[2].program_sha256 = "another";
     EXPECT_EQ(finding_of(ranks, "program").text,
               "the program differs from that of the other ranks: rank 2 on host1");
     EXPECT_EQ(finding_of(ranks, "program").code, ExitCode::launch);
@@ -55,9 +55,9 @@ TEST(Doctor, NamesTheRankThatHasAnotherProgramOrLibrary) {
 
 TEST(Doctor, NamesRanksThatReadAnotherConfigurationButNotThoseThatReadNone) {
     auto ranks = four_ranks();
-    ranks[1].config = "";
+    ranks[1].config_sha256 = "";
     EXPECT_FALSE(finding_of(ranks, "config").is_wrong);
-    ranks[2].config = ranks[3].config = "another";
+    ranks[2].config_sha256 = ranks[3].config_sha256 = "another";
     EXPECT_EQ(finding_of(ranks, "config").text,
               "the configuration differs from that of rank 0: ranks 2, 3 on host1");
     EXPECT_EQ(finding_of(ranks, "config").code, ExitCode::launch);
@@ -74,7 +74,8 @@ TEST(Doctor, CorrectsABindingThatLeavesCoresIdle) {
 
 TEST(Doctor, FindsMoreRanksThanCores) {
     auto ranks = four_ranks();
-    for (RankHealth& rank : ranks) rank.cores = rank.allowed_cores = 1, rank.sharing = 2;
+    for (RankHealth& rank : ranks)
+        rank.cores = rank.allowed_cores = 1, rank.ranks_sharing_cores = 2;
     EXPECT_EQ(finding_of(ranks, "binding").text,
               "ranks 0, 1, 2, 3 on host0, host1: 2 ranks share 1 core");
 }
@@ -82,7 +83,7 @@ TEST(Doctor, FindsMoreRanksThanCores) {
 TEST(Doctor, FindsARankThatMayUseTheCoresOfSeveralNumaNodes) {
     auto ranks = four_ranks();
     ranks[1].allowed_numa_nodes = 2;
-    EXPECT_EQ(finding_of(ranks, "binding").text, "cores of 2 NUMA nodes: rank 1 on host0");
+    EXPECT_EQ(finding_of(ranks, "binding").text, "rank 1 on host0 may use cores of 2 NUMA nodes");
     ranks[1].numa_nodes = 4;
     EXPECT_FALSE(finding_of(ranks, "binding").is_wrong) << "fewer ranks than NUMA nodes";
 }
@@ -90,9 +91,10 @@ TEST(Doctor, FindsARankThatMayUseTheCoresOfSeveralNumaNodes) {
 TEST(Doctor, BindsToNumaNodesWithTheLauncherThatStartedTheRanks) {
     std::vector<RankHealth> ranks(8, four_ranks().front());
     for (RankHealth& rank : ranks) rank.allowed_numa_nodes = 2;
-    for (RankHealth& rank : ranks) rank.cores = rank.allowed_cores = 8, rank.sharing = 8;
+    for (RankHealth& rank : ranks)
+        rank.cores = rank.allowed_cores = 8, rank.ranks_sharing_cores = 8;
     const auto remedy = [&](bool by_srun) {
-        return examine(ranks, {"hpcai500 run", by_srun}).at(2).remedy;
+        return diagnose_launch(ranks, {"hpcai500 run", by_srun}).at(2).remedy;
     };
     EXPECT_EQ(remedy(false), "mpirun -np 8 --map-by ppr:4:numa --bind-to numa hpcai500 run");
     EXPECT_EQ(remedy(true),
@@ -109,20 +111,20 @@ TEST(Doctor, FindsAnOutputThatNotAllRanksShareOrThatIsFull) {
     ranks[3].sees_output = false;
     EXPECT_EQ(finding_of(ranks, "output").text,
               "a file that rank 0 has written is not visible to rank 3 on host1");
-    ranks[1].output_trouble = "cannot write 'x'";
+    ranks[1].output_error = "cannot write 'x'";
     EXPECT_EQ(finding_of(ranks, "output").text, "rank 1 on host0: cannot write 'x'");
-    ranks[0].output_refusal = "output directory a: exists";
+    ranks[0].output_rejection = "output directory a: exists";
     EXPECT_EQ(finding_of(ranks, "output").text, "output directory a: exists");
     EXPECT_EQ(finding_of(ranks, "output").code, ExitCode::usage);
 }
 
 TEST(Doctor, NamesTheHostWhoseStepsCameToOtherBits) {
     auto ranks = four_ranks();
-    ranks[2].golden = "other";
+    ranks[2].golden_sha256 = "other";
     Finding finding = finding_of(ranks, "golden");
     EXPECT_EQ(finding.text, "the result differs from that of the other ranks: rank 2 on host1");
     EXPECT_EQ(finding.code, ExitCode::mismatch);
-    ranks[3].golden = "other";
+    ranks[3].golden_sha256 = "other";
     finding = finding_of(ranks, "golden");
     EXPECT_EQ(finding.text,
               "no result has a majority of the ranks: ranks 0, 1, 2, 3 on host0, host1");
@@ -131,13 +133,13 @@ TEST(Doctor, NamesTheHostWhoseStepsCameToOtherBits) {
 TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
     auto ranks = four_ranks();
     ranks[0].allowed_cores = 1;
-    std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
+    std::string text = findings_text(diagnose_launch(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("\nbinding   warning rank 0 on host0 may use 1 of 8 "), std::string::npos)
         << text;
     EXPECT_TRUE(text.ends_with("\nDOCTOR ok, 1 warning\n")) << text;
     ranks[2].free_bytes = 1e6;
-    ranks[3].golden = "other";
-    text = findings_text(examine(ranks, {"hpcai500 run"}));
+    ranks[3].golden_sha256 = "other";
+    text = findings_text(diagnose_launch(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("\noutput    warning rank 2 on host1: 977 KiB free\n"), std::string::npos)
         << text;
     EXPECT_NE(text.find("\ngolden    WRONG   the result differs "), std::string::npos) << text;
@@ -147,8 +149,8 @@ TEST(Doctor, CallsWhatWouldNotStopARunAWarning) {
 TEST(Doctor, EscapesWhatHostsAreCalled) {
     auto ranks = four_ranks();
     ranks[2].host = "\x1b[2J";
-    ranks[2].golden = "other";
-    const std::string text = findings_text(examine(ranks, {"hpcai500 run"}));
+    ranks[2].golden_sha256 = "other";
+    const std::string text = findings_text(diagnose_launch(ranks, {"hpcai500 run"}));
     EXPECT_NE(text.find("golden    WRONG   the result differs from that of the other ranks: rank 2 "
                         "on \\x1b[2J\n"),
               std::string::npos)

@@ -33,7 +33,7 @@ constexpr const char* kConfigDigest = "1f2e";
 Checkpoint checkpoint_of(std::int64_t step) {
     Checkpoint checkpoint;
     checkpoint.step = step;
-    checkpoint.program = 7;
+    checkpoint.launch_id = 7;
     checkpoint.snapshot.put("parameters",
                             std::vector<float>(kValues, static_cast<float>(step) + 0.5f));
     checkpoint.snapshot.put_numbers("progress", {static_cast<double>(step), 0.25});
@@ -91,7 +91,7 @@ TEST_F(CheckpointFiles, AreReadAsTheyWereWritten) {
     EXPECT_TRUE(fs::exists(folder_ / "checkpoints/0/step-000000000012/rank-0.safetensors"));
     const Checkpoint read = read_checkpoint(place(), 12);
     EXPECT_EQ(read.step, 12);
-    EXPECT_EQ(read.program, 7);
+    EXPECT_EQ(read.launch_id, 7);
     EXPECT_TRUE(is_whole(read));
     EXPECT_EQ(read.snapshot.text("words"), "of one");
 }

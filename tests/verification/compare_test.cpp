@@ -121,7 +121,7 @@ TEST_F(Compare, IsUnclearWhereTheResultsSayOtherThanTheirSteps) {
     store("b", 0.5, 30, [](RunRecord& record) { *record.scores.vflops.value /= 4; });
     EXPECT_EQ(judgement("scores.vflops"), Judgement::unclear) << "faster, with fewer VFLOPS";
     store("b", 1, 30, [](RunRecord& record) { record.scores.flops = {{}, "none"}; });
-    EXPECT_EQ(row_of("scores.flops").why, "one result has no such number");
+    EXPECT_EQ(row_of("scores.flops").why, "one result does not have this metric");
     EXPECT_EQ(judgement("scores.flops"), Judgement::unclear);
 }
 

@@ -65,14 +65,14 @@ TEST(Ranking, NeverMixesWorkloads) {
 TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     Submission mini = submission("laptop", 1);
     mini.record.workload.problem_class = "mini";
-    mini.runs = 3;
+    mini.counted_runs = 3;
     Submission once = mini;
     once.manifest = "another";
     once.record.scores.vflops.value = 5;
-    once.runs = 2;
+    once.counted_runs = 2;
     Submission mixed = mini;
     mixed.manifest = "a third";
-    mixed.others = 1;
+    mixed.uncounted_runs = 1;
     const auto rankings = rank({submission("large", 2), mini, once, mixed});
     ASSERT_EQ(rankings.size(), 2U);
     EXPECT_EQ(rankings[1].workload, "image_classification-mini");

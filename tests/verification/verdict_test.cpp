@@ -356,7 +356,7 @@ TEST(Verdict, IsInvalidAtEveryLevelWhenTheReplicasOfAGroupDiverged) {
         expect_verdict(verdict, Status::invalid, 9);
         ASSERT_EQ(verdict.reasons.size(), 2U);
         EXPECT_EQ(verdict.reasons[0],
-                  "rule 8: the ranks of a group must hold the same model, those of 1 of 3 groups "
+                  "rule 8: the ranks of a group must hold the same model; in 1 of 3 groups they "
                   "did not");
         EXPECT_EQ(verdict.reasons[1], "group 1: why");
     }

@@ -51,7 +51,7 @@ struct RunConfig {
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // of a rank's watchdog, until results are first read
     double step_timeout_seconds = 0;          // between reads of results; 0: derived from the run
-    double group_timeout_seconds = 600;       // minimum wait of finished groups for silent ones
+    double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
 };
 
 /// The submitter and descriptions of the nine layers of the system.
@@ -113,7 +113,7 @@ struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
     std::optional<int> data_degree;      // absent: the rest of P_degree
     std::optional<int> pipeline_degree;  // stages; absent: the rest of P_degree, or 1
-    int micro_batches = 1;               // into which a rank's share of a batch is divided
+    int micro_batches = 1;               // of a rank's share of a batch
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
 };
@@ -151,7 +151,7 @@ struct DataConfig {
 
 struct TrainingConfig {
     int batch_size = 256;                   // per model
-    std::optional<int> batch_norm_samples;  // that share statistics; absent: a rank's micro-batch
+    std::optional<int> batch_norm_samples;  // that share statistics; absent: one micro-batch
     Optimizer optimizer = Optimizer::sgd;
     double learning_rate = 0.1;     // for batches of learning_rate_batch samples
     int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this

@@ -16,8 +16,8 @@ struct Link {
 struct Interconnect {
     Link within_node;    // the bandwidth is that of one rank
     Link between_nodes;  // the ranks of a node share the bandwidth
-    std::optional<double>
-        overlapped_share;  // of the all-reduce time, overlapped with the backward pass
+    /// Share of the all-reduce time that overlaps with the backward pass.
+    std::optional<double> overlapped_share;
 };
 
 /// Reads the YAML text of a description; `file_name` is for messages:
@@ -26,8 +26,8 @@ struct Interconnect {
 ///   between_nodes: {latency_us: 2, gb_per_second: 12.5}
 ///   overlap:       {overlapped_share: 0.8}                     # optional
 ///
-/// A GB is 10^9 bytes. Throws Error(usage) with file, line and column for everything that
-/// config::parse rejects, missing keys and numbers out of range.
+/// A GB is 10^9 bytes. Throws Error(usage) with file, line and column for missing keys, numbers out
+/// of range, and everything that config::parse rejects.
 Interconnect read_interconnect(const std::string& yaml, const std::string& file_name);
 
 }  // namespace hpcai::config

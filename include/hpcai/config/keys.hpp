@@ -57,18 +57,18 @@ struct Section {
 const std::vector<Section>& sections();
 const std::vector<Key>& keys();
 
-/// Returns null if there is none of this name.
+/// Return null if no section or key has this name.
 const Section* find_section(std::string_view name);
 const Key* find_key(std::string_view section, std::string_view name);
 
-/// The legal values as the object of "expected ...": "an integer from 1 to 9", "one of a, b".
+/// Returns the legal values for "expected ...": "an integer from 1 to 9", "one of a, b".
 std::string legal_values(const Key& key);
 
-/// `value` in YAML; texts are in double quotes.
+/// Returns `value` in YAML; texts are in double quotes.
 std::string yaml_value(const Key& key, const Value& value);
 
-/// The value of the key `full_name` ("training.precision") in `config` without quotes: a choice's
-/// name, a number's shortest decimal form. Throws Error(internal) for an unknown key.
+/// Returns the value of the key `full_name` ("training.precision") without quotes: a choice's name,
+/// a number's shortest decimal form. Throws Error(internal) for an unknown key.
 std::string value_text(const Config& config, std::string_view full_name);
 
 }  // namespace hpcai::config

@@ -7,16 +7,16 @@
 
 namespace hpcai::config {
 
-/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into
-/// `b`, ignoring case (Damerau-Levenshtein distance, optimal string alignment).
+/// Returns the number of insertions, deletions, substitutions and swaps of neighbours that change
+/// `a` to `b`, ignoring case (Damerau-Levenshtein distance, optimal string alignment).
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `given`; empty if all distances exceed max(1, given.size() / 3), or if
-/// `given` has more than 64 bytes.
+/// Returns the candidate nearest to `given`; empty if all distances exceed max(1, given.size() /
+/// 3), or if `given` has more than 64 bytes.
 std::string nearest(std::string_view given, const std::vector<std::string>& candidates);
 
-/// "; did you mean 'x'?" for the candidate of which `given` is a synonym ("gpu" for "cuda"), else
-/// for the nearest one. Empty if there is none.
+/// Returns "; did you mean 'x'?" for the candidate of which `given` is a synonym ("gpu" for
+/// "cuda"), else for the nearest candidate. Empty if nearest() is empty.
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& candidates);
 
 }  // namespace hpcai::config

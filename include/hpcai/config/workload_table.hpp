@@ -21,7 +21,7 @@ enum class WorkloadKind {
     object_detection,
     climate_segmentation
 };
-/// The problem of a ranking: the paper's, or a small one of generated data for every machine.
+/// The problem of a ranking: that of the paper, or a small problem with generated data.
 enum class ProblemClass { official, mini };
 enum class Model { resnet50_v1, resnet50_v1_5, faster_rcnn_r50_fpn, segmentation_net };
 enum class Aggregation { soft_vote, majority, wbf, nms };

@@ -7,21 +7,21 @@
 
 namespace hpcai::config {
 
-/// Every key with its value, as YAML that parses to the same Config.
+/// Returns every key with its value, as YAML that parses to the same Config.
 std::string to_yaml(const Config& config);
 
-/// The same as a JSON object of sections; `auto` is the string "auto".
+/// Returns every key with its value, as a JSON object of sections; `auto` is the string "auto".
 std::string to_json(const Config& config);
 
-/// Meaning, unit, default and legal values of one key ("training.batch_size"), of the keys of a
-/// section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name for
-/// any other `name`.
+/// Returns meaning, unit, default and legal values of one key ("training.batch_size"), of the keys
+/// of a section ("training"), or of all keys (""). Throws Error(usage) with the nearest legal name
+/// for any other `name`.
 std::string explain(const std::string& name);
 
-/// The text of docs/CONFIG.md: all keys as Markdown.
+/// Returns the text of docs/CONFIG.md: all keys as Markdown.
 std::string markdown();
 
-/// JSON schema, draft 2020-12, of a configuration file.
+/// Returns the JSON schema (draft 2020-12) of a configuration file.
 std::string json_schema();
 
 }  // namespace hpcai::config

@@ -15,7 +15,7 @@ namespace hpcai::context {
 
 /// The place of a rank on its node.
 struct PlaceOnNode {
-    int ranks_sharing_cores = 1;  // this rank included
+    int ranks_sharing_cores = 1;  // including this rank
     int local_rank = 0;
 };
 
@@ -24,13 +24,13 @@ struct OpenDevice {
     std::string note;  // "; no GPU is used: ..." if auto found a driver but uses the CPU
 };
 
-/// Opens the configured device: a CPU with this rank's threads, or the GPU with the number
-/// local_rank modulo the number of the node's GPUs. run.deterministic makes it deterministic.
-/// Throws Error(launch) or Error(usage) when a requested GPU cannot be used.
+/// Opens the configured device: the CPU with this rank's threads, or GPU number local_rank modulo
+/// the number of GPUs of the node. The device is deterministic with run.deterministic. Throws
+/// Error(launch) or Error(usage) if device.kind is cuda and no GPU can be used.
 OpenDevice open_device(const config::Config& config, const device::Cores& cores,
                        const PlaceOnNode& place);
 
-/// The facts about the device of one rank. All ranks know the facts of all ranks.
+/// The device of one rank. Every rank knows the devices of all ranks.
 struct RankFacts {
     int threads = 0;
     std::string device;
@@ -39,7 +39,7 @@ struct RankFacts {
 };
 
 /// Returns "ranks 1 and 3 share GPU-..." for the first ranks that share a GPU; empty if none do.
-std::string describe_sharing(std::span<const RankFacts> by_world_rank);
+std::string describe_gpu_sharing(std::span<const RankFacts> by_world_rank);
 
 /// Throws Error(launch) if only some ranks have a GPU, or if ranks share a GPU and run.level is not
 /// custom.
@@ -56,11 +56,11 @@ DeviceFormats formats_of(const device::Device& device);
 /// Returns the precisions of a device; the first is the one that `auto` selects.
 std::vector<device::Precision> available_precisions(const DeviceFormats& formats);
 
-/// Returns the precision called `name`, as by device::name_of. Throws Error(data) if there is none.
+/// Returns the precision whose device::name_of is `name`. Throws Error(data) if there is none.
 device::Precision precision_named(std::string_view name);
 
-/// Returns the precision to compute in. Throws Error(usage), naming the available ones, if the
-/// device lacks it.
-device::Precision choose_precision(config::Precision wanted, const DeviceFormats& formats);
+/// Returns the precision to compute in. Throws Error(usage), naming the available precisions, if
+/// the device does not support `requested`.
+device::Precision choose_precision(config::Precision requested, const DeviceFormats& formats);
 
 }  // namespace hpcai::context

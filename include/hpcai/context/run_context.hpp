@@ -18,7 +18,7 @@
 
 namespace hpcai::context {
 
-/// What the command line asks for.
+/// The request of a command line: a new run, or a run to resume.
 struct RunRequest {
     config::Sources config;
     std::string output;        // directory; empty: run.output, else results/<name>-<UTC>
@@ -40,20 +40,20 @@ struct LaunchContext {
     Stopwatch since_start;
     int repetition = 1;            // from 1
     int repetitions = 1;           // run.repeat
-    bool exit_ends_others = true;  // whether the launcher ends all ranks when this one exits
+    bool exit_ends_others = true;  // whether the launcher ends all ranks when this rank exits
 };
 
-/// The facts about a run that every rank knows before the ranks split into groups. They do not
-/// change afterwards.
+/// The facts about a run on which the ranks agree before they split into groups. They do not change
+/// afterwards.
 struct RunContext {
-    config::Config config;    // of this launch
-    std::string config_text;  // YAML of the run, from which `resume --set` may differ
+    config::Config config;    // of this launch, with the changes of `resume --set`
+    std::string config_text;  // YAML of the first launch
     plan::ParallelismController controller;
     plan::RankPlace place;               // of this rank
     std::filesystem::path output;        // result directory
     std::vector<std::string> hostnames;  // [world_rank]
     std::vector<RankFacts> ranks;        // [world_rank]
-    bool resumes = false;                // an earlier launch began the run
+    bool is_resumed = false;             // an earlier launch began the run
     LaunchContext launch;
 
     const std::string& host() const { return hostnames[place.world_rank]; }
@@ -65,7 +65,7 @@ struct Resources {
     device::Precision precision;
     int threads = 1;  // host threads of this rank
     data::SampleSets samples;
-    std::vector<meters::Counter> counters;  // that this rank reads while its group trains
+    std::vector<meters::Counter> counters;  // read by this rank while its group trains
 };
 
 }  // namespace hpcai::context

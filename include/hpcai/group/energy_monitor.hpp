@@ -14,7 +14,7 @@ namespace hpcai::group {
 /// precedes it on the node, if run.meters is none, or if run.evaluate_epochs is above 0.
 std::vector<meters::Counter> find_counters(const context::RunContext& context);
 
-/// Reads counters while a group trains, in a thread of its own.
+/// Reads counters in its own thread while a group trains.
 class EnergyMonitor {
 public:
     /// Takes the first reading. Construct it right after the group's clock.
@@ -24,7 +24,7 @@ public:
     std::vector<CounterRecord> finish();
 
     /// Returns verification::steps_counter() of the complete `record`.
-    CounterRecord steps(const GroupRecord& record) const;
+    CounterRecord steps_counter(const GroupRecord& record) const;
 
 private:
     const context::RunContext& context_;

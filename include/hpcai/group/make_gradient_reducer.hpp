@@ -14,17 +14,17 @@ namespace hpcai::group {
 /// Throws as prediction::all_reduce_options.
 comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context);
 
-/// A rank that reduces gradients with other ranks.
-struct SummingRank {
+/// The facts about a rank that make_gradient_reducer() needs.
+struct ReducerSettings {
     const config::Config& config;
     device::Device& device;
     std::string host;
-    comm::AllReduceOptions sums;
-    bool spans_statistics = false;  // BatchNorm statistics are over several ranks
+    comm::AllReduceOptions all_reduce;
+    bool has_sync_batch_norm = false;  // several ranks share BatchNorm statistics
 };
 
-/// Makes the same reducer as the next function, without a RunContext.
-std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& rank,
+/// Makes a reducer as the next function does, without a RunContext.
+std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& rank,
                                                              comm::Communicator& group,
                                                              Logger& log);
 

@@ -31,7 +31,7 @@ public:
     ~Model();
 
     std::uint32_t number() const { return number_; }
-    /// The graph of the whole model.
+    /// The graph of the whole model, not only of this rank's stage and shard.
     const graph::Graph& graph() const { return graph_; }
     /// The training networks until drop_networks(): one, or one for each micro-batch in flight in
     /// this rank's stage of a pipeline.
@@ -39,14 +39,14 @@ public:
     /// The exchange of this rank with the other shards of its stage. It must be connected before
     /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The ranks that share BatchNorm statistics. It must be connected before the networks run.
+    /// The group that shares BatchNorm statistics. It must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
     /// Returns the parameters and running statistics of the whole model, in a new store of 8 bytes
     /// per parameter; null if each rank trains the whole model. Collective in the group.
-    std::unique_ptr<graph::ParameterStore> collected(comm::Communicator& group);
-    /// Replaces store() by collected() unless that is null. Collective in the group.
+    std::unique_ptr<graph::ParameterStore> gather_parameters(comm::Communicator& group);
+    /// Replaces store() by gather_parameters() unless that is null. Collective in the group.
     void collect(comm::Communicator& group);
     /// Frees the networks and reads store() from a file. Throws as training::read_weights.
     void load(const std::filesystem::path& weights);
@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
-    std::vector<std::unique_ptr<graph::Network>> networks_;  // the others are twins of the first
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // all but the first are its copies
 };
 
 }  // namespace hpcai::group

@@ -6,12 +6,12 @@
 
 namespace hpcai::group {
 
-/// Returns how many seconds the leader of a group that trained for `training_seconds` waits for the
-/// leaders of other groups. Groups differ in the size of their bootstrap and the speed of their
-/// nodes. The wait is half of the training time, but at least run.group_timeout_seconds.
-double seconds_for_others(const config::RunConfig& run, double training_seconds);
+/// Returns how long the leader of a group that trained for `training_seconds` waits for the leaders
+/// of other groups, whose bootstraps may be larger and whose nodes may be slower: half of the
+/// training time, but at least run.group_timeout_seconds.
+double peer_wait_seconds(const config::RunConfig& run, double training_seconds);
 
-/// The other groups of a run, as their files show them. A rank of a failed group uses it to stay
+/// Observes the other groups of a run through their files. A rank of a failed group uses it to stay
 /// alive while its exit would end the processes of other groups.
 class PeerGroups {
 public:
@@ -24,10 +24,10 @@ public:
     bool have_ended();
 
 private:
-    bool is_any_at_work() const;
+    bool is_any_active() const;
 
     const context::RunContext& context_;
-    Stopwatch since_begin_, since_work_, since_result_;
+    Stopwatch since_begin_, since_activity_, since_result_;
     bool has_result_ = false;
 };
 

@@ -17,7 +17,7 @@ struct TrainingState {
     /// for data.resident_mib.
     TrainingState(const context::RunContext& context, const context::Resources& resources);
     /// Frees the memory that only training needs.
-    void drop_training();
+    void free_training_memory();
 
     Model model;
     std::unique_ptr<data::ResidentPictures> pictures;  // on the device; null if there are none

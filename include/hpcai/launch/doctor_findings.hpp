@@ -13,21 +13,21 @@ namespace hpcai::launch {
 struct RankHealth {
     std::string host;
     int node = 0;
-    std::string program;  // SHA-256 of the binary
-    std::string mpi;      // name and version of the library
-    std::string config;   // SHA-256 of the effective configuration; empty: unreadable here
+    std::string program_sha256;
+    std::string mpi;            // name and version of the library
+    std::string config_sha256;  // of the effective configuration; empty: unreadable on this rank
     std::string device;
-    std::string device_uuid;  // empty: a CPU
-    int cores = 1;            // of the machine
-    int allowed_cores = 1;    // usable by the rank
-    int sharing = 1;          // ranks of its node with the same allowed cores, itself included
+    std::string device_uuid;      // empty: a CPU
+    int cores = 1;                // of the machine
+    int allowed_cores = 1;        // usable by the rank
+    int ranks_sharing_cores = 1;  // on its node, including this rank
     int numa_nodes = 1;
     int allowed_numa_nodes = 1;
-    std::string output_refusal;  // why a run would reject the result directory; empty: it would not
-    std::string output_trouble;  // why the rank cannot write there; empty if it can
-    bool sees_output = true;     // whether it sees a file that rank 0 wrote there
-    double free_bytes = 0;       // on the file system of the result directory
-    std::string golden;          // SHA-256 of the result of the golden steps; empty if none
+    std::string output_rejection;  // why a run would reject the result directory; empty: accepted
+    std::string output_error;      // why the rank cannot write to it; empty if it can
+    bool sees_output = true;       // whether the rank sees a file that rank 0 wrote to it
+    double free_bytes = 0;         // on the file system of the result directory
+    std::string golden_sha256;     // of the parameters after the golden steps; empty if not run
 };
 
 /// One check of a launch.
@@ -36,20 +36,21 @@ struct Finding {
     std::string text;    // the finding
     std::string remedy;  // what to do, a command line if possible; may be empty
     bool is_wrong = false;
-    ExitCode code = ExitCode::ok;  // of a run with this problem; ok if is_wrong: only a warning
+    ExitCode code = ExitCode::ok;  // of a run with this problem; ok: the problem is only a warning
 };
 
 /// The command of this launch, for remedies.
-struct Launch {
-    std::string run;  // command line of the run, without launcher
+struct LaunchCommand {
+    std::string run;  // command line of `hpcai500 run`, without the launcher
     bool by_srun = false;
 };
 
-/// Finds whether all ranks run one program with one MPI library.
-Finding examine_program(std::span<const RankHealth> by_world_rank);
+/// Checks that all ranks run the same executable and MPI library.
+Finding diagnose_program(std::span<const RankHealth> by_world_rank);
 
-/// Finds problems of the launch from the facts of its ranks.
-std::vector<Finding> examine(std::span<const RankHealth> by_world_rank, const Launch& launch);
+/// Checks program, configuration, binding, output and golden steps. Returns one finding per check.
+std::vector<Finding> diagnose_launch(std::span<const RankHealth> by_world_rank,
+                                     const LaunchCommand& launch);
 
 /// Returns a line for each finding, "remedy:" lines, and "DOCTOR ok", "DOCTOR ok, 1 warning" or
 /// "DOCTOR 2 findings, 1 warning". Control characters are escaped.

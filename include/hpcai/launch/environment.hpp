@@ -8,21 +8,21 @@
 
 namespace hpcai::launch {
 
-/// The key that the environment of a run has if its program can inject faults, and the
+/// The key in the environment record of a run whose program was built with fault injection, and the
 /// disqualification of its samples.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds kFaultsDisqualification if `environment`, of the launch that began the run, has that key.
+/// Adds kFaultsDisqualification if `environment`, that of the run's first launch, has kFaultsFact.
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples);
 
 /// Returns the SHA-256 of the running program, or "unreadable".
 std::string binary_digest();
 
-/// Returns allow-listed facts about program, machine and launch. The whole environment may hold
-/// secrets and is never copied.
+/// Returns facts about program, machine and launch, with allow-listed environment variables. Other
+/// variables may hold secrets and are never copied.
 std::map<std::string, std::string> describe_environment(const context::RunContext& context,
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,

@@ -14,11 +14,11 @@
 
 namespace hpcai::launch {
 
-/// Returns config::load(sources) of rank 0 on all ranks. Collective; all ranks throw its error.
+/// Returns config::load(sources) of rank 0 on all ranks. Collective; all ranks throw its errors.
 config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone);
 
-/// Returns the number of ranks of this node, including this rank, whose allowed cores are exactly
-/// those of this rank. Collective.
+/// Returns the number of ranks on this node, including this rank, that may use exactly the same
+/// cores as this rank. Collective.
 int ranks_sharing_cores(const std::vector<int>& node_of_world_rank, const device::Cores& cores,
                         comm::Communicator& everyone);
 
@@ -27,17 +27,17 @@ struct PreparedRun {
     context::RunContext context;              // complete except launch.exit_ends_others
     context::Resources resources;             // complete except `counters`
     LaunchRecord launch;                      // complete except `roofline`
-    std::shared_ptr<storage::FileLock> lock;  // of the directory, if resumed; held by rank 0
+    std::shared_ptr<storage::FileLock> lock;  // of a resumed run's directory; held by rank 0
     std::string device_note;  // why device.kind auto uses no GPU, if that is unexpected
 };
 
-/// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. The first
-/// run of `series` reads the configuration at rank 0. The seed increases by 1 from run to run. A
+/// Agrees on the configuration, the layout (eq. 5), the data and the devices of a run. Rank 0 reads
+/// the configuration for the first run of `series`; each later run increases the seed by 1. A
 /// resumed run has the configuration and the number of ranks of its directory. Writes no files
-/// except the copies of data.staging. Among others it throws Error(launch), naming the right
-/// command, if the ranks do not fit the run or execute different programs; Error(usage) if the
-/// result directory of a new run exists and is not empty or a run to resume has a result of all
-/// groups; Error(data) if its files are damaged. Collective; all ranks throw if one fails.
+/// except the copies of data.staging. Throws Error(launch), naming the right command, if the number
+/// of ranks does not fit the run or ranks execute different programs. Throws Error(usage) if the
+/// result directory of a new run is not empty, or if the run to resume is complete. Throws
+/// Error(data) if files of that run are damaged. Collective; all ranks throw if one fails.
 PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start_up,
                         context::RepeatedRuns& series);
 

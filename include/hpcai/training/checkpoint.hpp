@@ -23,9 +23,9 @@ struct CheckpointPlace {
 };
 
 struct Checkpoint {
-    std::int64_t step = 0;     // steps done
-    std::int64_t program = 0;  // number of the process run that wrote it, equal on all ranks
-    Snapshot snapshot;         // of this rank
+    std::int64_t step = 0;       // steps done
+    std::int64_t launch_id = 0;  // identifies the launch that wrote it, equal on all ranks
+    Snapshot snapshot;           // of this rank
 };
 
 std::filesystem::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step);

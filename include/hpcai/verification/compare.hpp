@@ -33,7 +33,7 @@ struct Comparison {
     std::string first;                           // name of the first result
     std::string second;                          // name of the second result
     std::vector<SettingDifference> settings;     // keys of the configuration
-    std::vector<SettingDifference> environment;  // with the numbers of ranks and nodes
+    std::vector<SettingDifference> environment;  // including the numbers of ranks and nodes
     std::vector<MetricComparison> metrics;
     std::vector<std::string> warnings;  // results that differ from their manifests
 };
@@ -41,10 +41,10 @@ struct Comparison {
 /// Returns "SAME", "FASTER" ...
 std::string_view word_of(Judgement judgement);
 
-/// Compares the result in `second` with that in `first` by the statistics of docs/METRICS.md
-/// ("Comparison"). Either may be the directory of several runs. Files that differ from their
-/// manifest are compared all the same and become warnings; nothing else is verified. Throws
-/// Error(usage) if a directory has no result, Error(data) for files that cannot be read.
+/// Compares the result in `second` with the result in `first` by the statistics of docs/METRICS.md
+/// ("Comparison"). Either may be the directory of several runs. Checks files only against their
+/// manifests; differences become warnings. Throws Error(usage) if a directory has no result,
+/// Error(data) for files that cannot be read.
 Comparison compare(const std::filesystem::path& first, const std::filesystem::path& second);
 
 std::string to_text(const Comparison& comparison);

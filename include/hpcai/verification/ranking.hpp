@@ -10,14 +10,14 @@
 /// quality, accelerators, framework) and the level.
 namespace hpcai::verification {
 
-/// A submitted result.
+/// A submitted result: one run, or repeated runs.
 struct Submission {
     std::string directory;
-    RunRecord record;
+    RunRecord record;  // of the counted run with the median VFLOPS
     bool is_verified = false;
-    std::string manifest;  // SHA-256 of its manifest
-    int runs = 1;          // counted runs; `record` is the one with median VFLOPS
-    int others = 0;        // runs that do not count
+    std::string manifest;    // SHA-256 of the manifest of that run
+    int counted_runs = 1;    // complete runs with VFLOPS; of mini results only VALID runs
+    int uncounted_runs = 0;  // other runs
 };
 
 struct RankingRow {
@@ -37,26 +37,25 @@ struct RankingRow {
     std::string note;  // why it is not ranked, how many runs, whether verified
 };
 
-/// The results of one problem: a workload in one problem class. Problems have rankings of their
-/// own.
+/// The ranking of one problem, which is a workload in one problem class.
 struct Ranking {
     std::string workload;  // "image_classification", "image_classification-mini"
     std::string metric;
-    std::vector<RankingRow> rows;  // ranked ones by descending VFLOPS, then unranked ones by name
+    std::vector<RankingRow> rows;  // ranked rows by descending VFLOPS, then unranked rows by name
 };
 
-/// Returns a ranking for each problem of the `submissions`, by name. Results that were not
-/// verified, and mini results without three runs or with a run that is not VALID, have no rank.
-/// Throws Error(usage) if two submissions are the same result.
+/// Returns a ranking for each problem of the `submissions`, sorted by name. A result has no rank if
+/// it was not verified, or if it is a mini result without three runs or with a run that is not
+/// VALID. Throws Error(usage) if two submissions are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);
 
-/// Returns CSV by RFC 4180 with a header. Numbers have all digits; a missing one is empty. An
+/// Returns CSV by RFC 4180 with a header. Numbers have all digits; missing numbers are empty. An
 /// apostrophe precedes a text that a spreadsheet would treat as a formula.
 std::string to_csv(const std::vector<Ranking>& rankings);
 
-/// Returns a self-contained page.
+/// Returns a self-contained HTML page.
 std::string to_html(const std::vector<Ranking>& rankings);
 
 }  // namespace hpcai::verification

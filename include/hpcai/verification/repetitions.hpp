@@ -33,12 +33,12 @@ std::vector<double> counted_values(const RepetitionsRecord& record,
 /// Fills in medians, spreads and the exit code from the runs.
 void derive_repetitions(RepetitionsRecord& record);
 
-/// Returns the index of the counted run with the median VFLOPS, the lower of two; 0 if no counted
-/// run has VFLOPS. `record` has at least one run.
+/// Returns the index of the counted run with the median VFLOPS (the lower median if their number is
+/// even); 0 if no counted run has VFLOPS. `record` must have at least one run.
 std::size_t median_repetition(const RepetitionsRecord& record);
 
-/// Reads the record in `directory`. Throws Error(data) as records::from_json does, if there is no
-/// run, or if the directory of a run is not named as by repetition_name.
+/// Reads the record in `directory`. Throws Error(data) as records::from_json does, or if it has no
+/// run or a run whose directory is not named as repetition_name() names it.
 RepetitionsRecord read_repetitions(const std::filesystem::path& directory);
 
 /// The verification of several runs.
@@ -49,8 +49,8 @@ struct SeriesVerification {
     std::vector<Verification> runs;           // in the record's order
 };
 
-/// Checks every run by `verify_run`, that the runs differ only in their seeds, and that
-/// repetitions.json follows from them.
+/// Verifies every run with `verify_run`. Checks that the runs differ only in their seeds, and
+/// recomputes repetitions.json from them.
 SeriesVerification verify_repetitions(
     const std::filesystem::path& directory,
     const std::function<Verification(const std::filesystem::path&)>& verify_run);

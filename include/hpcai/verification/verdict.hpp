@@ -28,20 +28,20 @@ struct VerdictFacts {
 /// Returns the messages of the broken rules among 1 to 7 and 9; none at level custom.
 std::vector<std::string> broken_rules(const config::Config& config, const VerdictFacts& facts);
 
-/// Returns the messages of the rules that the configuration breaks, whatever the data are.
+/// Returns the messages of the rules that the configuration breaks, assuming legal data.
 std::vector<std::string> rules_broken_by_settings(const config::Config& config);
 
-/// Returns the verdict by docs/RULES.md: INVALID without a score or if a rule is broken, PARTIAL if
-/// a group failed, CUSTOM at run.level custom, otherwise VALID; the first that applies. Rule 8
-/// (equal replicas) and rule 10 (GPU errors, if GPUs were watched) hold at every level.
+/// Returns the first verdict of docs/RULES.md that applies: INVALID without a score or if a rule is
+/// broken, PARTIAL if a group failed, CUSTOM at run.level custom, otherwise VALID. Rule 8 (equal
+/// replicas) and, if GPUs were watched, rule 10 (GPU errors) apply at every level.
 VerdictRecord make_verdict(const config::Config& config, const VerdictFacts& facts);
 
-/// Returns the section `submission` of the configuration, and its keys that a ranking needs but
-/// that are empty or blank: all except `contact`.
+/// Returns the section `submission` of the configuration and its missing keys: those other than
+/// `contact` that are empty or blank.
 SubmissionRecord describe_submission(const config::Config& config);
 
-/// Returns why a VALID run is not rankable, with the missing keys. Empty if none is missing, and at
-/// run.level custom, which is never ranked.
+/// Returns why a VALID run is not rankable: the missing keys of `submission`. Empty if no key is
+/// missing, and at run.level custom, which is never ranked.
 std::string describe_missing_submission(const config::Config& config);
 
 }  // namespace hpcai::verification

@@ -20,11 +20,10 @@ struct Verification {
 };
 
 /// Verifies the result in `directory`: all files against the manifest, the files that the benchmark
-/// reads against their schemas, and every number that follows from others, down to steps,
-/// predictions and weights. docs/METRICS.md ("Verification") lists the checks. Numbers must be
-/// equal bit for bit, except where the order of a sum over ranks or the machine's pow() may change
-/// the last bits. Starts neither MPI nor a device. Throws Error(usage) if there is no such
-/// directory.
+/// reads against their schemas, and every derived number, down to steps, predictions and weights.
+/// docs/METRICS.md ("Verification") lists the checks. Numbers must be equal bit for bit, except
+/// where the order of a sum over ranks or the machine's pow() may change the last bits. Uses
+/// neither MPI nor a device. Throws Error(usage) if `directory` does not exist.
 Verification verify(const std::filesystem::path& directory);
 
 }  // namespace hpcai::verification
