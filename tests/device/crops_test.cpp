@@ -62,7 +62,7 @@ Bytes on_device(Device& device, const Bytes& pictures, const std::vector<Picture
 
 TEST_P(Crops, AreResizedAndMirroredBitForBitOrNotAtAll) {
     const auto device = GetParam().make();
-    if (!device->resizes_crops()) {
+    if (!device->can_resize_crops()) {
         EXPECT_THROW(device->resize_crops({}), Error);
         return;
     }

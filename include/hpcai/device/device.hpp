@@ -181,18 +181,18 @@ public:
     /// gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
 
-    /// Whether the device crops and resizes pictures in its memory.
-    virtual bool resizes_crops() const { return false; }
+    /// Returns whether the device supports resize_crops().
+    virtual bool can_resize_crops() const { return false; }
     /// Enqueues the resizing of each view's crop to side x side, antialiased bilinear with the bits
-    /// of data::resize_bilinear, and then its flips. Throws Error(internal) where resizes_crops()
-    /// is false, and unless there are 1 to 65535 rows and `side` is 1 to 2^15.
+    /// of data::resize_bilinear, then flips it. `batch` must have 1 to 65535 rows and a side of 1
+    /// to 2^15. Throws Error(internal) for other batches, or if can_resize_crops() is false.
     virtual void resize_crops(const ViewBatch& batch);
 
     /// Whether the device supports record().
-    virtual bool records() const { return false; }
+    virtual bool can_record() const { return false; }
     /// Records the work that `enqueue` enqueues on this device without running it. `enqueue` must
     /// not wait for the device or upload to it, and everything it uses must outlive the recording.
-    /// Throws Error(internal) where records() is false.
+    /// Throws Error(internal) where can_record() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
 
     /// Makes a timeline without marks. By default it uses the clock of the host, for devices that
@@ -213,7 +213,7 @@ public:
 
     /// Whether the device computes shards of networks: ops::AllGather and ops::ReduceScatter, and
     /// trust ratios over all shards.
-    virtual bool computes_parts() const { return false; }
+    virtual bool supports_shards() const { return false; }
 
     /// Names the work of the host until the next call, for a profiler; null ends the phase. `name`
     /// must be a static string.

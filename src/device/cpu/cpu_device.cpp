@@ -90,7 +90,7 @@ public:
     }
 
     bool has_int8() const override { return multiplies_int8(); }
-    bool computes_parts() const override { return true; }
+    bool supports_shards() const override { return true; }
 
     int threads() const override { return threads_; }
 
