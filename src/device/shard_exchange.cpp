@@ -9,7 +9,7 @@
 namespace hpcai::device {
 namespace {
 
-class Terms final : public PartMessages {
+class Terms final : public ShardMessages {
 public:
     explicit Terms(std::span<double> values)
         : mine_(values.begin(), values.end()), term_(values.size()), sums_(values) {
@@ -34,7 +34,7 @@ private:
 
 }  // namespace
 
-void sum_over_parts(ShardExchange& exchange, std::span<double> values) {
+void sum_over_shards(ShardExchange& exchange, std::span<double> values) {
     if (values.empty()) return;
     Terms terms(values);
     exchange.exchange(terms);

@@ -140,15 +140,15 @@ struct OutputShape {
         return {op.input[0], op.input[1] * op.input[2], op.input[3]};
     }
     Shape operator()(const AllGather& op) const {
-        const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
+        const std::int64_t own = channel_range(op.channels, op.shards, op.shard).count;
         ensure(op.input[op.input.rank() - 1] == own,
                "{} does not match shard {} of {}, for {} channels in total", to_string(op.input),
-               op.part, op.parts, op.channels);
+               op.shard, op.shards, op.channels);
         return with_channels(op.input, op.channels);
     }
     Shape operator()(const ReduceScatter& op) const {
         const std::int64_t channels = op.input[op.input.rank() - 1];
-        return with_channels(op.input, channel_range(channels, op.parts, op.part).count);
+        return with_channels(op.input, channel_range(channels, op.shards, op.shard).count);
     }
 };
 
@@ -292,11 +292,11 @@ std::int64_t Anchors::count() const {
     return levels.empty() ? 0 : cells * per_cell();
 }
 
-ChannelRange channel_range(std::int64_t channels, int parts, int part) {
-    ensure(channels >= parts && part >= 0 && part < parts, "invalid shard {} of {} for {} channels",
-           part, parts, channels);
-    const std::int64_t first = channels * part / parts;
-    return {first, channels * (part + 1) / parts - first};
+ChannelRange channel_range(std::int64_t channels, int shards, int shard) {
+    ensure(channels >= shards && shard >= 0 && shard < shards,
+           "invalid shard {} of {} for {} channels", shard, shards, channels);
+    const std::int64_t first = channels * shard / shards;
+    return {first, channels * (shard + 1) / shards - first};
 }
 
 Shape output_shape(const Operation& operation) {

@@ -34,7 +34,7 @@ Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_ou
 }
 
 /// Sends a step's samples from a replica's first shard to the other shards of the first stage.
-class SampleMessages final : public device::PartMessages {
+class SampleMessages final : public device::ShardMessages {
 public:
     SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}
 

@@ -50,19 +50,19 @@ private:
 
     struct Exchange final : device::ShardExchange {
         Exchange(ThreadParts& team, int mine) : all(team), own(mine) {}
-        int parts() const override { return static_cast<int>(all.exchanges_.size()); }
-        int part() const override { return own; }
-        void exchange(device::PartMessages& messages) override { all.carry(*this, messages); }
+        int shards() const override { return static_cast<int>(all.exchanges_.size()); }
+        int shard() const override { return own; }
+        void exchange(device::ShardMessages& messages) override { all.carry(*this, messages); }
 
         ThreadParts& all;
         int own;
         std::int64_t sent = 0;
     };
 
-    void carry(Exchange& mine, device::PartMessages& messages) {
+    void carry(Exchange& mine, device::ShardMessages& messages) {
         std::vector<Letter>& out = letters_[static_cast<std::size_t>(mine.own)];
         out.assign(exchanges_.size(), {});
-        for (int to = 0; to < mine.parts(); ++to) {
+        for (int to = 0; to < mine.shards(); ++to) {
             if (to == mine.own) continue;
             Letter& letter = out[static_cast<std::size_t>(to)];
             letter.resize(messages.bytes_to(to));
@@ -70,7 +70,7 @@ private:
             mine.sent += static_cast<std::int64_t>(letter.size());
         }
         meeting_.arrive_and_wait();
-        for (int from = 0; from < mine.parts(); ++from) {
+        for (int from = 0; from < mine.shards(); ++from) {
             const Letter& letter =
                 letters_[static_cast<std::size_t>(from)][static_cast<std::size_t>(mine.own)];
             const std::size_t expected = from == mine.own ? 0 : messages.bytes_from(from);

@@ -152,29 +152,29 @@ struct ChannelRange {
     std::int64_t count = 0;
 };
 
-/// Returns the channels of shard `part` of `parts`: from channels x part / parts, rounded down, to
+/// Returns the channels of shard number `shard`: from channels x shard / shards, rounded down, to
 /// the start of the next shard.
-ChannelRange channel_range(std::int64_t channels, int parts, int part);
+ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 
-/// An all-gather over the `parts` shards of a network, which run at the same time: x has the
-/// channels of shard `part`, and y (..., C) the channels of all shards. The gradient of x is this
-/// shard's channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed
-/// over the shards; otherwise all shards have the same gradient.
+/// An all-gather over the shards of a network, which run at the same time: x has the channels of
+/// this shard, and y (..., C) the channels of all shards. The gradient of x is this shard's
+/// channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed over the
+/// shards; otherwise all shards have the same gradient.
 struct AllGather {
     Shape input;  // of x
     std::int64_t channels = 0;
-    int parts = 1;
-    int part = 0;
+    int shards = 1;
+    int shard = 0;  // number of this shard
     bool sums_gradients = true;
     std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
 
-/// Sums x (..., C) over the `parts` shards of a network, in fp32 and in the order of the shards; y
-/// has the channels of shard `part`. The gradient of x is gathered from all shards.
+/// A reduce-scatter: sums x (..., C) over the shards of a network, in fp32 and in the order of the
+/// shards; y has the channels of this shard. The gradient of x is gathered from all shards.
 struct ReduceScatter {
     Shape input;  // of x
-    int parts = 1;
-    int part = 0;
+    int shards = 1;
+    int shard = 0;  // number of this shard
 };
 
 using Operation =

@@ -130,7 +130,7 @@ private:
             sums.push_back(sum.parameters);
             sums.push_back(sum.others);
         }
-        sum_over_parts(*exchange_, sums);
+        sum_over_shards(*exchange_, sums);
         for (std::size_t index = 0; index < sums_.size(); ++index) {
             sums_[index] = {sums[2 * index], sums[2 * index + 1]};
         }
