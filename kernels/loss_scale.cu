@@ -43,12 +43,12 @@ __host__ __device__ inline ops::StepScalars next(const ops::LossScalePolicy& pol
     }
     if (policy.dynamic && numbers.finite == 0) {
         const float half = numbers.loss_scale / 2;
-        numbers.loss_scale = half < policy.smallest ? policy.smallest : half;
+        numbers.loss_scale = half < policy.min_scale ? policy.min_scale : half;
     }
     if (policy.dynamic && numbers.good_steps >= policy.good_steps_to_double) {
         numbers.good_steps = 0;
         const float twice = numbers.loss_scale * 2;
-        if (twice <= policy.largest) numbers.loss_scale = twice;
+        if (twice <= policy.max_scale) numbers.loss_scale = twice;
     }
     numbers.gradient_factor = policy.loss_weight / numbers.loss_scale;
     numbers.finite = 1;

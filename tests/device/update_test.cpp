@@ -244,8 +244,11 @@ TEST_P(UpdateOf, ChecksThatEveryNumberIsFinite) {
 TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
     const auto device = GetParam().make();
     Buffers buffers(*device, 1);
-    const LossScalePolicy policy{
-        .dynamic = true, .good_steps_to_double = 2, .smallest = 4, .largest = 16, .loss_weight = 2};
+    const LossScalePolicy policy{.dynamic = true,
+                                 .good_steps_to_double = 2,
+                                 .min_scale = 4,
+                                 .max_scale = 16,
+                                 .loss_weight = 2};
     buffers.set({.loss_scale = 8, .good_steps = 0});
     const auto step = [&](bool good) {
         StepScalars numbers = buffers.get();

@@ -176,9 +176,9 @@ public:
     /// numbers->loss_sum += the sum of `losses`, in a fixed order.
     virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
     /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
-    /// doubles after good_steps_to_double good steps unless it would exceed `largest`. If `finite`
-    /// is 0, the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
-    /// gradient_factor = loss_weight / loss_scale and finite = 1.
+    /// doubles after good_steps_to_double good steps unless it would exceed `max_scale`. If
+    /// `finite` is 0, the step counts as skipped and a dynamic scale halves, not below `min_scale`.
+    /// Then gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
 
     /// Returns whether the device supports resize_crops().

@@ -24,8 +24,8 @@ struct StepScalars {
 struct LossScalePolicy {
     bool dynamic = false;  // false: the scale is constant
     std::uint32_t good_steps_to_double = 2000;
-    float smallest = 1;  // limits of StepScalars::loss_scale
-    float largest = 16777216;
+    float min_scale = 1;  // limits of StepScalars::loss_scale
+    float max_scale = 16777216;
     float loss_weight = 1;  // of a row loss in the minimized loss: 1 / batch size
 };
 

@@ -159,10 +159,10 @@ public:
         numbers->skipped_steps += good ? 0 : 1;
         numbers->taken_steps += good ? 1 : 0;
         if (policy.dynamic && !good) {
-            numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.smallest);
+            numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.min_scale);
         } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {
             numbers->good_steps = 0;
-            if (numbers->loss_scale * 2 <= policy.largest) numbers->loss_scale *= 2;
+            if (numbers->loss_scale * 2 <= policy.max_scale) numbers->loss_scale *= 2;
         }
         numbers->gradient_factor = policy.loss_weight / numbers->loss_scale;
         numbers->finite = 1;
