@@ -59,7 +59,7 @@ public:
 };
 
 /// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
-/// changes nothing while OptimizerTensors::numbers->finite is 0.
+/// changes nothing while OptimizerTensors::scalars->finite is 0.
 class Update {
 public:
     virtual ~Update() = default;
@@ -170,16 +170,16 @@ public:
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 
-    /// Like the next two functions, enqueues work on `numbers` in device memory. Sets
-    /// numbers->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
-    virtual void check_finite(std::span<const float> values, StepScalars* numbers) = 0;
-    /// numbers->loss_sum += the sum of `losses`, in a fixed order.
-    virtual void add_losses(std::span<const float> losses, StepScalars* numbers) = 0;
+    /// Like the next two functions, enqueues work on `scalars` in device memory. Sets
+    /// scalars->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
+    virtual void check_finite(std::span<const float> values, StepScalars* scalars) = 0;
+    /// scalars->loss_sum += the sum of `losses`, in a fixed order.
+    virtual void add_losses(std::span<const float> losses, StepScalars* scalars) = 0;
     /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
     /// doubles after good_steps_to_double good steps unless it would exceed `max_scale`. If
     /// `finite` is 0, the step counts as skipped and a dynamic scale halves, not below `min_scale`.
     /// Then gradient_factor = loss_weight / loss_scale and finite = 1.
-    virtual void finish_step(const LossScalePolicy& policy, StepScalars* numbers) = 0;
+    virtual void finish_step(const LossScalePolicy& policy, StepScalars* scalars) = 0;
 
     /// Returns whether the device supports resize_crops().
     virtual bool can_resize_crops() const { return false; }

@@ -53,7 +53,7 @@ struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
     std::array<std::span<float>, 2> states;  // the first states(rule) are used, m before v
-    const StepScalars* numbers = nullptr;
+    const StepScalars* scalars = nullptr;
 };
 
 /// Throws Error(internal) for buffers and ranges that contradict each other or the rule.

@@ -141,31 +141,31 @@ public:
         return build_update(optimizer, tensors, context_);
     }
 
-    void check_finite(std::span<const float> values, StepScalars* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* scalars) override {
         const auto count = static_cast<std::int64_t>(values.size());
         bool all = true;
 #pragma omp parallel for schedule(static) reduction(&& : all)
         for (std::int64_t i = 0; i < count; ++i) {
             all = all && std::isfinite(values[i]);
         }
-        if (!all) numbers->finite = 0;
+        if (!all) scalars->finite = 0;
     }
-    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
-        numbers->loss_sum += std::accumulate(losses.begin(), losses.end(), 0.0);
+    void add_losses(std::span<const float> losses, StepScalars* scalars) override {
+        scalars->loss_sum += std::accumulate(losses.begin(), losses.end(), 0.0);
     }
-    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
-        const bool good = numbers->finite != 0;
-        numbers->good_steps = good ? numbers->good_steps + 1 : 0;
-        numbers->skipped_steps += good ? 0 : 1;
-        numbers->taken_steps += good ? 1 : 0;
+    void finish_step(const LossScalePolicy& policy, StepScalars* scalars) override {
+        const bool good = scalars->finite != 0;
+        scalars->good_steps = good ? scalars->good_steps + 1 : 0;
+        scalars->skipped_steps += good ? 0 : 1;
+        scalars->taken_steps += good ? 1 : 0;
         if (policy.dynamic && !good) {
-            numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.min_scale);
-        } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {
-            numbers->good_steps = 0;
-            if (numbers->loss_scale * 2 <= policy.max_scale) numbers->loss_scale *= 2;
+            scalars->loss_scale = std::max(scalars->loss_scale / 2, policy.min_scale);
+        } else if (policy.dynamic && scalars->good_steps >= policy.good_steps_to_double) {
+            scalars->good_steps = 0;
+            if (scalars->loss_scale * 2 <= policy.max_scale) scalars->loss_scale *= 2;
         }
-        numbers->gradient_factor = policy.loss_weight / numbers->loss_scale;
-        numbers->finite = 1;
+        scalars->gradient_factor = policy.loss_weight / scalars->loss_scale;
+        scalars->finite = 1;
     }
 
     std::uint64_t hash(std::span<const float> values) override {

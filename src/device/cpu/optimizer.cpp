@@ -34,7 +34,7 @@ public:
     }
 
     void run() final {
-        if (numbers().finite != 0) step();
+        if (scalars().finite != 0) step();
     }
 
 protected:
@@ -60,8 +60,8 @@ protected:
     std::size_t index_of(const Part& part) const {
         return static_cast<std::size_t>(&part - parts_.data());
     }
-    const StepScalars& numbers() const {
-        return *tensors_.numbers;
+    const StepScalars& scalars() const {
+        return *tensors_.scalars;
     }
     const SimdKernels& loops() const {
         return *context_.loops;
@@ -160,7 +160,7 @@ private:
 
 template <>
 void RuleUpdate<Sgd>::step() {
-    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    const float rate = scalars().learning_rate, factor = scalars().gradient_factor;
     if (rule_.momentum_correction) {
         over_parts([&](const Part& part, const StepSpan& span) {
             loops().sgd(span, {rate, factor, rule_.momentum, decay_of(part), rule_.nesterov});
@@ -178,7 +178,7 @@ void RuleUpdate<Lars>::step() {
     over_parts([&](const Part& part, const StepSpan& span) {
         if (range_of(part).has_trust_ratio) sums_[index_of(part)] = loops().square_sums(span);
     });
-    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    const float rate = scalars().learning_rate, factor = scalars().gradient_factor;
     ratios_.set(parts(), sums_,
                 [&](const Optimizer::Range& range, double parameters, double gradients) {
                     const double decay = range.decays ? optimizer().weight_decay : 0;
@@ -197,24 +197,24 @@ void RuleUpdate<Lars>::step() {
 struct Corrections {
     double mean, square;
 
-    Corrections(double beta1, double beta2, const StepScalars& numbers) {
-        const double step = static_cast<double>(numbers.taken_steps) + 1;
+    Corrections(double beta1, double beta2, const StepScalars& scalars) {
+        const double step = static_cast<double>(scalars.taken_steps) + 1;
         mean = 1 - std::pow(beta1, step);
         square = 1 - std::pow(beta2, step);
     }
 };
 
 MomentCoefficients moment_coefficients(double beta1, double beta2, float gradient_decay,
-                                       const StepScalars& numbers) {
-    return {numbers.gradient_factor,   gradient_decay,
+                                       const StepScalars& scalars) {
+    return {scalars.gradient_factor,   gradient_decay,
             static_cast<float>(beta1), static_cast<float>(1 - beta1),
             static_cast<float>(beta2), static_cast<float>(1 - beta2)};
 }
 
 template <>
 void RuleUpdate<Adam>::step() {
-    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
-    const double rate = numbers().learning_rate;
+    const Corrections corrections(rule_.beta1, rule_.beta2, scalars());
+    const double rate = scalars().learning_rate;
     AdamCoefficients by{};
     by.rate = static_cast<float>(rate / corrections.mean);
     by.root_share = static_cast<float>(1 / std::sqrt(corrections.square));
@@ -223,7 +223,7 @@ void RuleUpdate<Adam>::step() {
         const float decay = decay_of(part);
         AdamCoefficients of_part = by;
         of_part.moments = moment_coefficients(rule_.beta1, rule_.beta2,
-                                              rule_.decoupled_decay ? 0 : decay, numbers());
+                                              rule_.decoupled_decay ? 0 : decay, scalars());
         of_part.kept = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
         loops().adam(span, of_part);
     });
@@ -231,9 +231,9 @@ void RuleUpdate<Adam>::step() {
 
 template <>
 void RuleUpdate<Lamb>::step() {
-    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
+    const Corrections corrections(rule_.beta1, rule_.beta2, scalars());
     const auto by = [&](const Part& part) {
-        return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, numbers()),
+        return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, scalars()),
                                 static_cast<float>(1 / corrections.mean),
                                 static_cast<float>(1 / std::sqrt(corrections.square)),
                                 static_cast<float>(rule_.epsilon), decay_of(part)};
@@ -245,14 +245,14 @@ void RuleUpdate<Lamb>::step() {
         return parameters / moves;
     });
     over_parts([&](const Part& part, const StepSpan& span) {
-        loops().lamb_step(span, by(part), numbers().learning_rate * ratios_[part]);
+        loops().lamb_step(span, by(part), scalars().learning_rate * ratios_[part]);
     });
 }
 
 template <>
 void RuleUpdate<AdaGrad>::step() {
     over_parts([&](const Part& part, const StepSpan& span) {
-        loops().adagrad(span, {numbers().gradient_factor, decay_of(part), numbers().learning_rate,
+        loops().adagrad(span, {scalars().gradient_factor, decay_of(part), scalars().learning_rate,
                                rule_.epsilon});
     });
 }

@@ -201,16 +201,16 @@ public:
         return build_update(optimizer, tensors, context_, *this);
     }
 
-    void check_finite(std::span<const float> values, StepScalars* numbers) override {
+    void check_finite(std::span<const float> values, StepScalars* scalars) override {
         const auto count = static_cast<std::int64_t>(values.size());
-        kernels::check_finite(values.data(), count, numbers, stream_);
+        kernels::check_finite(values.data(), count, scalars, stream_);
     }
-    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
+    void add_losses(std::span<const float> losses, StepScalars* scalars) override {
         const auto rows = static_cast<std::int64_t>(losses.size());
-        kernels::accumulate_loss(losses.data(), rows, &numbers->loss_sum, stream_);
+        kernels::accumulate_loss(losses.data(), rows, &scalars->loss_sum, stream_);
     }
-    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
-        kernels::update_loss_scale(policy, numbers, stream_);
+    void finish_step(const LossScalePolicy& policy, StepScalars* scalars) override {
+        kernels::update_loss_scale(policy, scalars, stream_);
     }
 
     bool can_resize_crops() const override { return true; }

@@ -42,7 +42,7 @@ public:
                       .ranges = static_cast<const kernels::UpdateRange*>(in_memory_->data()),
                       .range_count = static_cast<std::int64_t>(ranges_.size()),
                       .weight_decay = optimizer.weight_decay,
-                      .numbers = tensors.numbers};
+                      .numbers = tensors.scalars};
     }
 
     void run() final {
