@@ -36,7 +36,7 @@ public:
 
     /// With the states of the rule.
     OptimizerTensors tensors(const OptimizerRule& rule) const {
-        const bool has_one = states(rule) == 1;
+        const bool has_one = state_count(rule) == 1;
         return {parameters(),
                 gradients(),
                 {has_one ? squares_or_mean(rule) : span(2), has_one ? std::span<float>() : span(3)},
@@ -207,7 +207,7 @@ TEST_P(UpdateOf, RefusesBuffersAndRangesThatDoNotFit) {
         bad.gradients = bad.gradients.first(8);
         EXPECT_THROW(device->build({rule}, bad), Error);
         bad = good;
-        bad.states[static_cast<std::size_t>(states(rule)) - 1] = {};
+        bad.states[static_cast<std::size_t>(state_count(rule)) - 1] = {};
         EXPECT_THROW(device->build({rule}, bad), Error);
         for (const Ranges& ranges :
              {Ranges{{0, 17}}, Ranges{{4, 16}}, Ranges{{8, 16}, {0, 8}}, Ranges{{8, 0}}}) {

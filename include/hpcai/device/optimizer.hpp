@@ -26,7 +26,7 @@ using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
 /// The number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v). All are
 /// initially 0.
-int states(const OptimizerRule& rule);
+int state_count(const OptimizerRule& rule);
 
 struct Optimizer {
     OptimizerRule rule;
@@ -52,7 +52,7 @@ struct Optimizer {
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // the first states(rule) are used, m before v
+    std::array<std::span<float>, 2> states;  // the first state_count(rule) are used, m before v
     const StepScalars* scalars = nullptr;
 };
 
