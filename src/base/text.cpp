@@ -52,7 +52,7 @@ std::string printable(std::string_view text) {
     return safe;
 }
 
-std::string shell_word(std::string_view argument) {
+std::string shell_quote(std::string_view argument) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-";
     if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) {
@@ -63,7 +63,7 @@ std::string shell_word(std::string_view argument) {
     return word + "'";
 }
 
-std::string html_text(std::string_view text) {
+std::string escape_html(std::string_view text) {
     std::string html;
     while (!text.empty()) {
         const std::size_t bytes = utf8_character_bytes(text);

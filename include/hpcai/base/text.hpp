@@ -17,12 +17,12 @@ std::string printable(std::string_view text);
 
 /// Returns `argument` as a word of a POSIX shell: unchanged if it has no special characters, else
 /// in single quotes.
-std::string shell_word(std::string_view argument);
+std::string shell_quote(std::string_view argument);
 
 /// Escapes `text` for HTML and SVG, so that it is safe inside an element and a quoted attribute.
 /// Control characters, characters that change the writing direction, and bytes that are not UTF-8
 /// become U+FFFD. Line feeds and tabs are unchanged.
-std::string html_text(std::string_view text);
+std::string escape_html(std::string_view text);
 
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none
 /// (RFC 3629: shortest forms only, no surrogates, at most U+10FFFF).
