@@ -324,16 +324,16 @@ bool is_differentiable(const Operation& operation) {
 }
 
 bool is_loss(const Operation& operation) {
-    return gives_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
+    return outputs_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
            std::holds_alternative<RoiLoss>(operation);
 }
 
-bool gives_softmax(const Operation& operation) {
+bool outputs_softmax(const Operation& operation) {
     return std::holds_alternative<SoftmaxCrossEntropy>(operation) ||
            std::holds_alternative<CellCrossEntropy>(operation);
 }
 
-bool carries_sums(const Operation& operation) {
+bool outputs_channel_sums(const Operation& operation) {
     if (const auto* op = std::get_if<NormConvolution>(&operation)) return op->convolution.sums;
     const auto* op = std::get_if<Convolution>(&operation);
     return op != nullptr && op->sums;

@@ -47,7 +47,7 @@ std::span<const float> checked_gradients(const graph::Network& network,
     const std::span<const float> all = store.gradients_and_status();
     const graph::Graph& graph = network.graph();
     if (network.compute() == tensor::DType::f16) return all;
-    if (gives_softmax(graph.nodes().back().operation)) {
+    if (outputs_softmax(graph.nodes().back().operation)) {
         return all.subspan(store.ranges().back().begin);
     }
     return graph.outputs().empty() ? all : all.last(1);

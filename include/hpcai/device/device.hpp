@@ -20,7 +20,7 @@
 
 namespace hpcai::device {
 
-using ops::kLargestReduction;
+using ops::kMaxCropReduction;
 using ops::LossScalePolicy;
 using ops::PictureView;
 using ops::ViewBatch;

@@ -21,7 +21,7 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// Returns the offset in bytes of the sums after the elements of a value (ops::carries_sums).
+/// Returns the offset in bytes of the channel sums after the elements (ops::outputs_channel_sums).
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }

@@ -33,7 +33,7 @@ struct BoxDeltas {
 };
 
 /// The largest logarithm of the ratio of a decoded side to the reference side: log(1000 / 16).
-inline constexpr float kLargestLogSide = 4.135166556742356f;
+inline constexpr float kMaxLogRatio = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
 #if defined(__CUDA_ARCH__)
@@ -82,7 +82,7 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
 
 /// The ratio of a decoded side to the reference side, from its logarithm; NaN stays NaN.
 HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
-    return expf(log_side > kLargestLogSide ? kLargestLogSide : log_side);
+    return expf(log_side > kMaxLogRatio ? kMaxLogRatio : log_side);
 }
 
 /// The box with these deltas from `reference`.

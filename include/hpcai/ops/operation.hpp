@@ -29,7 +29,7 @@ struct InputNormalize {
 };
 
 /// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`,
-/// per-channel sums are stored after the elements of y (see carries_sums).
+/// per-channel sums are stored after the elements of y (see outputs_channel_sums).
 struct Convolution {
     Shape input;
     std::int64_t filters = 0;  // K
@@ -197,14 +197,14 @@ bool is_differentiable(const Operation& operation);
 bool is_loss(const Operation& operation);
 
 /// Returns whether the output of this loss is a softmax; KernelTensors::saved then has the losses.
-bool gives_softmax(const Operation& operation);
+bool outputs_softmax(const Operation& operation);
 
 /// Returns the shapes of all inputs, in order.
 std::vector<Shape> input_shapes(const Operation& operation);
 
 /// Returns whether per-channel sums are stored after the elements of the output y: first the sums
 /// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
-bool carries_sums(const Operation& operation);
+bool outputs_channel_sums(const Operation& operation);
 
 /// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
 /// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most

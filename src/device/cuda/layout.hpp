@@ -28,7 +28,7 @@ inline Shape stored_shape(Shape shape) {
     return shape;
 }
 
-/// The sums of channels that follow the elements of a value (ops::carries_sums).
+/// The sums of channels that follow the elements of a value (ops::outputs_channel_sums).
 struct Sums {
     float* sum = nullptr;      // (C)
     float* squares = nullptr;  // (C), sums of the elements' squares
