@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
         const int region = static_cast<int>(number_of(sorted[i])) - label * regions;
         ops::Box box = moved_proposal(plan, first_row + region, label);
-        const bool counts = fits(box, plan.shape.bounds);
+        const bool counts = clip_to_image(box, plan.shape.bounds);
         plan.keys[list * regions + i] = counts ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * regions + i] =
             counts ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
             const int number = static_cast<int>(number_of(sorted[i]));
             label = number / regions;
             box = moved_proposal(plan, image * regions + number % regions, label);
-            fits(box, plan.shape.bounds);
+            clip_to_image(box, plan.shape.bounds);
             score = score_of(sorted[i]);
         }
         float* row = plan.of.detections + (image * plan.shape.limit + i) * 6;

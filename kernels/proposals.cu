@@ -12,7 +12,7 @@ namespace {
 struct Plan {
     AnchorGrid grid;
     AnchorNumbers numbers;
-    ops::Bounds bounds;
+    ops::ImageBounds bounds;
     int per_level, limit;
     int length;  // of a list of boxes: the maximum of all levels
     int first_chunk[AnchorGrid::kMaxLevels + 1];
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         bool counts = false;
         if (i < count) {
             box = moved_anchor<T>(plan, image, level, static_cast<int>(number_of(sorted[i])));
-            counts = fits(box, plan.bounds);
+            counts = clip_to_image(box, plan.bounds);
         }
         plan.keys[list * plan.length + i] = counts ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * plan.length + i] =
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         if (i < count) {
             const int number = static_cast<int>(number_of(sorted[i]));
             box = moved_anchor<T>(plan, image, plan.grid.level_of(number), number);
-            fits(box, plan.bounds);
+            clip_to_image(box, plan.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));
         }
         float* row = plan.proposals + (std::int64_t{image} * plan.limit + i) * 5;

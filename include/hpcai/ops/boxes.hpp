@@ -25,17 +25,17 @@ HPCAI_HOST_DEVICE inline bool is_finite(const Box& box) {
     return is_finite(box.x1) && is_finite(box.y1) && is_finite(box.x2) && is_finite(box.y2);
 }
 
-/// The sides of an image, and the shortest valid side of a box, in pixels.
-struct Bounds {
+/// The sides of an image and the shortest valid side of a box, in pixels.
+struct ImageBounds {
     float height = 0;
     float width = 0;
-    float shortest = 0;
+    float min_side = 0;
 };
-/// Clips `box` to the image. False if it was not finite or a clipped side is below `shortest`.
-HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
+/// Clips `box` to the image. Returns false if it was not finite or a side is below `min_side`.
+HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
-    return !(box.x2 - box.x1 < bounds.shortest) && !(box.y2 - box.y1 < bounds.shortest);
+    return !(box.x2 - box.x1 < bounds.min_side) && !(box.y2 - box.y1 < bounds.min_side);
 }
 
 /// The largest fp32 number that is not above `limit`. An fp32 number is above the result exactly if

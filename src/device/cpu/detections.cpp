@@ -76,13 +76,13 @@ private:
         std::sort(keys, keys + candidates);
         RankedBoxes& kept = list(image, label);
         kept.count = 0;
-        const ops::Bounds bounds{static_cast<float>(op_.image_height),
-                                 static_cast<float>(op_.image_width),
-                                 static_cast<float>(op_.minimum_side)};
+        const ops::ImageBounds bounds{static_cast<float>(op_.image_height),
+                                      static_cast<float>(op_.image_width),
+                                      static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidates; ++i) {
             const std::int64_t row = image * regions_ + number_of(keys[i]) % regions_;
             ops::Box box = moved_proposal(row, label);
-            if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
+            if (clip_to_image(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
         }
     }
 

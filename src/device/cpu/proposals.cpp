@@ -70,15 +70,15 @@ private:
         const std::uint64_t* keys = rank(image, level);
         RankedBoxes& kept = list(image, level);
         kept.count = 0;
-        const ops::Bounds bounds{static_cast<float>(op_.anchors.image_height),
-                                 static_cast<float>(op_.anchors.image_width),
-                                 static_cast<float>(op_.minimum_side)};
+        const ops::ImageBounds bounds{static_cast<float>(op_.anchors.image_height),
+                                      static_cast<float>(op_.anchors.image_width),
+                                      static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < considered(level); ++i) {
             const AnchorPlace at = grid_.place_of(number_of(keys[i]));
             if (std::isnan(score_of(keys[i]))) break;
             ops::Box box = ops::decode(numbers_.deltas(tensors_.inputs, image, at), grid_.box(at),
                                        ops::BoxCoder{});
-            if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
+            if (clip_to_image(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
         }
     }
 
