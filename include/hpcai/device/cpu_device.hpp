@@ -17,8 +17,8 @@ struct CpuDeviceOptions {
     CpuLayout layout = CpuLayout::automatic;
     /// Every result has the same bits for any `threads`: oneDNN works on up to 16 parts of the
     /// batch, each on one thread, and our own loops sum in a fixed order. More threads than parts
-    /// do not speed up oneDNN. Each part has its own gradient of the weights: up to 16 MiB
-    /// together, or four times the weights of a layer if that is more.
+    /// do not speed up oneDNN. Each part has its own weight gradient: at most 16 MiB in total, or
+    /// four times the weights of the layer if that is more.
     bool deterministic = false;
 };
 
@@ -26,7 +26,7 @@ struct CpuDeviceOptions {
 /// Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
-/// Cores of the machine, and those that the binding of this process allows (hwloc). At least 1.
+/// Numbers of cores of the machine and in the binding of this process (hwloc). At least 1.
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -34,15 +34,15 @@ struct Cores {
 };
 Cores count_cores();
 
-/// NUMA nodes of the machine, and those with cores allowed to this process (hwloc). At least 1.
+/// Numbers of NUMA nodes of the machine and in the binding of this process (hwloc). At least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;
 };
 NumaNodes count_numa_nodes();
 
-/// The threads of one rank: `wanted` if positive, else its share of the allowed cores, which
-/// `ranks_sharing` ranks share. At least 1.
-int threads_for_rank(int wanted, const Cores& cores, int ranks_sharing);
+/// Returns the number of threads of a rank: `requested` if positive, else an equal share of the
+/// allowed cores, which `sharing_ranks` ranks share. At least 1.
+int threads_for_rank(int requested, const Cores& cores, int sharing_ranks);
 
 }  // namespace hpcai::device

@@ -8,12 +8,12 @@
 
 namespace hpcai::ops {
 
-/// The box in a row of (..., 4 or more) f32.
+/// Returns the box in the first four numbers of a row.
 HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
     return {row[0], row[1], row[2], row[3]};
 }
 
-/// Whether a row (x1, y1, x2, y2, class) is a box of positive area and class.
+/// Returns whether a row (x1, y1, x2, y2, class) has a positive area and a positive class.
 HPCAI_HOST_DEVICE inline bool is_box(const float* row) {
     return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
 }
@@ -38,14 +38,14 @@ HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds)
     return !(box.x2 - box.x1 < bounds.min_side) && !(box.y2 - box.y1 < bounds.min_side);
 }
 
-/// The largest fp32 number that is not above `limit`. An fp32 number is above the result exactly if
-/// it is above `limit`.
+/// Returns the largest fp32 number that does not exceed `limit`. An fp32 number exceeds the result
+/// exactly if it exceeds `limit`.
 inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
-/// The largest number of positives in a draw of up to `samples`: samples x share, rounded down.
+/// Returns the maximum number of positives among `samples` samples: samples x share, rounded down.
 inline std::int64_t positive_limit(std::int64_t samples, double share) {
     return static_cast<std::int64_t>(static_cast<double>(samples) * share);
 }

@@ -13,18 +13,18 @@
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// Descriptions of the operations of models, which refer to no device and no memory. The shape of
-/// the output and the FLOPs follow from a description; a device decides how to compute.
+/// Descriptions of model operations, independent of devices and memory. The output's shape and the
+/// FLOPs follow from a description; a device chooses the implementation.
 namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). For other types
-/// of x, which the data set has normalized, y = x in the compute type.
+/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). Other types of
+/// x are already normalized: y = x in the compute type.
 struct InputNormalize {
     Shape input;
-    std::vector<double> mean;                 // (C), in [0, 1]; pixels only
-    std::vector<double> standard_deviation;   // (C), in (0, 1]; pixels only
+    std::vector<double> mean;                 // (C), in [0, 1]; uint8 only
+    std::vector<double> standard_deviation;   // (C), in (0, 1]; uint8 only
     tensor::DType dtype = tensor::DType::u8;  // of x: u8, f32, f16 or bf16
 };
 
@@ -106,7 +106,7 @@ struct Add {
     Shape input;
 };
 
-/// Maximum over kernel x kernel windows of x (N, H, W, C); padding never wins.
+/// Maximum over kernel x kernel windows of x (N, H, W, C); padding is ignored.
 struct MaxPool {
     Shape input;
     std::int64_t kernel = 2;
@@ -190,10 +190,10 @@ Shape output_shape(const Operation& operation);
 /// Returns the type of the output if it is not the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
-/// Returns whether gradients can pass to the inputs; false if the operation draws or selects boxes.
+/// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Returns whether the operation computes losses, where gradients start.
+/// Returns whether the operation computes losses, with which the backward pass begins.
 bool is_loss(const Operation& operation);
 
 /// Returns whether the output of this loss is a softmax; KernelTensors::saved then has the losses.
@@ -206,7 +206,7 @@ std::vector<Shape> input_shapes(const Operation& operation);
 /// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
 bool outputs_channel_sums(const Operation& operation);
 
-/// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
+/// Returns whether precision int8 computes this pass of a convolution in int8, on every device.
 /// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most
 /// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
 /// network and small heads. Input gradient: additionally stride 1, padding below the kernel size
