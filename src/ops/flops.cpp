@@ -50,9 +50,11 @@ struct Table3 {
 /// 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
 struct TwoMac {
     bool first_layer;
-    Flops of(std::int64_t forward) const { return {forward, forward, first_layer ? 0 : forward}; }
-    Flops operator()(const Convolution& op) const { return of(2 * multiply_accumulates(op)); }
-    Flops operator()(const Linear& op) const { return of(2 * multiply_accumulates(op)); }
+    Flops per_pass(std::int64_t forward) const {
+        return {forward, forward, first_layer ? 0 : forward};
+    }
+    Flops operator()(const Convolution& op) const { return per_pass(2 * multiply_accumulates(op)); }
+    Flops operator()(const Linear& op) const { return per_pass(2 * multiply_accumulates(op)); }
     template <typename Other>
     Flops operator()(const Other&) const {
         return {};
@@ -113,13 +115,11 @@ struct AiPerf {
 }  // namespace
 
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
-    if (const auto* joined = std::get_if<NormConvolution>(&operation)) {
-        return flops(joined->norm, ledger, first_layer) +=
-               flops(joined->convolution, ledger, false);
+    if (const auto* fused = std::get_if<NormConvolution>(&operation)) {
+        return flops(fused->norm, ledger, first_layer) += flops(fused->convolution, ledger, false);
     }
-    if (const auto* joined = std::get_if<DualNorm>(&operation)) {
-        return flops(joined->outer, ledger, first_layer) +=
-               flops(joined->inner, ledger, first_layer);
+    if (const auto* fused = std::get_if<DualNorm>(&operation)) {
+        return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }
     switch (ledger) {
         case Ledger::table3:

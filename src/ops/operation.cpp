@@ -9,10 +9,10 @@ std::int64_t window_positions(std::int64_t extent, std::int64_t kernel, std::int
                               std::int64_t padding) {
     ensure(kernel > 0 && stride > 0 && padding >= 0,
            "invalid window of {} with stride {} and padding {}", kernel, stride, padding);
-    const std::int64_t room = extent + 2 * padding - kernel;
-    ensure(room >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel, extent,
-           padding);
-    return room / stride + 1;
+    const std::int64_t slack = extent + 2 * padding - kernel;
+    ensure(slack >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel,
+           extent, padding);
+    return slack / stride + 1;
 }
 
 void ensure_image(const Shape& input) {
@@ -152,7 +152,7 @@ struct OutputShape {
     }
 };
 
-Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
+Shape level_shape(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
     return {batch, level.height, level.width, channels};
 }
 
@@ -161,7 +161,7 @@ std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
     for (const std::int64_t numbers : {1, 4}) {
         for (const Anchors::Level& level : anchors.levels) {
-            shapes.push_back(of_level(batch, level, numbers * anchors.per_cell()));
+            shapes.push_back(level_shape(batch, level, numbers * anchors.per_cell()));
         }
     }
     return shapes;
@@ -247,7 +247,7 @@ struct Name {
     std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
 
-struct ReadsOf {
+struct BackwardReadsOf {
     BackwardReads operator()(const Convolution&) const { return {.inputs = true}; }
     BackwardReads operator()(const NormConvolution&) const { return {.inputs = true}; }
     BackwardReads operator()(const DualNorm&) const {
@@ -340,19 +340,19 @@ bool outputs_channel_sums(const Operation& operation) {
 }
 
 bool computes_in_int8(const Convolution& op, Pass pass) {
-    constexpr std::int64_t kFewestChannels = 32, kVector = 16;
+    constexpr std::int64_t kMinChannels = 32, kChannelMultiple = 16;
     // Terms are at most 255 x 127, because oneDNN adds 128 to a factor; sums are below 2^31.
     constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;
     const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
-    const bool is_forward = channels >= kFewestChannels && channels % kVector == 0 &&
-                            op.filters % kVector == 0 && taps * channels <= kMaxTerms;
+    const bool is_forward = channels >= kMinChannels && channels % kChannelMultiple == 0 &&
+                            op.filters % kChannelMultiple == 0 && taps * channels <= kMaxTerms;
     if (pass == Pass::forward) return is_forward;
     return pass == Pass::input_gradient && is_forward && op.stride == 1 && op.padding < op.kernel &&
            taps * op.filters <= kMaxTerms;
 }
 
 BackwardReads backward_reads(const Operation& operation) {
-    return std::visit(ReadsOf{}, operation);
+    return std::visit(BackwardReadsOf{}, operation);
 }
 
 std::string_view name_of(const Operation& operation) {
