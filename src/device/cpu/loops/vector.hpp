@@ -48,7 +48,7 @@ inline void store(float* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &values, sizeof values);
 }
 
-/// Rounds to nearest even. NaN with the payloads that arithmetic produces stay NaN.
+/// Rounds to nearest even. A NaN with a payload that arithmetic produces stays NaN.
 template <int Lanes>
 inline void store(Bf16* to, Floats<Lanes> values) {
     using Words = typename Vectors<Lanes>::Words;
@@ -58,8 +58,8 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// 0 where `gate` is not positive, else `values`. A gate that is NaN passes them, so that invalid
-/// numbers stay visible after a ReLU.
+/// Returns 0 where `gate` is not positive, else `values`; also `values` where `gate` is NaN, so
+/// that a ReLU does not hide NaN.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
