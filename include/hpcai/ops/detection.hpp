@@ -16,19 +16,21 @@ namespace hpcai::ops {
 using tensor::Shape;
 
 /// Reference boxes: the boxes of one cell of each pyramid level, repeated at (x, y) * stride. They
-/// are numbered by level, y, x, and index in `cell`.
+/// are numbered by level, y, x, and index in `cell_anchors`.
 struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
         std::int64_t width = 0;
-        std::int64_t stride = 0;                 // pixels between cells
-        std::vector<std::array<float, 4>> cell;  // around (0, 0); the same number on each level
+        std::int64_t stride = 0;                         // pixels between cells
+        std::vector<std::array<float, 4>> cell_anchors;  // around (0, 0); same number on each level
     };
     std::vector<Level> levels;  // the finest first
     std::int64_t image_height = 0;
     std::int64_t image_width = 0;
 
-    std::int64_t per_cell() const { return static_cast<std::int64_t>(levels.front().cell.size()); }
+    std::int64_t per_cell() const {
+        return static_cast<std::int64_t>(levels.front().cell_anchors.size());
+    }
     std::int64_t count() const;
 };
 

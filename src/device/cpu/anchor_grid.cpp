@@ -8,9 +8,9 @@ namespace hpcai::device::cpu {
 AnchorGrid::AnchorGrid(const ops::Anchors& anchors) : anchors_(anchors), first_{0} {
     ensure(!anchors.levels.empty(), "anchors need at least one level");
     for (const ops::Anchors::Level& level : anchors.levels) {
-        ensure(static_cast<std::int64_t>(level.cell.size()) == anchors.per_cell(),
-               "a level has {} anchors per cell, but the first level has {}", level.cell.size(),
-               anchors.per_cell());
+        ensure(static_cast<std::int64_t>(level.cell_anchors.size()) == anchors.per_cell(),
+               "a level has {} anchors per cell, but the first level has {}",
+               level.cell_anchors.size(), anchors.per_cell());
         first_.push_back(first_.back() + level.height * level.width * anchors.per_cell());
     }
 }
@@ -24,7 +24,7 @@ AnchorIndex AnchorGrid::index_of(std::int64_t number) const {
 
 ops::Box AnchorGrid::box(const AnchorIndex& at) const {
     const ops::Anchors::Level& level = anchors_.levels[at.level];
-    const auto& cell = level.cell[at.index];
+    const auto& cell = level.cell_anchors[at.index];
     const auto x = static_cast<float>(at.pixel % level.width * level.stride);
     const auto y = static_cast<float>(at.pixel / level.width * level.stride);
     return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};

@@ -13,7 +13,7 @@ namespace hpcai::device::cpu {
 struct AnchorIndex {
     std::size_t level = 0;
     std::int64_t pixel = 0;  // of the cell: y * width + x
-    std::int64_t index = 0;  // in Level::cell
+    std::int64_t index = 0;  // in Level::cell_anchors
 };
 
 /// Computes the anchors of an image, which are numbered as in ops::Anchors.

@@ -83,7 +83,7 @@ private:
         const auto y = static_cast<float>(row.y * level.stride);
         const std::int64_t per_cell = op_.anchors.per_cell();
         for (std::int64_t index = 0; index < per_cell; ++index) {
-            const auto& cell = level.cell[index];
+            const auto& cell = level.cell_anchors[index];
             if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
             // One more cell on each side, in case of rounding.
             const float left = std::floor((box.x1 - cell[2]) / stride) - 1;
