@@ -257,7 +257,7 @@ void Network::Builder::bind() {
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
         tensors.loss_scale = &network_.step_scalars()->loss_scale;
-        tensors.step = network_.step_scalars();
+        tensors.scalars = network_.step_scalars();
         if (binding.sum_into >= 0) {
             tensors.output = store_.gradient(binding.sum_into).data();
             tensors.inputs.insert(tensors.inputs.begin(), tensors.output);

@@ -73,7 +73,7 @@ public:
         tensors_.inner_running_mean = plain(problem.running_mean);
         tensors_.inner_running_variance = plain(problem.running_variance);
         tensors_.loss_scale = plain(naive::Tensor({1}, problem.loss_scale));
-        tensors_.step = stored(row.step);
+        tensors_.scalars = stored(row.step);
         const KernelMemory memory = kernel_->memory();
         tensors_.saved = bytes(memory.saved_bytes);
         tensors_.prepared = bytes(memory.prepared_bytes);

@@ -42,8 +42,8 @@ struct KernelTensors {
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;
-    const float* loss_scale = nullptr;  // scalar factor of loss gradients
-    const StepScalars* step = nullptr;  // selects the random numbers of rounding
+    const float* loss_scale = nullptr;     // scalar factor of loss gradients
+    const StepScalars* scalars = nullptr;  // select the random numbers of rounding
 };
 
 /// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded

@@ -116,7 +116,7 @@ public:
             prepared += int8_filters_->prepared_bytes();
             int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
                                  static_cast<float*>(tensors.output), int8_filters_->plain(),
-                                 workspace, tensors.step});
+                                 workspace, tensors.scalars});
         } else {
             filters = forward_filters_.bind(tensors.parameters[0], prepared);
             prepared += forward_filters_.bytes();
@@ -135,7 +135,7 @@ public:
         if (int8_input_gradient_) {
             int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
                                         static_cast<float*>(tensors.input_gradients[0]),
-                                        int8_filters_->rotated(), workspace, tensors.step});
+                                        int8_filters_->rotated(), workspace, tensors.scalars});
             return;
         }
         if (filters == nullptr || backward_layout_ != forward_layout_) {

@@ -183,7 +183,7 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
 /// CounterStream uses. Samples are numbered over all micro-batches of a step.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
-    const std::int64_t sample = buffers_.step->micro_batch * image_[0] + image;
+    const std::int64_t sample = buffers_.scalars->micro_batch * image_[0] + image;
     const auto high = static_cast<std::uint32_t>(sample / samples_of_2_to_32_blocks);
     const std::int64_t low = sample % samples_of_2_to_32_blocks * sample_blocks_ +
                              index * (sample_blocks_ / image_grid_.tiles);
@@ -191,7 +191,7 @@ Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) c
              static_cast<std::uint32_t>(rounding_->seed >> 32)},
             {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | (high & 0xff) << 16 |
                  rounding_->node,
-             buffers_.step->taken_steps + buffers_.step->skipped_steps,
+             buffers_.scalars->taken_steps + buffers_.scalars->skipped_steps,
              rounding_->model << 16 | rounding_->rank},
             static_cast<std::uint32_t>(low)};
 }

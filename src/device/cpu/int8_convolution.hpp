@@ -27,14 +27,13 @@ public:
     /// The packed layout of the filters; the input gradient needs rotated filters.
     const dnnl::memory::desc& packed_filters() const { return packed_filters_; }
     std::size_t workspace_bytes() const;
-    /// `image` and `result` are in the layout of the engine. The forward pass does not read `step`,
-    /// the scalars of the training step.
+    /// `image` and `result` are in the engine's layout. Only the input gradient reads `scalars`.
     struct Buffers {
         const float* image;
         float* result;
         Int8Factors filters;
         void* workspace;
-        const StepScalars* step;
+        const StepScalars* scalars;
     };
     void bind(const Buffers& buffers);
     void run();
