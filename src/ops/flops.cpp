@@ -28,7 +28,7 @@ struct Table3 {
     Flops operator()(const GroupNorm& op) const {
         return three_times(op.input.elements() * (1 + op.relu));
     }
-    // The table counts no additions of biases and no operations of detection.
+    // The table does not count additions of biases or operations of detection.
     Flops operator()(const Bias& op) const {
         return three_times(op.relu ? op.input.elements() : 0);
     }
@@ -47,7 +47,7 @@ struct Table3 {
     }
 };
 
-/// 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
+/// Counts 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
 struct TwoMac {
     bool first_layer;
     Flops per_pass(std::int64_t forward) const {
@@ -61,9 +61,9 @@ struct TwoMac {
     }
 };
 
-/// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and compare
-/// 1, divide and square root 4, exponential 8; the backward pass of a normalization is a constant
-/// 36 per layer and sample.
+/// Counts as AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply
+/// and compare 1, divide and square root 4, exponential 8; the backward pass of a normalization is
+/// a constant 36 per layer and sample.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {
@@ -105,7 +105,7 @@ struct AiPerf {
     static std::int64_t softmax(std::int64_t rows, std::int64_t classes) {
         return rows * (8 * classes + (classes - 1) + 4 * classes);
     }
-    // The profiler counts no operations of detection.
+    // The profiler does not count operations of detection.
     template <typename Other>
     Flops operator()(const Other&) const {
         return {};

@@ -19,7 +19,7 @@ void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
-/// Returns `shape` with another number of channels.
+/// Returns `shape` with its last extent replaced by `channels`.
 Shape with_channels(Shape shape, std::int64_t channels) {
     shape[shape.rank() - 1] = channels;
     return shape;
@@ -100,7 +100,7 @@ struct OutputShape {
     }
     Shape operator()(const AnchorTargets& op) const {
         ensure_boxes(op.boxes, 5);
-        ensure(op.samples > 0 && op.anchors.count() > 0, "cannot draw {} samples of {} anchors",
+        ensure(op.samples > 0 && op.anchors.count() > 0, "cannot draw {} samples from {} anchors",
                op.samples, op.anchors.count());
         return {op.boxes[0], op.samples, 6};
     }
@@ -341,7 +341,7 @@ bool outputs_channel_sums(const Operation& operation) {
 
 bool computes_in_int8(const Convolution& op, Pass pass) {
     constexpr std::int64_t kMinChannels = 32, kChannelMultiple = 16;
-    // Terms are at most 255 x 127, because oneDNN adds 128 to a factor; sums are below 2^31.
+    // A product is at most 255 x 127, because oneDNN adds 128 to one factor; sums stay below 2^31.
     constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;
     const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
     const bool is_forward = channels >= kMinChannels && channels % kChannelMultiple == 0 &&

@@ -85,7 +85,7 @@ private:
         for (std::int64_t index = 0; index < per_cell; ++index) {
             const auto& cell = level.cell_anchors[index];
             if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
-            // One more cell on each side, in case of rounding.
+            // One extra cell on each side allows for rounding.
             const float left = std::floor((box.x1 - cell[2]) / stride) - 1;
             const float right = std::ceil((box.x2 - cell[0]) / stride) + 1;
             const auto first = static_cast<std::int64_t>(std::clamp(left, 0.0f, width));

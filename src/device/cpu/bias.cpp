@@ -35,7 +35,7 @@ private:
 
     /// Also writes the gradient of the input.
     void sum_gradients() const {
-        // The loop always reads a second operand; without a ReLU it is the gradient.
+        // The loop always reads a gate, but does not use it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),

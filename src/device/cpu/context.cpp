@@ -36,7 +36,7 @@ tag image_tag(const Layouts& layouts, std::int64_t channels) {
     return layouts.channel_block == 16 ? tag::nChw16c : tag::nChw8c;
 }
 
-/// Returns the layout that oneDNN chooses for operand `argument` of such a convolution.
+/// Returns the layout that oneDNN chooses for operand `argument` of a typical convolution.
 memory::desc preferred_desc(const dnnl::engine& engine, std::int64_t channels, std::int64_t kernel,
                             int argument) {
     const auto any = [](memory::dims dims) {

@@ -63,7 +63,7 @@ private:
         }
     }
 
-    /// Sums differences from the first pixel of the channel, so that their squares do not cancel.
+    /// Subtracting the first pixel of the channel reduces cancellation in the variance.
     void sum_statistics() const {
         const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {

@@ -45,7 +45,7 @@ public:
         return image * grid_.image_stride + channel / grid_.tile.lanes * grid_.tile_stride +
                pixel * grid_.tile.stride + channel % grid_.tile.lanes;
     }
-    /// The distance between neighbouring pixels of a channel, in elements.
+    /// Returns the distance between neighbouring pixels of a channel, in elements.
     std::int64_t pixel_stride() const { return grid_.tile.stride; }
     float read(const void* base, std::int64_t index) const {
         if (grid_.tile.dtype == DType::f32) return static_cast<const float*>(base)[index];

@@ -124,7 +124,7 @@ private:
     void average(float* lanes) const {
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= inverse_pixels_;
     }
-    /// The address of a tile's channels in a tensor (N, C).
+    /// Returns the address of a tile's channels in a tensor (N, C).
     void* vector_at(void* vectors, std::int64_t image, std::int64_t tile) const {
         const std::int64_t element = (image * grid_.tiles + tile) * grid_.tile.lanes;
         return static_cast<std::byte*>(vectors) +

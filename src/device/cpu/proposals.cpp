@@ -23,7 +23,7 @@ public:
 private:
     void forward() override {
 #pragma omp parallel for collapse(2) schedule(dynamic)
-        for (std::int64_t level = 0; level < levels_; ++level) {  // the largest first
+        for (std::int64_t level = 0; level < levels_; ++level) {  // the largest level first
             for (std::int64_t image = 0; image < op_.batch; ++image) {
                 propose(image, static_cast<std::size_t>(level));
             }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kBoxColumns = 5;
 constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
 
-/// Workspace: the matching box of each candidate, -1 for background, and the keys of the draws.
+/// Workspace: the matching box of each candidate, -1 for background, and the sampling keys.
 class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {
 public:
     RoiTargetsKernel(const ops::RoiTargets& op, const KernelOptions& options,

@@ -26,7 +26,7 @@ private:
         for (std::int64_t image = 0; image < op_.batch; ++image) backward(image);
     }
 
-    /// Calls body(row of the targets, place of the anchor) for the sampled anchors.
+    /// Calls body(row of the targets, anchor index) for the sampled anchors.
     template <typename Body>
     void for_each_sample(std::int64_t image, const Body& body) const {
         const std::int64_t samples = op_.targets[1];
