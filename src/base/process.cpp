@@ -53,8 +53,8 @@ Stat proc_stat(std::int64_t pid) {
 }
 
 std::uint64_t own_pid_namespace() {
-    struct stat pid_namespace {};
-    return stat("/proc/self/ns/pid", &pid_namespace) == 0 ? pid_namespace.st_ino : 0;
+    struct stat file {};
+    return stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
 }
 
 State state_of(const ProcessId& process) {

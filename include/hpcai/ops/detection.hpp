@@ -72,21 +72,20 @@ struct RpnLoss {
     Shape targets;
 };
 
-/// The boxes that the region proposal network proposes. On each level the `per_level` anchors with
+/// The boxes that the region proposal network proposes. On each level, the `per_level` anchors with
 /// the highest logits (in a tie the lower anchor number) are decoded from their deltas (BoxCoder
 /// with weights 1; logarithm at most log(1000 / 16)) and clipped to the image. Boxes with a side
-/// below `minimum_side` pixels are removed, as are boxes whose IoU with a better remaining box of
-/// the level is above `nms_iou`. The `limit` best boxes of all levels remain. Inputs: as for
-/// RpnLoss without targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by
-/// descending score; unused rows are zeros with score -1. Non-finite boxes and NaN logits are
-/// removed.
+/// below `minimum_side` are removed, as are boxes whose IoU with a better remaining box of the
+/// level is above `nms_iou`. The `limit` best boxes of all levels remain. Inputs: as for RpnLoss
+/// without targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by descending
+/// score; unused rows are zeros with score -1. Non-finite boxes and NaN logits are removed.
 struct Proposals {
     std::int64_t batch = 0;  // N
     Anchors anchors;
     std::int64_t per_level = 2000;
     std::int64_t limit = 2000;
     double nms_iou = 0.7;
-    double minimum_side = 1e-3;
+    double minimum_side = 1e-3;  // pixels
 };
 
 /// Samples the regions that train the second stage. The candidates are the proposals, followed by

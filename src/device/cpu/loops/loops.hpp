@@ -49,8 +49,7 @@ struct GradientSource {
     bool relu;
 };
 
-/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); g is also written to `masked` if that
-/// is not null.
+/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); `masked`, unless null, receives g.
 struct GradientSumsTile {
     GradientSource source;
     void* masked;

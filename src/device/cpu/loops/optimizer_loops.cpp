@@ -50,8 +50,7 @@ inline void for_each_lane(std::size_t length, const Body& body) {
 
 void sgd(const StepSpan& span, const SgdCoefficients& c) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order an FMA fuses the product of the decay, so with a gradient_factor of 1 the
-        // sum is rounded once.
+        // In this order an FMA rounds the sum only once if gradient_factor is 1.
         const float gradient =
             c.weight_decay * span.parameters[i] + c.gradient_factor * span.gradients[i];
         const float velocity = c.momentum * span.first_state[i] + gradient;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Included inside the namespace of one instruction set, so that the linker never mixes versions of
-// these functions.
+// Included in the namespace of each instruction set, so that the linker does not mix versions.
 
 /// 16 bits of a bfloat16: the upper half of a float.
 struct Bf16 {
