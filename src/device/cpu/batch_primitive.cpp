@@ -64,12 +64,12 @@ void StagedPrimitive::bind(int argument, void* address) {
         primitive_.set(argument, address);
         return;
     }
-    void* next = workspace_ + staging.offset;
-    primitive_.set(argument, next);
+    void* staged = workspace_ + staging.offset;
+    primitive_.set(argument, staged);
     if (staging.flow == Flow::in) {
-        staging.reorder.set(address, next);
+        staging.reorder.set(address, staged);
     } else {
-        staging.reorder.set(next, address);
+        staging.reorder.set(staged, address);
     }
 }
 
