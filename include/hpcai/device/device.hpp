@@ -59,7 +59,7 @@ public:
 };
 
 /// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
-/// changes nothing if OptimizerTensors::scalars->finite is 0.
+/// does nothing if OptimizerTensors::scalars->finite is 0.
 class Update {
 public:
     virtual ~Update() = default;
@@ -144,7 +144,7 @@ public:
     /// Enqueues a copy within device memory.
     virtual void enqueue_copy(void* to, const void* from, std::size_t bytes) = 0;
     /// Reserves memory for calls of enqueue_upload() with up to this many bytes. May wait for all
-    /// work. Throws Error(internal) when there is too little memory.
+    /// work. Throws Error(internal) if there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
     /// Returns the bytes of a value of this shape and type in the layout of this device.
     virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
@@ -183,9 +183,9 @@ public:
 
     /// Returns whether the device supports resize_crops().
     virtual bool can_resize_crops() const { return false; }
-    /// Enqueues the resizing of each view's crop to side x side, antialiased bilinear with the bits
-    /// of data::resize_bilinear, then flips it. `batch` must have 1 to 65535 rows and a side of 1
-    /// to 2^15. Throws Error(internal) for other batches, or if can_resize_crops() is false.
+    /// Enqueues work that resizes each view's crop to side x side (antialiased bilinear, with the
+    /// bits of data::resize_bilinear) and then flips it. `batch` must have 1 to 65535 rows and a
+    /// side of 1 to 2^15. Throws Error(internal) for other batches, and if not can_resize_crops().
     virtual void resize_crops(const ViewBatch& batch);
 
     /// Returns whether the device supports record().
