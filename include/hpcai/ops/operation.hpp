@@ -43,15 +43,15 @@ struct Convolution {
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
 /// with `add`, a second input r (N, H, W, C) is added before the ReLU. The running statistics move
 /// by `momentum` towards the mean statistics of all spans, with unbiased variance. With
-/// `from_sums`, the statistics of a whole batch in training are computed from the per-channel sums
-/// that are stored after the elements of x. With `frozen`, training also uses the running
-/// statistics, and gamma and beta are not trained.
+/// `from_sums`, training computes the batch statistics from the channel sums that are stored after
+/// the elements of x. With `frozen`, training also uses the running statistics, and gamma and beta
+/// are not trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    // Samples of a span, which share statistics in training. This number divides the rank's batch,
-    // or is k times that batch if k ranks share statistics. 0: the whole batch.
+    // Number of samples in a span, which share statistics in training. It divides the rank's batch,
+    // or is k times that batch if k ranks share statistics. 0: the rank's batch is one span.
     std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
@@ -82,14 +82,14 @@ struct UpsampleAdd {
 };
 
 /// y = conv(norm(x), w), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
-/// and no addition, then the filters. A device need not keep the normalized image.
+/// and no addition, then the filters. A device need not store the normalized image.
 struct NormConvolution {
     BatchNorm norm;
     Convolution convolution;
 };
 
 /// y = outer(x, inner(r)), in training only. Parameters: gamma and beta of `outer`, which has an
-/// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not keep
+/// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not store
 /// inner(r).
 struct DualNorm {
     BatchNorm outer;
