@@ -16,18 +16,19 @@ AnchorGrid make_anchor_grid(const ops::Anchors& anchors) {
     std::int64_t count = 0;
     for (const ops::Anchors::Level& from : anchors.levels) {
         AnchorGrid::Level& to = grid.level[grid.levels++];
-        if (from.cell.empty() || from.cell.size() > AnchorGrid::kMaxInCell ||
-            from.cell.size() != anchors.levels.front().cell.size()) {
+        if (from.cell_anchors.empty() || from.cell_anchors.size() > AnchorGrid::kMaxInCell ||
+            from.cell_anchors.size() != anchors.levels.front().cell_anchors.size()) {
             fail("the kernels do not support this number of anchors in a cell");
         }
         to.first = static_cast<int>(count);
         to.height = static_cast<int>(from.height);
         to.width = static_cast<int>(from.width);
         to.stride = static_cast<int>(from.stride);
-        for (std::size_t place = 0; place < from.cell.size(); ++place) {
-            std::copy(from.cell[place].begin(), from.cell[place].end(), to.cell[place]);
+        for (std::size_t place = 0; place < from.cell_anchors.size(); ++place) {
+            std::copy(from.cell_anchors[place].begin(), from.cell_anchors[place].end(),
+                      to.cell[place]);
         }
-        count += from.height * from.width * static_cast<std::int64_t>(from.cell.size());
+        count += from.height * from.width * static_cast<std::int64_t>(from.cell_anchors.size());
         if (count >= kMaxAnchors) fail("the kernels do not support this number of anchors");
     }
     grid.per_cell = static_cast<int>(anchors.per_cell());

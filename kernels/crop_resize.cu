@@ -5,8 +5,8 @@
 namespace hpcai::kernels {
 namespace {
 
-constexpr int kTileWidth = 32, kTileHeight = 8;  // pixels of a block, one per thread
-constexpr int kTaps = 2 * ops::kMaxReduction + 1;
+constexpr int kTileWidth = 32, kTileHeight = 8;  // pixels of a block, one for each thread
+constexpr int kTaps = 2 * ops::kMaxCropReduction + 1;
 constexpr int kWeightBits = 22;
 constexpr int kHalf = 1 << (kWeightBits - 1);
 

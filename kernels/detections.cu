@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) class_boxes_kernel(const Pl
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
         const int region = static_cast<int>(index_of(sorted[i])) - label * regions;
         ops::Box box = decode_proposal(plan, first_row + region, label);
-        const bool is_valid = fits(box, plan.shape.bounds);
+        const bool is_valid = clip_to_image(box, plan.shape.bounds);
         plan.keys[list * regions + i] = is_valid ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * regions + i] =
             is_valid ? float4{box.x1, box.y1, box.x2, box.y2} : float4{0, 0, 0, 0};
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1) write_kernel(const Plan pla
             const int index = static_cast<int>(index_of(sorted[i]));
             label = index / regions;
             box = decode_proposal(plan, image * regions + index % regions, label);
-            fits(box, plan.shape.bounds);
+            clip_to_image(box, plan.shape.bounds);
             score = score_of(sorted[i]);
         }
         float* row = plan.args.detections + (image * plan.shape.limit + i) * 6;

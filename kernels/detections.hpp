@@ -17,7 +17,7 @@ struct DetectionsShape {
     int limit = 0;    // detections of an image, 1 to 4096
     float score_threshold = 0;
     float nms_iou = 0;  // ops::rounded_down()
-    ops::Bounds bounds;
+    ops::ImageBounds bounds;
     ops::BoxCoder coder;
 };
 

@@ -42,12 +42,12 @@ __host__ __device__ inline ops::StepScalars next_scalars(const ops::LossScalePol
     }
     if (policy.dynamic && scalars.finite == 0) {
         const float half = scalars.loss_scale / 2;
-        scalars.loss_scale = half < policy.smallest ? policy.smallest : half;
+        scalars.loss_scale = half < policy.min_scale ? policy.min_scale : half;
     }
     if (policy.dynamic && scalars.good_steps >= policy.good_steps_to_double) {
         scalars.good_steps = 0;
         const float twice = scalars.loss_scale * 2;
-        if (twice <= policy.largest) scalars.loss_scale = twice;
+        if (twice <= policy.max_scale) scalars.loss_scale = twice;
     }
     scalars.gradient_factor = policy.loss_weight / scalars.loss_scale;
     scalars.finite = 1;

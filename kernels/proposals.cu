@@ -12,7 +12,7 @@ namespace {
 struct Plan {
     AnchorGrid grid;
     RpnOutputs rpn;
-    ops::Bounds bounds;
+    ops::ImageBounds bounds;
     int per_level, limit;
     int length;  // capacity of a list of boxes, the same for all levels
     int first_chunk[AnchorGrid::kMaxLevels + 1];  // of each level, then the number of chunks
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         bool is_valid = false;
         if (i < count) {
             box = decode_anchor<T>(plan, image, level, static_cast<int>(index_of(sorted[i])));
-            is_valid = fits(box, plan.bounds);
+            is_valid = clip_to_image(box, plan.bounds);
         }
         plan.keys[list * plan.length + i] = is_valid ? sorted[i] : kNoKey;
         reinterpret_cast<float4*>(plan.boxes)[list * plan.length + i] =
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kSelectThreads, 1)
         if (i < count) {
             const int anchor = static_cast<int>(index_of(sorted[i]));
             box = decode_anchor<T>(plan, image, plan.grid.level_of(anchor), anchor);
-            fits(box, plan.bounds);
+            clip_to_image(box, plan.bounds);
             score = 1 / (1 + expf(-score_of(sorted[i])));
         }
         float* row = plan.proposals + (std::int64_t{image} * plan.limit + i) * 5;

@@ -15,7 +15,7 @@ struct ProposalsShape {
     int per_level = 0;  // best anchors of a level, 1 to 4096
     int limit = 0;      // proposals of an image, 1 to 4096
     float nms_iou = 0;  // ops::rounded_down()
-    ops::Bounds bounds;
+    ops::ImageBounds bounds;
 };
 
 /// Bytes of the workspace of proposals().

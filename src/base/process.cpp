@@ -15,74 +15,75 @@
 namespace hpcai {
 namespace {
 
-enum class Life { unknown, running, stopped, ended };
+enum class State { unknown, running, stopped, ended };
 
 struct Stat {
-    Life life = Life::unknown;
+    State state = State::unknown;
     std::int64_t start_ticks = 0;
 };
 
-/// proc(5): the second field, a name in brackets, may contain anything.
+/// In proc(5) the second field, the name in parentheses, may contain any character.
 Stat parse(const std::string& line) {
     const std::size_t end_of_name = line.rfind(')');
     if (end_of_name == std::string::npos) return {};
     std::istringstream fields(line.substr(end_of_name + 1));
-    char state = '?';
-    fields >> state;
+    char code = '?';
+    fields >> code;
     std::string skipped;
-    constexpr int kFieldsBetween = 18;  // fields 4 to 21
-    for (int field = 0; field < kFieldsBetween; ++field) fields >> skipped;
+    constexpr int kSkippedFields = 18;  // fields 4 to 21
+    for (int field = 0; field < kSkippedFields; ++field) fields >> skipped;
     Stat stat;
     if (!(fields >> stat.start_ticks)) return {};
-    const bool has_ended = state == 'Z' || state == 'X';
-    const bool is_stopped = state == 'T';  // not 't', which a debugger causes
-    stat.life = has_ended ? Life::ended : is_stopped ? Life::stopped : Life::running;
+    const bool has_ended = code == 'Z' || code == 'X';
+    const bool is_stopped = code == 'T';  // not 't', which a debugger causes
+    stat.state = has_ended ? State::ended : is_stopped ? State::stopped : State::running;
     return stat;
 }
 
 /// If the file table is full, the state of the process is unknown.
-Stat proc_stat(std::int64_t number) {
-    const int file = open(fmt::format("/proc/{}/stat", number).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {errno == ENOENT || errno == ESRCH ? Life::ended : Life::unknown, 0};
+Stat proc_stat(std::int64_t pid) {
+    const int file = open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {errno == ENOENT || errno == ESRCH ? State::ended : State::unknown, 0};
     std::array<char, 4096> text{};
     const ssize_t size = read(file, text.data(), text.size());
-    const int why = errno;
+    const int read_errno = errno;
     close(file);
-    if (size < 0) return {why == ESRCH ? Life::ended : Life::unknown, 0};
+    if (size < 0) return {read_errno == ESRCH ? State::ended : State::unknown, 0};
     return parse(std::string(text.data(), static_cast<std::size_t>(size)));
 }
 
-std::uint64_t space_of_this_process() {
-    struct stat space {};
-    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+std::uint64_t own_pid_namespace() {
+    struct stat file {};
+    return stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
 }
 
-Life life_of(const ProcessId& process) {
-    if (process.space == 0 || process.space != space_of_this_process()) return Life::unknown;
-    const Stat stat = proc_stat(process.number);
-    const bool is_another = stat.life != Life::unknown && stat.life != Life::ended &&
-                            stat.start_ticks != process.start_ticks;
-    return is_another ? Life::ended : stat.life;
+State state_of(const ProcessId& process) {
+    if (process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace())
+        return State::unknown;
+    const Stat stat = proc_stat(process.pid);
+    const bool is_pid_reused = stat.state != State::unknown && stat.state != State::ended &&
+                               stat.start_ticks != process.start_ticks;
+    return is_pid_reused ? State::ended : stat.state;
 }
 
 }  // namespace
 
 ProcessId this_process() {
-    const std::int64_t number = getpid();
-    return {number, proc_stat(number).start_ticks, space_of_this_process()};
+    const std::int64_t pid = getpid();
+    return {pid, proc_stat(pid).start_ticks, own_pid_namespace()};
 }
 
 bool is_running(const ProcessId& process) {
-    const Life life = life_of(process);
-    return life == Life::running || life == Life::stopped;
+    const State state = state_of(process);
+    return state == State::running || state == State::stopped;
 }
 
 bool has_ended(const ProcessId& process) {
-    return life_of(process) == Life::ended;
+    return state_of(process) == State::ended;
 }
 
 bool is_stopped(const ProcessId& process) {
-    return life_of(process) == Life::stopped;
+    return state_of(process) == State::stopped;
 }
 
 std::optional<double> peak_resident_bytes() {

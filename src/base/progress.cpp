@@ -13,7 +13,7 @@ namespace hpcai {
 std::string render(const Progress& progress) {
     std::string line;
     if (progress.epoch > 0) line += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-    // Until results are first read, the loss is unknown and the device may be at an earlier step.
+    // Before the first reading the loss is unknown, and the device may be at an earlier step.
     if (std::isnan(progress.loss)) {
         return line + fmt::format("step {}/{} under way", progress.step, progress.steps);
     }
@@ -32,8 +32,8 @@ ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
 void ProgressLine::update(const Progress& progress, double now_seconds) {
     const double interval =
         settings_.live ? settings_.live_interval_seconds : settings_.plain_interval_seconds;
-    const bool last = progress.step >= progress.steps;
-    if (shown_before_ && !last && now_seconds - shown_seconds_ < interval) return;
+    const bool is_last = progress.step >= progress.steps;
+    if (shown_before_ && !is_last && now_seconds - shown_seconds_ < interval) return;
     shown_before_ = true;
     shown_seconds_ = now_seconds;
     show(render(progress));
@@ -44,11 +44,11 @@ void ProgressLine::show(const std::string& line) {
         out_ << line << '\n' << std::flush;
         return;
     }
-    // The last column stays free: some terminals wrap when it is written.
+    // Some terminals wrap when the last column is written.
     const std::size_t columns = std::max<std::size_t>(settings_.terminal_columns, 2) - 1;
-    const std::string cut = line.substr(0, columns);
-    out_ << fmt::format("\r{:<{}}", cut, std::max(cut.size(), live_columns_)) << std::flush;
-    live_columns_ = cut.size();
+    const std::string visible = line.substr(0, columns);
+    out_ << fmt::format("\r{:<{}}", visible, std::max(visible.size(), live_columns_)) << std::flush;
+    live_columns_ = visible.size();
 }
 
 void ProgressLine::finish() {

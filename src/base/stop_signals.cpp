@@ -12,17 +12,17 @@ namespace {
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// No signal replaces SIGUSR1, because only SIGTERM may result from the loss of a rank.
-extern "C" void remember_signal(int number) {
+/// Never overwrites SIGUSR1: a later SIGTERM may be a mere consequence of the loss of a rank.
+extern "C" void record_signal(int number) {
     if (number == SIGUSR1) return received_signal.store(number, std::memory_order_relaxed);
-    int none = 0;
-    received_signal.compare_exchange_strong(none, number, std::memory_order_relaxed);
+    int expected = 0;
+    received_signal.compare_exchange_strong(expected, number, std::memory_order_relaxed);
 }
 
-void handle(int number, int more_flags) {
+void install_handler(int number, int extra_flags) {
     struct sigaction action {};
-    action.sa_handler = remember_signal;
-    action.sa_flags = SA_RESTART | more_flags;
+    action.sa_handler = record_signal;
+    action.sa_flags = SA_RESTART | extra_flags;
     sigemptyset(&action.sa_mask);
     sigaction(number, &action, nullptr);
 }
@@ -30,10 +30,10 @@ void handle(int number, int more_flags) {
 }  // namespace
 
 StopSignals::StopSignals() {
-    handle(SIGUSR1, 0);
-    // The same signal again ends the process at once.
-    handle(SIGTERM, static_cast<int>(SA_RESETHAND));
-    handle(SIGINT, static_cast<int>(SA_RESETHAND));
+    install_handler(SIGUSR1, 0);
+    // A second SIGTERM or SIGINT ends the process at once.
+    install_handler(SIGTERM, static_cast<int>(SA_RESETHAND));
+    install_handler(SIGINT, static_cast<int>(SA_RESETHAND));
 }
 
 StopSignals::~StopSignals() {

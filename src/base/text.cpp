@@ -12,24 +12,24 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
-bool changes_direction(std::string_view letter) {
+/// Returns true for U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069.
+bool changes_direction(std::string_view character) {
     const bool marks =
-        letter.starts_with("\xE2\x80") && (letter[2] == '\x8E' || letter[2] == '\x8F' ||
-                                           (letter[2] >= '\xAA' && letter[2] <= '\xAE'));
+        character.starts_with("\xE2\x80") && (character[2] == '\x8E' || character[2] == '\x8F' ||
+                                              (character[2] >= '\xAA' && character[2] <= '\xAE'));
     const bool isolates =
-        letter.starts_with("\xE2\x81") && letter[2] >= '\xA6' && letter[2] <= '\xA9';
+        character.starts_with("\xE2\x81") && character[2] >= '\xA6' && character[2] <= '\xA9';
     return marks || isolates;
 }
 
-std::string_view html_of(std::string_view letter) {
+std::string_view escape_html_character(std::string_view character) {
     static constexpr std::array<std::pair<char, std::string_view>, 5> kEscapes{
         {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
-    if (letter == "\n" || letter == "\t") return letter;
-    if (is_control(letter) || changes_direction(letter)) return kReplacement;
+    if (character == "\n" || character == "\t") return character;
+    if (is_control(character) || changes_direction(character)) return kReplacement;
     const auto* row =
-        std::ranges::find(kEscapes, letter[0], &std::pair<char, std::string_view>::first);
-    return row == kEscapes.end() ? letter : row->second;
+        std::ranges::find(kEscapes, character[0], &std::pair<char, std::string_view>::first);
+    return row == kEscapes.end() ? character : row->second;
 }
 
 }  // namespace
@@ -52,22 +52,22 @@ std::string printable(std::string_view text) {
     return safe;
 }
 
-std::string shell_word(std::string_view argument) {
+std::string shell_quote(std::string_view argument) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-";
     if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) {
         return std::string(argument);
     }
     std::string word = "'";
-    for (const char letter : argument) word += letter == '\'' ? "'\\''" : std::string(1, letter);
+    for (const char byte : argument) word += byte == '\'' ? "'\\''" : std::string(1, byte);
     return word + "'";
 }
 
-std::string html_text(std::string_view text) {
+std::string escape_html(std::string_view text) {
     std::string html;
     while (!text.empty()) {
         const std::size_t bytes = utf8_character_bytes(text);
-        html += bytes == 0 ? kReplacement : html_of(text.substr(0, bytes));
+        html += bytes == 0 ? kReplacement : escape_html_character(text.substr(0, bytes));
         text.remove_prefix(std::max<std::size_t>(bytes, 1));
     }
     return html;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kNotAvailable = "n/a";
 
-/// Three significant digits of a value below 1024, or four from 999.5 on; no exponent.
-std::string three_digits(double value) {
+/// Formats a value below 1024 with three significant digits (four from 999.5), without exponent.
+std::string format_three_digits(double value) {
     const double magnitude = std::abs(value);
     const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
     return fmt::format("{:.{}f}", value, decimals);
@@ -29,7 +29,7 @@ std::string format_bytes(std::uint64_t bytes) {
         value /= 1024;
         ++prefix;
     }
-    return fmt::format("{} {}", three_digits(value), kPrefixes[prefix]);
+    return fmt::format("{} {}", format_three_digits(value), kPrefixes[prefix]);
 }
 
 std::string format_si(double value, std::string_view unit) {
@@ -42,7 +42,7 @@ std::string format_si(double value, std::string_view unit) {
         scaled /= 1000;
         ++prefix;
     }
-    return fmt::format("{} {}{}", three_digits(scaled), kPrefixes[prefix], unit);
+    return fmt::format("{} {}{}", format_three_digits(scaled), kPrefixes[prefix], unit);
 }
 
 std::string format_flops_human(double flops) {
@@ -54,9 +54,9 @@ std::string format_seconds(double seconds) {
     if (seconds < 0) return fmt::format("-{}", format_seconds(-seconds));
     if (seconds < 59.95) return format_si(seconds, "s");
     if (seconds >= 8.64e13) return fmt::format("{:.3g} d", seconds / 86400);
-    const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-    if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-    const std::int64_t minutes = whole / 60;
+    const auto rounded = static_cast<std::int64_t>(std::llround(seconds));
+    if (rounded < 3600) return fmt::format("{} min {:02} s", rounded / 60, rounded % 60);
+    const std::int64_t minutes = rounded / 60;
     if (minutes < 1440) return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
     return fmt::format("{} d {:02} h", minutes / 1440, minutes % 1440 / 60);
 }
@@ -68,13 +68,13 @@ std::string format_percent(double fraction) {
 
 std::string format_count(std::int64_t count) {
     const std::string digits = fmt::format("{}", count);
-    std::string spaced;
+    std::string grouped;
     for (std::size_t i = 0; i < digits.size(); ++i) {
         const bool group_starts = i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-';
-        if (group_starts) spaced += ' ';
-        spaced += digits[i];
+        if (group_starts) grouped += ' ';
+        grouped += digits[i];
     }
-    return spaced;
+    return grouped;
 }
 
 std::string counted(std::int64_t count, std::string_view noun) {

@@ -99,7 +99,7 @@ std::string configuration_of(const InitOptions& options) {
     const data::FolderReport survey = data::survey(index, threads_or_all(options.threads));
     require(survey.bad.empty(), ExitCode::data,
             "init: {} of {} training pictures are bad; `hpcai500 data check {}` lists them",
-            survey.bad.size(), index.samples.size(), printable(shell_word(training.string())));
+            survey.bad.size(), index.samples.size(), printable(shell_quote(training.string())));
     const auto samples = std::ssize(index.samples);
     std::int64_t batch_size = 32;
     while (batch_size > 4 && samples / batch_size < 8) batch_size /= 2;
@@ -112,7 +112,7 @@ std::string configuration_of(const InitOptions& options) {
     return fmt::format(
         kConfiguration, arg("training", samples), arg("test", test.samples.size()),
         arg("classes", index.classes.size()), arg("smallest", survey.smallest_side),
-        arg("largest", survey.largest_side), arg("file", printable(shell_word(options.output))),
+        arg("largest", survey.largest_side), arg("file", printable(shell_quote(options.output))),
         arg("name", name_of(options.output)),
         arg("image_size",
             std::clamp<std::int64_t>(survey.smallest_side / kGrid * kGrid, kGrid, 2 * kGrid)),
@@ -133,7 +133,7 @@ ExitCode init(const InitOptions& options, const Context& context) {
     storage::write_file_durably(options.output, text);
     context.out << fmt::format(
         "wrote {}; run it with\n  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",
-        printable(options.output), printable(shell_word(options.output)));
+        printable(options.output), printable(shell_quote(options.output)));
     return ExitCode::ok;
 }
 

@@ -45,7 +45,7 @@ void add_commands(Command program) {
 
 std::string command_line_of(const std::vector<std::string>& arguments) {
     std::string line = "hpcai500";
-    for (const std::string& argument : arguments) line += " " + shell_word(argument);
+    for (const std::string& argument : arguments) line += " " + shell_quote(argument);
     return line;
 }
 

@@ -205,7 +205,7 @@ ExitCode sbatch(const SbatchOptions& options, const Context& context) {
     } else {
         storage::write_file_durably(options.output, script);
         context.out << "wrote " << printable(options.output) << "; submit it with\n  sbatch "
-                    << printable(shell_word(options.output)) << '\n';
+                    << printable(shell_quote(options.output)) << '\n';
     }
     return ExitCode::ok;
 }

@@ -13,8 +13,8 @@ constexpr int kShardTag = 8195;
 }  // namespace
 
 void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks) {
-    ensure(std::ssize(ranks) == parts_ && ranks[part_] == group.rank(),
-           "{} ranks do not match {} shards", ranks.size(), parts_);
+    ensure(std::ssize(ranks) == shards_ && ranks[shard_] == group.rank(),
+           "{} ranks do not match {} shards", ranks.size(), shards_);
     group_ = &group;
     ranks_ = std::move(ranks);
 }
@@ -22,8 +22,8 @@ void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks
 void TensorParallelExchange::exchange(device::ShardMessages& messages) {
     ensure(group_ != nullptr, "shards exchange before connect()");
     std::size_t bytes = 0;
-    for (int part = 0; part < parts_; ++part) {
-        if (part != part_) bytes += messages.bytes_to(part) + messages.bytes_from(part);
+    for (int shard = 0; shard < shards_; ++shard) {
+        if (shard != shard_) bytes += messages.bytes_to(shard) + messages.bytes_from(shard);
     }
     if (buffer_ == nullptr || buffer_->size() < bytes) {
         buffer_ = std::make_shared<std::vector<std::byte>>(bytes);
@@ -36,14 +36,14 @@ void TensorParallelExchange::exchange(device::ShardMessages& messages) {
     };
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
-    std::vector<std::span<std::byte>> received(static_cast<std::size_t>(parts_));
-    for (int part = 0; part < parts_; ++part) {
-        if (part == part_) continue;
-        const std::span<std::byte> sent = next(messages.bytes_to(part));
-        received[part] = next(messages.bytes_from(part));
-        messages.write(part, sent);
-        if (!sent.empty()) sends.push_back({ranks_[part], sent});
-        if (!received[part].empty()) receives.push_back({ranks_[part], received[part]});
+    std::vector<std::span<std::byte>> received(static_cast<std::size_t>(shards_));
+    for (int shard = 0; shard < shards_; ++shard) {
+        if (shard == shard_) continue;
+        const std::span<std::byte> sent = next(messages.bytes_to(shard));
+        received[shard] = next(messages.bytes_from(shard));
+        messages.write(shard, sent);
+        if (!sent.empty()) sends.push_back({ranks_[shard], sent});
+        if (!received[shard].empty()) receives.push_back({ranks_[shard], received[shard]});
         accounting_.bytes_sent += static_cast<std::int64_t>(sent.size());
     }
     const Stopwatch watch;
@@ -55,7 +55,7 @@ void TensorParallelExchange::exchange(device::ShardMessages& messages) {
         throw;
     }
     accounting_.wait_seconds += watch.seconds();
-    for (int part = 0; part < parts_; ++part) messages.read(part, received[part]);
+    for (int shard = 0; shard < shards_; ++shard) messages.read(shard, received[shard]);
 }
 
 }  // namespace hpcai::comm

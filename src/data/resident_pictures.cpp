@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
 
 bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
-    return std::max(size.width, size.height) <= device::kMaxReduction * image_size;
+    return std::max(size.width, size.height) <= device::kMaxCropReduction * image_size;
 }
 
 }  // namespace

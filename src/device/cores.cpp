@@ -72,9 +72,9 @@ NumaNodes count_numa_nodes() {
     return nodes;
 }
 
-int threads_for_rank(int requested, const Cores& cores, int ranks) {
+int threads_for_rank(int requested, const Cores& cores, int sharing_ranks) {
     if (requested > 0) return requested;
-    return std::max(1, cores.allowed / std::max(1, ranks));
+    return std::max(1, cores.allowed / std::max(1, sharing_ranks));
 }
 
 }  // namespace hpcai::device

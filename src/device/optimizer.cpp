@@ -4,7 +4,7 @@
 
 namespace hpcai::device {
 
-int states(const OptimizerRule& rule) {
+int state_count(const OptimizerRule& rule) {
     struct Count {
         int operator()(const Sgd&) const { return 1; }
         int operator()(const Lars&) const { return 1; }
@@ -19,7 +19,7 @@ void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
     const std::size_t elements = tensors.parameters.size();
     ensure(tensors.gradients.size() == elements, "the optimizer has {} parameters but {} gradients",
            elements, tensors.gradients.size());
-    for (int state = 0; state < states(optimizer.rule); ++state) {
+    for (int state = 0; state < state_count(optimizer.rule); ++state) {
         const std::size_t size = tensors.states[state].size();
         ensure(size == elements, "the optimizer has {} parameters but {} elements of state {}",
                elements, size, state);

@@ -80,8 +80,8 @@ private:
         Node& node = *nodes_[index];
         auto& norm = std::get<ops::BatchNorm>(node.operation);
         const NodeId producer = graph_.value(node.inputs[0]).producer;
-        norm.from_sums =
-            producer != kNoNode && nodes_[producer] && carries_sums(nodes_[producer]->operation);
+        norm.from_sums = producer != kNoNode && nodes_[producer] &&
+                         outputs_channel_sums(nodes_[producer]->operation);
         if (!norm.add || !spans_batch(norm)) return;
         const Node* before = norm_before(node.inputs[1], static_cast<NodeId>(index));
         if (before == nullptr) return;

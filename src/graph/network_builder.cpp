@@ -257,7 +257,7 @@ void Network::Builder::bind() {
         tensors.prepared =
             static_cast<std::byte*>(network_.prepared_->data()) + binding.prepared_offset;
         tensors.loss_scale = &network_.step_scalars()->loss_scale;
-        tensors.step = network_.step_scalars();
+        tensors.scalars = network_.step_scalars();
         if (binding.sum_into >= 0) {
             tensors.output = store_.gradient(binding.sum_into).data();
             tensors.inputs.insert(tensors.inputs.begin(), tensors.output);
@@ -331,7 +331,7 @@ void Network::Builder::publish() {
         const Binding& loss = bindings_[index];
         if (!is_loss(loss.node->operation)) continue;
         // The losses of a softmax are stored apart from its output.
-        const TensorId losses = gives_softmax(loss.node->operation) ? loss.saved : loss.output;
+        const TensorId losses = outputs_softmax(loss.node->operation) ? loss.saved : loss.output;
         network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
                                       lifetimes_[losses].bytes / sizeof(float));
     }
@@ -373,7 +373,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
     const auto& operation = graph_.nodes()[value.producer].operation;
-    if (!carries_sums(operation)) return bytes(options_.compute);
+    if (!outputs_channel_sums(operation)) return bytes(options_.compute);
     const auto sums = static_cast<std::size_t>(2 * value.shape[3]) * sizeof(float);
     return device::sums_offset(bytes(options_.compute)) + sums;
 }

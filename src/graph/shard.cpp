@@ -253,14 +253,14 @@ struct ShardTraffic {
     ExchangedBytes operator()(const ops::AllGather& op) const {
         const tensor::Shape whole = output_shape(op);
         const Bytes values =
-            bytes_of(whole, op.input, op.parts,
+            bytes_of(whole, op.input, op.shards,
                      op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
         if (!needs_input_gradient || !op.sums_gradients) return {values.gathered, values.both()};
-        const Bytes gradients = bytes_of(whole, op.input, op.parts, element_bytes);
+        const Bytes gradients = bytes_of(whole, op.input, op.shards, element_bytes);
         return {values.gathered + gradients.scattered, std::max(values.both(), gradients.both())};
     }
     ExchangedBytes operator()(const ops::ReduceScatter& op) const {
-        const Bytes bytes = bytes_of(op.input, output_shape(op), op.parts, element_bytes);
+        const Bytes bytes = bytes_of(op.input, output_shape(op), op.shards, element_bytes);
         return {bytes.scattered + (needs_input_gradient ? bytes.gathered : 0), bytes.both()};
     }
     template <typename Other>

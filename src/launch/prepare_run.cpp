@@ -163,7 +163,7 @@ void check_backend(const config::Config& config, const device::Device& device) {
 }
 
 void check_residents(const config::Config& config, const device::Device& device) {
-    require(config.data.resident_mib == 0 || device.resizes_crops(), ExitCode::usage,
+    require(config.data.resident_mib == 0 || device.can_resize_crops(), ExitCode::usage,
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
             "data.decoded_cache_mib keeps pictures in host memory",
             config.data.resident_mib);
@@ -171,7 +171,7 @@ void check_residents(const config::Config& config, const device::Device& device)
 
 void check_parts(const plan::Layout& layout, const device::Device& device) {
     require(
-        layout.parts == 1 || device.computes_shards(), ExitCode::usage,
+        layout.parts == 1 || device.supports_shards(), ExitCode::usage,
         "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
         "use parallel.mode data or pipeline, or device.kind cpu",
         device.description(), layout.parts);

@@ -226,8 +226,8 @@ ops::Anchors make_anchors(const FasterRcnn& options) {
         for (const double ratio : options.anchor_ratios) {
             const auto half_height = static_cast<float>(std::sqrt(ratio) * size / 2);
             const auto half_width = static_cast<float>(size / std::sqrt(ratio) / 2);
-            level.cell.push_back({std::nearbyint(-half_width), std::nearbyint(-half_height),
-                                  std::nearbyint(half_width), std::nearbyint(half_height)});
+            level.cell_anchors.push_back({std::nearbyint(-half_width), std::nearbyint(-half_height),
+                                          std::nearbyint(half_width), std::nearbyint(half_height)});
         }
         anchors.levels.push_back(std::move(level));
     }

@@ -28,7 +28,7 @@ struct Table3 {
     Flops operator()(const GroupNorm& op) const {
         return three_times(op.input.elements() * (1 + op.relu));
     }
-    // The table counts no additions of biases and no operations of detection.
+    // The table does not count additions of biases or operations of detection.
     Flops operator()(const Bias& op) const {
         return three_times(op.relu ? op.input.elements() : 0);
     }
@@ -47,21 +47,23 @@ struct Table3 {
     }
 };
 
-/// 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
+/// Counts 2 per multiply-accumulate of convolutions and fully connected layers, nothing else.
 struct TwoMac {
     bool first_layer;
-    Flops of(std::int64_t forward) const { return {forward, forward, first_layer ? 0 : forward}; }
-    Flops operator()(const Convolution& op) const { return of(2 * multiply_accumulates(op)); }
-    Flops operator()(const Linear& op) const { return of(2 * multiply_accumulates(op)); }
+    Flops per_pass(std::int64_t forward) const {
+        return {forward, forward, first_layer ? 0 : forward};
+    }
+    Flops operator()(const Convolution& op) const { return per_pass(2 * multiply_accumulates(op)); }
+    Flops operator()(const Linear& op) const { return per_pass(2 * multiply_accumulates(op)); }
     template <typename Other>
     Flops operator()(const Other&) const {
         return {};
     }
 };
 
-/// AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply and compare
-/// 1, divide and square root 4, exponential 8; the backward pass of a normalization is a constant
-/// 36 per layer and sample.
+/// Counts as AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply
+/// and compare 1, divide and square root 4, exponential 8; the backward pass of a normalization is
+/// a constant 36 per layer and sample.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {
@@ -103,7 +105,7 @@ struct AiPerf {
     static std::int64_t softmax(std::int64_t rows, std::int64_t classes) {
         return rows * (8 * classes + (classes - 1) + 4 * classes);
     }
-    // The profiler counts no operations of detection.
+    // The profiler does not count operations of detection.
     template <typename Other>
     Flops operator()(const Other&) const {
         return {};
@@ -113,13 +115,11 @@ struct AiPerf {
 }  // namespace
 
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer) {
-    if (const auto* joined = std::get_if<NormConvolution>(&operation)) {
-        return flops(joined->norm, ledger, first_layer) +=
-               flops(joined->convolution, ledger, false);
+    if (const auto* fused = std::get_if<NormConvolution>(&operation)) {
+        return flops(fused->norm, ledger, first_layer) += flops(fused->convolution, ledger, false);
     }
-    if (const auto* joined = std::get_if<DualNorm>(&operation)) {
-        return flops(joined->outer, ledger, first_layer) +=
-               flops(joined->inner, ledger, first_layer);
+    if (const auto* fused = std::get_if<DualNorm>(&operation)) {
+        return flops(fused->outer, ledger, first_layer) += flops(fused->inner, ledger, first_layer);
     }
     switch (ledger) {
         case Ledger::table3:

@@ -9,17 +9,17 @@ std::int64_t window_positions(std::int64_t extent, std::int64_t kernel, std::int
                               std::int64_t padding) {
     ensure(kernel > 0 && stride > 0 && padding >= 0,
            "invalid window of {} with stride {} and padding {}", kernel, stride, padding);
-    const std::int64_t room = extent + 2 * padding - kernel;
-    ensure(room >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel, extent,
-           padding);
-    return room / stride + 1;
+    const std::int64_t slack = extent + 2 * padding - kernel;
+    ensure(slack >= 0, "a window of {} does not fit an extent of {} with padding {}", kernel,
+           extent, padding);
+    return slack / stride + 1;
 }
 
 void ensure_image(const Shape& input) {
     ensure(input.rank() == 4, "expected (N, H, W, C), got {}", to_string(input));
 }
 
-/// Returns `shape` with another number of channels.
+/// Returns `shape` with its last extent replaced by `channels`.
 Shape with_channels(Shape shape, std::int64_t channels) {
     shape[shape.rank() - 1] = channels;
     return shape;
@@ -100,7 +100,7 @@ struct OutputShape {
     }
     Shape operator()(const AnchorTargets& op) const {
         ensure_boxes(op.boxes, 5);
-        ensure(op.samples > 0 && op.anchors.count() > 0, "cannot draw {} samples of {} anchors",
+        ensure(op.samples > 0 && op.anchors.count() > 0, "cannot draw {} samples from {} anchors",
                op.samples, op.anchors.count());
         return {op.boxes[0], op.samples, 6};
     }
@@ -140,19 +140,19 @@ struct OutputShape {
         return {op.input[0], op.input[1] * op.input[2], op.input[3]};
     }
     Shape operator()(const AllGather& op) const {
-        const std::int64_t own = channel_range(op.channels, op.parts, op.part).count;
+        const std::int64_t own = channel_range(op.channels, op.shards, op.shard).count;
         ensure(op.input[op.input.rank() - 1] == own,
                "{} does not match shard {} of {}, for {} channels in total", to_string(op.input),
-               op.part, op.parts, op.channels);
+               op.shard, op.shards, op.channels);
         return with_channels(op.input, op.channels);
     }
     Shape operator()(const ReduceScatter& op) const {
         const std::int64_t channels = op.input[op.input.rank() - 1];
-        return with_channels(op.input, channel_range(channels, op.parts, op.part).count);
+        return with_channels(op.input, channel_range(channels, op.shards, op.shard).count);
     }
 };
 
-Shape of_level(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
+Shape level_shape(std::int64_t batch, const Anchors::Level& level, std::int64_t channels) {
     return {batch, level.height, level.width, channels};
 }
 
@@ -161,7 +161,7 @@ std::vector<Shape> rpn_shapes(std::int64_t batch, const Anchors& anchors) {
     std::vector<Shape> shapes;
     for (const std::int64_t numbers : {1, 4}) {
         for (const Anchors::Level& level : anchors.levels) {
-            shapes.push_back(of_level(batch, level, numbers * anchors.per_cell()));
+            shapes.push_back(level_shape(batch, level, numbers * anchors.per_cell()));
         }
     }
     return shapes;
@@ -247,7 +247,7 @@ struct Name {
     std::string_view operator()(const ReduceScatter&) const { return "reduce_scatter"; }
 };
 
-struct ReadsOf {
+struct BackwardReadsOf {
     BackwardReads operator()(const Convolution&) const { return {.inputs = true}; }
     BackwardReads operator()(const NormConvolution&) const { return {.inputs = true}; }
     BackwardReads operator()(const DualNorm&) const {
@@ -292,11 +292,11 @@ std::int64_t Anchors::count() const {
     return levels.empty() ? 0 : cells * per_cell();
 }
 
-ChannelRange channel_range(std::int64_t channels, int parts, int part) {
-    ensure(channels >= parts && part >= 0 && part < parts, "invalid shard {} of {} for {} channels",
-           part, parts, channels);
-    const std::int64_t first = channels * part / parts;
-    return {first, channels * (part + 1) / parts - first};
+ChannelRange channel_range(std::int64_t channels, int shards, int shard) {
+    ensure(channels >= shards && shard >= 0 && shard < shards,
+           "invalid shard {} of {} for {} channels", shard, shards, channels);
+    const std::int64_t first = channels * shard / shards;
+    return {first, channels * (shard + 1) / shards - first};
 }
 
 Shape output_shape(const Operation& operation) {
@@ -324,35 +324,35 @@ bool is_differentiable(const Operation& operation) {
 }
 
 bool is_loss(const Operation& operation) {
-    return gives_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
+    return outputs_softmax(operation) || std::holds_alternative<RpnLoss>(operation) ||
            std::holds_alternative<RoiLoss>(operation);
 }
 
-bool gives_softmax(const Operation& operation) {
+bool outputs_softmax(const Operation& operation) {
     return std::holds_alternative<SoftmaxCrossEntropy>(operation) ||
            std::holds_alternative<CellCrossEntropy>(operation);
 }
 
-bool carries_sums(const Operation& operation) {
+bool outputs_channel_sums(const Operation& operation) {
     if (const auto* op = std::get_if<NormConvolution>(&operation)) return op->convolution.sums;
     const auto* op = std::get_if<Convolution>(&operation);
     return op != nullptr && op->sums;
 }
 
 bool computes_in_int8(const Convolution& op, Pass pass) {
-    constexpr std::int64_t kFewestChannels = 32, kVector = 16;
-    // Terms are at most 255 x 127, because oneDNN adds 128 to a factor; sums are below 2^31.
+    constexpr std::int64_t kMinChannels = 32, kChannelMultiple = 16;
+    // A product is at most 255 x 127, because oneDNN adds 128 to one factor; sums stay below 2^31.
     constexpr std::int64_t kMaxTerms = std::int64_t{1} << 16;
     const std::int64_t channels = op.input[3], taps = op.kernel * op.kernel;
-    const bool is_forward = channels >= kFewestChannels && channels % kVector == 0 &&
-                            op.filters % kVector == 0 && taps * channels <= kMaxTerms;
+    const bool is_forward = channels >= kMinChannels && channels % kChannelMultiple == 0 &&
+                            op.filters % kChannelMultiple == 0 && taps * channels <= kMaxTerms;
     if (pass == Pass::forward) return is_forward;
     return pass == Pass::input_gradient && is_forward && op.stride == 1 && op.padding < op.kernel &&
            taps * op.filters <= kMaxTerms;
 }
 
 BackwardReads backward_reads(const Operation& operation) {
-    return std::visit(ReadsOf{}, operation);
+    return std::visit(BackwardReadsOf{}, operation);
 }
 
 std::string_view name_of(const Operation& operation) {

@@ -54,7 +54,7 @@ Markup table_part(const Table& table, std::span<const std::vector<Markup>> rows,
 }  // namespace
 
 Markup text(std::string_view text) {
-    return {html_text(text)};
+    return {escape_html(text)};
 }
 
 Markup element(std::string_view open, std::initializer_list<Markup> children) {

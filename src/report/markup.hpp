@@ -25,7 +25,7 @@ struct Markup {
     friend Markup operator+(Markup left, const Markup& right) { return left += right; }
 };
 
-/// html_text() as Markup.
+/// escape_html() as Markup.
 Markup text(std::string_view text);
 
 /// <`open`>children</...>, where `open` is a name with attributes: `p class="note"`. External

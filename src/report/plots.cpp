@@ -63,12 +63,12 @@ public:
         body_ += fmt::format(
             "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"var(--c{})\" "
             "fill-opacity=\"0.55\" stroke=\"var(--c{})\"><title>{}</title></circle>\n",
-            place_x(x), place_y(y), radius, color, color, html_text(hint));
+            place_x(x), place_y(y), radius, color, color, escape_html(hint));
     }
     /// Writes a text that starts at the point or, if `ends`, ends there.
     void label(double x, double y, const std::string& text, bool ends) {
         body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", place_x(x),
-                             place_y(y) - 6, ends ? " text-anchor=\"end\"" : "", html_text(text));
+                             place_y(y) - 6, ends ? " text-anchor=\"end\"" : "", escape_html(text));
     }
     /// Explains colors 0, 1, ...
     void legend(const std::vector<std::string>& names) {
@@ -77,7 +77,7 @@ public:
             body_ += fmt::format(
                 "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"10\" height=\"10\" fill=\"var(--c{})\"/>"
                 "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
-                x, kHeight - 20, color, x + 15, kHeight - 11, html_text(names[color]));
+                x, kHeight - 20, color, x + 15, kHeight - 11, escape_html(names[color]));
             constexpr double kLetterWidth = 6.6;  // pixels, about
             x += 34 + kLetterWidth * static_cast<double>(names[color].size());
         }
@@ -92,9 +92,9 @@ public:
             "<text x=\"{6:.0f}\" y=\"{7}\" text-anchor=\"middle\">{8}</text>\n"
             "<text transform=\"translate(16 {9:.0f}) rotate(-90)\" "
             "text-anchor=\"middle\">{10}</text>\n{11}</svg>\n",
-            kWidth, kHeight, kColorStyle, kLeft, html_text(title_), grid(),
-            kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, html_text(x_.label),
-            middle, html_text(y_.label), body_);
+            kWidth, kHeight, kColorStyle, kLeft, escape_html(title_), grid(),
+            kLeft + (kWidth - kLeft - kRight) / 2, kHeight - kBottom + 40, escape_html(x_.label),
+            middle, escape_html(y_.label), body_);
     }
 
 private:

@@ -20,7 +20,7 @@ std::filesystem::path flight_directory(const std::filesystem::path& output, int 
 
 std::string resume_command(int ranks, const std::filesystem::path& output) {
     return fmt::format("mpirun -np {} hpcai500 resume {}", ranks,
-                       printable(shell_word(output.string())));
+                       printable(shell_quote(output.string())));
 }
 
 std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group) {

@@ -80,7 +80,7 @@ fi
 std::string option_words(const char* option, const std::vector<std::string>& values) {
     std::string words;
     for (const std::string& value : values)
-        words += fmt::format(" {} {}", option, shell_word(value));
+        words += fmt::format(" {} {}", option, shell_quote(value));
     return words;
 }
 
@@ -103,7 +103,7 @@ std::string run_or_resume(const BatchJob& job) {
     std::string text = fmt::format(
         "# A restarted job keeps its number and so finds its result directory.\n"
         "results={}-$SLURM_JOB_ID\n",
-        shell_word(job.results + "/" + job_name(job)));
+        shell_quote(job.results + "/" + job_name(job)));
     text += "if [[ -e $results/config.yaml ]]; then\n    command=(resume \"$results\")\nelse\n";
     text += fmt::format("    command=(run{}{}{} --output \"$results\")\nfi\n\n",
                         option_words("--config", job.configs), option_words("--set", job.settings),

@@ -259,10 +259,10 @@ private:
     std::string run_command() const {
         std::string command = "hpcai500 run";
         for (const std::string& one : request_.config.files) {
-            command += " --config " + shell_word(one);
+            command += " --config " + shell_quote(one);
         }
         for (const std::string& one : request_.config.overrides)
-            command += " --set " + shell_word(one);
+            command += " --set " + shell_quote(one);
         return command;
     }
 

@@ -11,7 +11,7 @@ namespace hpcai::speed {
 
 TimedWork::TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload)
     : device_(device), pieces_(std::move(pieces)) {
-    if (has_upload || !device.records()) return;
+    if (has_upload || !device.can_record()) return;
     timeline_ = device.make_timeline();
     recording_ = device.record([this] { enqueue(); });
 }
@@ -41,7 +41,7 @@ double median_seconds(int calls, const std::function<double()>& measure) {
 }
 
 int runs_in_a_row(device::Device& device, const Work& work) {
-    if (!device.records()) return 1;
+    if (!device.can_record()) return 1;
     work();
     constexpr double kLongest = 1e-3, kMost = 20;
     TimedWork once(device, {work});

@@ -12,10 +12,10 @@
 namespace hpcai::tensor {
 
 Shape::Shape(std::initializer_list<std::int64_t> extents) : rank_(extents.size()) {
-    ensure(rank_ <= kMaxRank, "a shape of rank {}", rank_);
+    ensure(rank_ <= kMaxRank, "expected a shape of rank 0 to {}, got rank {}", kMaxRank, rank_);
     std::copy(extents.begin(), extents.end(), extents_.begin());
     ensure(std::all_of(begin(), end(), [](std::int64_t extent) { return extent >= 0; }),
-           "a negative extent in {}", to_string(*this));
+           "expected extents of at least 0, got {}", to_string(*this));
 }
 
 std::int64_t Shape::elements() const noexcept {

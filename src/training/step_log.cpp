@@ -44,7 +44,7 @@ void StepTrace::sum(std::size_t bucket, bool is_over) {
 StepLog::StepLog(StepLogOptions options, device::Device& device)
     : options_(std::move(options)),
       device_(device),
-      is_asynchronous_(device.records()),
+      is_asynchronous_(device.can_record()),
       clock_([this] { return communication_(); }),
       trace_(options_.now, options_.trace_steps) {}
 

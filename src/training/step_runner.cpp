@@ -27,8 +27,8 @@ device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
-    policy.smallest = policy.loss_weight / 2;  // only reached if the unscaled loss overflows
-    policy.largest = kLargestDynamicScale * policy.loss_weight;
+    policy.min_scale = policy.loss_weight / 2;  // only reached if the unscaled loss overflows
+    policy.max_scale = kLargestDynamicScale * policy.loss_weight;
     return policy;
 }
 
@@ -47,7 +47,7 @@ std::span<const float> checked_gradients(const graph::Network& network,
     const std::span<const float> all = store.gradients_and_status();
     const graph::Graph& graph = network.graph();
     if (network.compute() == tensor::DType::f16) return all;
-    if (gives_softmax(graph.nodes().back().operation)) {
+    if (outputs_softmax(graph.nodes().back().operation)) {
         return all.subspan(store.ranges().back().begin);
     }
     return graph.outputs().empty() ? all : all.last(1);
@@ -140,7 +140,7 @@ StepResults StepRunner::read() {
     results.loss_scale = numbers.loss_scale / loss_scale_.loss_weight;
     results.has_diverged =
         numbers.skipped_steps > std::exchange(skipped_before_, numbers.skipped_steps) &&
-        (!loss_scale_.dynamic || numbers.loss_scale <= loss_scale_.smallest);
+        (!loss_scale_.dynamic || numbers.loss_scale <= loss_scale_.min_scale);
     return results;
 }
 

@@ -345,7 +345,7 @@ void check_files(const fs::path& directory, std::vector<std::string>& warnings) 
         findings.size() == 1 ? "" : fmt::format(" and {} more", findings.size() - 1);
     warnings.push_back(fmt::format("{}: does not agree with its manifest ({}: {}{}); see `{}`",
                                    directory.string(), findings.front().file, findings.front().text,
-                                   more, "hpcai500 verify " + shell_word(directory.string())));
+                                   more, "hpcai500 verify " + shell_quote(directory.string())));
 }
 
 void check_files(const fs::path& directory, const Side& side, std::vector<std::string>& warnings) {

@@ -64,7 +64,7 @@ tr.unranked {{ opacity: .65; }}
 
 std::string html_table(const Ranking& ranking) {
     std::string html = fmt::format("<h2>{}</h2>\n<p>Quality: {}.</p>\n<div><table><tr>",
-                                   html_text(ranking.workload), html_text(ranking.metric));
+                                   escape_html(ranking.workload), escape_html(ranking.metric));
     for (const char* column : kColumns) html += fmt::format("<th>{}</th>", column);
     html += "</tr>\n";
     for (const RankingRow& row : ranking.rows) {
@@ -73,7 +73,7 @@ std::string html_table(const Ranking& ranking) {
         for (std::size_t column = 0; column < cells.size(); ++column) {
             const bool is_number = column == 0 || (column >= 2 && column <= 4);
             html += fmt::format("<td{}>{}</td>", is_number ? " class=\"number\"" : "",
-                                html_text(printable(cells[column])));
+                                escape_html(printable(cells[column])));
         }
         html += "</tr>\n";
     }

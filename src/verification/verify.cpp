@@ -169,7 +169,7 @@ Verification verify(const std::filesystem::path& directory) {
     Inspector inspector(directory);
     if (is_unfinished(inspector)) {
         inspector.find(kResult, "is missing: the run has no result (unfinished; see `{}`)",
-                       "hpcai500 status " + shell_word(directory.string()));
+                       "hpcai500 status " + shell_quote(directory.string()));
         verification.findings = inspector.take();
         return verification;
     }

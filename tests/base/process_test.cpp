@@ -14,7 +14,7 @@ namespace {
 
 TEST(Processes, ThisOneIsRunning) {
     const ProcessId mine = this_process();
-    EXPECT_EQ(mine.number, getpid());
+    EXPECT_EQ(mine.pid, getpid());
     EXPECT_TRUE(is_running(mine));
     EXPECT_FALSE(has_ended(mine));
     EXPECT_FALSE(is_stopped(mine));
@@ -22,7 +22,7 @@ TEST(Processes, ThisOneIsRunning) {
 
 TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
     ProcessId other = this_process();
-    ++other.space;
+    ++other.pid_namespace;
     EXPECT_FALSE(is_running(other));
     EXPECT_FALSE(has_ended(other));
 }

@@ -7,16 +7,16 @@ namespace hpcai {
 namespace {
 
 TEST(ShellWord, LeavesWhatNeedsNoQuotes) {
-    EXPECT_EQ(shell_word("configs/a.yaml"), "configs/a.yaml");
-    EXPECT_EQ(shell_word("bagging.M=2"), "bagging.M=2");
+    EXPECT_EQ(shell_quote("configs/a.yaml"), "configs/a.yaml");
+    EXPECT_EQ(shell_quote("bagging.M=2"), "bagging.M=2");
 }
 
 TEST(ShellWord, QuotesWhatAShellWouldTakeForItsOwn) {
-    EXPECT_EQ(shell_word(""), "''");
-    EXPECT_EQ(shell_word("a b"), "'a b'");
-    EXPECT_EQ(shell_word("$(reboot)"), "'$(reboot)'");
-    EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
-    EXPECT_EQ(shell_word("a\nb"), "'a\nb'");
+    EXPECT_EQ(shell_quote(""), "''");
+    EXPECT_EQ(shell_quote("a b"), "'a b'");
+    EXPECT_EQ(shell_quote("$(reboot)"), "'$(reboot)'");
+    EXPECT_EQ(shell_quote("it's"), "'it'\\''s'");
+    EXPECT_EQ(shell_quote("a\nb"), "'a\nb'");
 }
 
 TEST(Utf8, CharactersHaveOneToFourBytes) {

@@ -28,7 +28,7 @@ std::map<std::string, int> census(const graph::Graph& graph) {
     std::map<std::string, int> counts;
     for (const graph::Node& node : graph.nodes()) {
         ++counts[std::string(name_of(node.operation))];
-        counts["sums"] += carries_sums(node.operation);
+        counts["sums"] += outputs_channel_sums(node.operation);
     }
     return counts;
 }
@@ -36,7 +36,7 @@ std::map<std::string, int> census(const graph::Graph& graph) {
 /// Plans what the graph has of joined convolutions; `seen` are those that have been planned.
 void expect_plans(const graph::Graph& graph, const Context& context, std::set<std::string>& seen) {
     for (const graph::Node& node : graph.nodes()) {
-        if (!carries_sums(node.operation)) continue;
+        if (!outputs_channel_sums(node.operation)) continue;
         const KernelOptions options{.compute = DType::f16,
                                     .needs_input_gradient = !graph.is_first_layer(node)};
         const auto* joined = std::get_if<ops::NormConvolution>(&node.operation);

@@ -77,7 +77,7 @@ TEST_P(CudaDevice, RecordsWorkWithoutDoingItAndRepeatsIt) {
     const auto device = make();
     const Array<float> input(*device, {1, 2, 3}), output(*device, {0, 0, 0});
     const auto kernel = twice(*device, input, output.data());
-    EXPECT_TRUE(device->records());
+    EXPECT_TRUE(device->can_record());
     const auto recording = device->record([&] { kernel->run(ops::Pass::forward); });
     EXPECT_EQ(output.read(), (std::vector<float>{0, 0, 0}));
     recording->run();

@@ -19,7 +19,7 @@ TEST(JoinedGraph, LeavesNothingApartOnThisDevice) {
         for (const Node& node : graph.nodes()) {
             joined += std::holds_alternative<ops::NormConvolution>(node.operation);
             added += std::holds_alternative<ops::DualNorm>(node.operation);
-            summed += carries_sums(node.operation);
+            summed += outputs_channel_sums(node.operation);
         }
         EXPECT_EQ(joined, 8);
         EXPECT_EQ(added, 2);

@@ -27,8 +27,8 @@ std::vector<PictureView> make_views(int count, int side, int picture_side) {
     };
     std::vector<PictureView> views;
     for (int i = 0; i < count; ++i) {
-        const int width = 1 + below(kMaxReduction * side);
-        const int height = 1 + below(kMaxReduction * side);
+        const int width = 1 + below(kMaxCropReduction * side);
+        const int height = 1 + below(kMaxCropReduction * side);
         const int left = below(picture_side - width + 1), top = below(picture_side - height + 1);
         views.push_back({3, picture_side, left, top, width, height, below(2) == 1, below(2) == 1});
     }
@@ -62,12 +62,12 @@ Bytes on_device(Device& device, const Bytes& pictures, const std::vector<Picture
 
 TEST_P(Crops, AreResizedAndMirroredBitForBitOrNotAtAll) {
     const auto device = GetParam().make();
-    if (!device->resizes_crops()) {
+    if (!device->can_resize_crops()) {
         EXPECT_THROW(device->resize_crops({}), Error);
         return;
     }
     for (const int side : {5, 40}) {
-        const int picture_side = kMaxReduction * side + 7;
+        const int picture_side = kMaxCropReduction * side + 7;
         const std::vector<PictureView> views = make_views(side < 10 ? 60 : 6, side, picture_side);
         const Bytes pictures =
             random_bytes(3 + std::size_t{3} * static_cast<std::size_t>(picture_side) *

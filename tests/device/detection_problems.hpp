@@ -18,9 +18,9 @@ inline ops::Anchors small_anchors() {
         const std::int64_t stride = 4 << level;
         ops::Anchors::Level at{(64 + stride - 1) / stride, 96 / stride, stride, {}};
         const auto side = static_cast<float>(4 * stride / 2);
-        at.cell = {{-side, -side / 2, side, side / 2},
-                   {-side / 2, -side / 2, side / 2, side / 2},
-                   {-side / 4, -side / 2, side / 4, side / 2}};
+        at.cell_anchors = {{-side, -side / 2, side, side / 2},
+                           {-side / 2, -side / 2, side / 2, side / 2},
+                           {-side / 4, -side / 2, side / 4, side / 2}};
         anchors.levels.push_back(at);
     }
     return anchors;

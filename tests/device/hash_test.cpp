@@ -83,13 +83,13 @@ TEST(Hash, DoesNotDependOnTheNumberOfThreads) {
 TEST(Hash, IsTheSameByEveryInstructionSetOfThisCpu) {
     const std::vector<float> values = numbers(70001);
     using namespace cpu;
-    EXPECT_EQ(hash_of_bits(values, baseline::table()), naive_hash(values));
+    EXPECT_EQ(hash_bits(values, baseline::table()), naive_hash(values));
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        EXPECT_EQ(hash_of_bits(values, avx2::table()), naive_hash(values));
+        EXPECT_EQ(hash_bits(values, avx2::table()), naive_hash(values));
     }
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq")) {
-        EXPECT_EQ(hash_of_bits(values, avx512::table()), naive_hash(values));
+        EXPECT_EQ(hash_bits(values, avx512::table()), naive_hash(values));
     }
 }
 

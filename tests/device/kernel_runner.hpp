@@ -59,7 +59,7 @@ public:
                                   .sync_batch_norm_reducer = sync_batch_norm_reducer})) {
         for (std::size_t i = 0; i < problem.inputs.size(); ++i) add_input(i);
         output_ = bytes(value_bytes(output_shape(problem.operation), output_dtype(),
-                                    carries_sums(problem.operation)));
+                                    outputs_channel_sums(problem.operation)));
         for (const auto& gradient : problem.output_gradients) {
             tensors_.output_gradients.push_back(stored(gradient, compute_));
         }
@@ -73,7 +73,7 @@ public:
         tensors_.inner_running_mean = plain(problem.running_mean);
         tensors_.inner_running_variance = plain(problem.running_variance);
         tensors_.loss_scale = plain(naive::Tensor({1}, problem.loss_scale));
-        tensors_.step = stored(row.step);
+        tensors_.scalars = stored(row.step);
         const KernelMemory memory = kernel_->memory();
         tensors_.saved = bytes(memory.saved_bytes);
         tensors_.prepared = bytes(memory.prepared_bytes);
@@ -103,7 +103,7 @@ private:
 
     bool is_loss() const { return ops::is_loss(problem_.operation); }
     /// Whether its losses are stored next to its output.
-    bool has_softmax() const { return gives_softmax(problem_.operation); }
+    bool has_softmax() const { return outputs_softmax(problem_.operation); }
     tensor::DType output_dtype() const {
         return ops::output_dtype(problem_.operation).value_or(compute_);
     }
@@ -218,7 +218,7 @@ private:
         naive::Solution solution;
         const tensor::Shape shape_of_output = output_shape(problem_.operation);
         solution.output = load(output_, shape_of_output, output_dtype());
-        if (carries_sums(problem_.operation)) {
+        if (outputs_channel_sums(problem_.operation)) {
             solution.sums =
                 load_plain(sums_of(output_, device_->storage_bytes(shape_of_output, compute_)),
                            {2, shape_of_output[3]});

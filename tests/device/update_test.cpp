@@ -36,7 +36,7 @@ public:
 
     /// With the states of the rule.
     OptimizerTensors tensors(const OptimizerRule& rule) const {
-        const bool has_one = states(rule) == 1;
+        const bool has_one = state_count(rule) == 1;
         return {parameters(),
                 gradients(),
                 {has_one ? squares_or_mean(rule) : span(2), has_one ? std::span<float>() : span(3)},
@@ -207,7 +207,7 @@ TEST_P(UpdateOf, RefusesBuffersAndRangesThatDoNotFit) {
         bad.gradients = bad.gradients.first(8);
         EXPECT_THROW(device->build({rule}, bad), Error);
         bad = good;
-        bad.states[static_cast<std::size_t>(states(rule)) - 1] = {};
+        bad.states[static_cast<std::size_t>(state_count(rule)) - 1] = {};
         EXPECT_THROW(device->build({rule}, bad), Error);
         for (const Ranges& ranges :
              {Ranges{{0, 17}}, Ranges{{4, 16}}, Ranges{{8, 16}, {0, 8}}, Ranges{{8, 0}}}) {
@@ -244,8 +244,11 @@ TEST_P(UpdateOf, ChecksThatEveryNumberIsFinite) {
 TEST_P(UpdateOf, MovesTheLossScaleByItsPolicy) {
     const auto device = GetParam().make();
     Buffers buffers(*device, 1);
-    const LossScalePolicy policy{
-        .dynamic = true, .good_steps_to_double = 2, .smallest = 4, .largest = 16, .loss_weight = 2};
+    const LossScalePolicy policy{.dynamic = true,
+                                 .good_steps_to_double = 2,
+                                 .min_scale = 4,
+                                 .max_scale = 16,
+                                 .loss_weight = 2};
     buffers.set({.loss_scale = 8, .good_steps = 0});
     const auto step = [&](bool good) {
         StepScalars numbers = buffers.get();
@@ -301,7 +304,7 @@ std::vector<float> stepped(Device& device, const OptimizerRule& rule, bool recor
 
 TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
     const auto device = GetParam().make();
-    if (!device->records()) {
+    if (!device->can_record()) {
         EXPECT_THROW(device->record([] {}), Error);
         return;
     }
@@ -312,7 +315,7 @@ TEST_P(UpdateOf, RecordedStepsHaveTheBitsOfEnqueuedOnes) {
 
 TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
     const auto device = GetParam().make(), one = make_cpu_device({.threads = 1});
-    if (device->records()) return;  // no CPU
+    if (device->can_record()) return;  // no CPU
     for (const OptimizerRule& rule : kRules) {
         EXPECT_EQ(stepped(*device, rule, false), stepped(*one, rule, false));
     }
@@ -320,7 +323,7 @@ TEST_P(UpdateOf, OptimizersHaveTheSameBitsWithAnyNumberOfThreads) {
 
 TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
     const auto device = GetParam().make();
-    if (!device->records()) return;
+    if (!device->can_record()) return;
     EXPECT_THROW(device->record([&] { device->synchronize(); }), Error);
     EXPECT_THROW(device->record([&] { throw Error(ExitCode::data, "no picture"); }), Error);
     EXPECT_EQ(stepped(*device, Sgd{0.9f}, true), stepped(*device, Sgd{0.9f}, false));

@@ -20,7 +20,7 @@ std::map<std::string, int> census_with_sums(const Graph& graph) {
     std::map<std::string, int> counts;
     for (const Node& node : graph.nodes()) {
         ++counts[std::string(name_of(node.operation))];
-        if (carries_sums(node.operation)) ++counts["sums"];
+        if (outputs_channel_sums(node.operation)) ++counts["sums"];
         const auto* norm = std::get_if<ops::BatchNorm>(&node.operation);
         if (norm != nullptr && norm->from_sums) ++counts["from_sums"];
     }
@@ -44,7 +44,7 @@ struct Start : GraphMaker {
 TEST(FuseFor, GivesABatchNormTheSumsOfItsConvolution) {
     Start make;
     const Graph graph = fused(make.finish(make.relu("relu", make.norm("bn", make.x)), 2));
-    EXPECT_TRUE(carries_sums(node_named(graph, "conv").operation));
+    EXPECT_TRUE(outputs_channel_sums(node_named(graph, "conv").operation));
     const auto& norm = std::get<ops::BatchNorm>(node_named(graph, "bn").operation);
     EXPECT_TRUE(norm.from_sums);
     EXPECT_TRUE(norm.relu);
@@ -134,8 +134,8 @@ TEST(FuseFor, KeepsValuesThatOthersRead) {
     const ValueId norm = residual.norm("a", residual.convolution("conv2", residual.x, 8));
     const ValueId sum = residual.add("add", norm, residual.convolution("conv3", residual.x, 8));
     graph = fused(residual.finish(residual.relu("relu", sum), 2));
-    EXPECT_TRUE(carries_sums(node_named(graph, "conv2").operation));
-    EXPECT_FALSE(carries_sums(node_named(graph, "conv3").operation));
+    EXPECT_TRUE(outputs_channel_sums(node_named(graph, "conv2").operation));
+    EXPECT_FALSE(outputs_channel_sums(node_named(graph, "conv3").operation));
 }
 
 TEST(FuseFor, LeavesNormsOfVirtualBatchesAlone) {

@@ -87,8 +87,8 @@ TEST_F(CropResize, IsTheReferencesAndTheCpusBitForBit) {
 TEST_F(CropResize, HasTheCpusBitsForEveryReductionUpToTheLargest) {
     const int side = 7;
     std::vector<Case> cases;
-    for (int size = 1; size <= side * ops::kMaxReduction; ++size) {
-        cases.push_back({size, side * ops::kMaxReduction + 1 - size, {}});
+    for (int size = 1; size <= side * ops::kMaxCropReduction; ++size) {
+        cases.push_back({size, side * ops::kMaxCropReduction + 1 - size, {}});
         cases.back().crop = {0, 0, cases.back().picture_width, cases.back().picture_height};
     }
     make_rows(cases);
@@ -99,10 +99,10 @@ TEST_F(CropResize, HasTheCpusBitsForEveryReductionUpToTheLargest) {
 
 TEST_F(CropResize, LeavesWhiteWhite) {
     const int side = 7;
-    for (int size = 1; size <= side * ops::kMaxReduction; size += 5) {
+    for (int size = 1; size <= side * ops::kMaxCropReduction; size += 5) {
         views_.push_back({0, size, 0, 0, size, 1 + size / 2});
     }
-    const int largest = side * ops::kMaxReduction;
+    const int largest = side * ops::kMaxCropReduction;
     pictures_ = std::make_unique<Buffer>(DType::u8, std::int64_t{3} * largest * largest);  // ones
     Buffer got = images(side);
     std::fill_n(got.as<std::uint8_t>(), got.count(), std::uint8_t{0});

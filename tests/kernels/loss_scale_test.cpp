@@ -25,10 +25,10 @@ inline void update_loss_scale(const ops::LossScalePolicy& policy, ops::StepScala
     numbers->skipped_steps += good ? 0 : 1;
     numbers->taken_steps += good ? 1 : 0;
     if (policy.dynamic && !good) {
-        numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.smallest);
+        numbers->loss_scale = std::max(numbers->loss_scale / 2, policy.min_scale);
     } else if (policy.dynamic && numbers->good_steps >= policy.good_steps_to_double) {
         numbers->good_steps = 0;
-        if (numbers->loss_scale * 2 <= policy.largest) numbers->loss_scale *= 2;
+        if (numbers->loss_scale * 2 <= policy.max_scale) numbers->loss_scale *= 2;
     }
     numbers->gradient_factor = policy.loss_weight / numbers->loss_scale;
     numbers->finite = 1;
@@ -105,7 +105,7 @@ TEST_F(LossScale, DoublesAfterEnoughGoodStepsInARow) {
 
 TEST_F(LossScale, StaysWithinItsBounds) {
     const ops::LossScalePolicy policy{
-        .dynamic = true, .good_steps_to_double = 1, .smallest = 300, .largest = 3000};
+        .dynamic = true, .good_steps_to_double = 1, .min_scale = 300, .max_scale = 3000};
     for (int i = 0; i < 3; ++i) step(policy, true);
     EXPECT_EQ(numbers_.loss_scale, 2048);
     for (int i = 0; i < 5; ++i) step(policy, false);

@@ -99,12 +99,12 @@ TEST(OutputShape, OfAJoinedOperationIsThatOfItsLastPart) {
 
 TEST(CarriesSums, SaysSoOfConvolutionsThatFormThem) {
     Convolution convolution{{2, 8, 6, 4}, 16};
-    EXPECT_FALSE(carries_sums(convolution));
-    EXPECT_FALSE(carries_sums(NormConvolution{{}, convolution}));
+    EXPECT_FALSE(outputs_channel_sums(convolution));
+    EXPECT_FALSE(outputs_channel_sums(NormConvolution{{}, convolution}));
     convolution.sums = true;
-    EXPECT_TRUE(carries_sums(convolution));
-    EXPECT_TRUE(carries_sums(NormConvolution{{}, convolution}));
-    EXPECT_FALSE(carries_sums(BatchNorm{.input = {2, 8, 6, 4}, .from_sums = true}));
+    EXPECT_TRUE(outputs_channel_sums(convolution));
+    EXPECT_TRUE(outputs_channel_sums(NormConvolution{{}, convolution}));
+    EXPECT_FALSE(outputs_channel_sums(BatchNorm{.input = {2, 8, 6, 4}, .from_sums = true}));
 }
 
 TEST(NameOf, TellsFusedNormalizationsApart) {

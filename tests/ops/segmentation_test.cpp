@@ -57,7 +57,7 @@ TEST(CellCrossEntropy, GivesASoftmaxOfEachCell) {
     EXPECT_EQ(output_shape(loss), (Shape{2, 12, 5}));
     EXPECT_EQ(output_dtype(loss), tensor::DType::f32);
     EXPECT_TRUE(is_loss(loss));
-    EXPECT_TRUE(gives_softmax(loss));
+    EXPECT_TRUE(outputs_softmax(loss));
     EXPECT_EQ(input_shapes(loss), (std::vector<Shape>{{2, 3, 4, 5}, {2, 6, 5}}));
 }
 

@@ -42,7 +42,7 @@ TEST(FasterRcnnModel, HasTorchvisionsParametersAndAnchors) {
     const auto cells = file["cell_anchors"].get<std::vector<std::vector<std::array<float, 4>>>>();
     ASSERT_EQ(cells.size(), anchors.levels.size());
     for (std::size_t level = 0; level < cells.size(); ++level) {
-        EXPECT_EQ(anchors.levels[level].cell, cells[level]) << "P" << level + 2;
+        EXPECT_EQ(anchors.levels[level].cell_anchors, cells[level]) << "P" << level + 2;
     }
 }
 

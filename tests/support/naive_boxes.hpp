@@ -73,8 +73,8 @@ inline std::vector<PlacedAnchor> placed(const ops::Anchors& anchors) {
         const auto& at = anchors.levels[level];
         for (std::int64_t y = 0; y < at.height; ++y)
             for (std::int64_t x = 0; x < at.width; ++x)
-                for (std::size_t place = 0; place < at.cell.size(); ++place) {
-                    const auto& cell = at.cell[place];
+                for (std::size_t place = 0; place < at.cell_anchors.size(); ++place) {
+                    const auto& cell = at.cell_anchors[place];
                     const auto dx = static_cast<double>(x * at.stride);
                     const auto dy = static_cast<double>(y * at.stride);
                     all.push_back({{cell[0] + dx, cell[1] + dy, cell[2] + dx, cell[3] + dy},

@@ -57,7 +57,8 @@ private:
     static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
 
     static bool is_fp32(const graph::Node& node) {
-        return std::holds_alternative<ops::Linear>(node.operation) || gives_softmax(node.operation);
+        return std::holds_alternative<ops::Linear>(node.operation) ||
+               outputs_softmax(node.operation);
     }
     void round(Tensor& tensor) const {
         if (stored_ == tensor::DType::f32) return;

@@ -373,7 +373,7 @@ namespace hpcai::naive {
 inline Solution solve(const Problem& problem) {
     Solver solver{problem, {}};
     std::visit(solver, problem.operation);
-    if (carries_sums(problem.operation))
+    if (outputs_channel_sums(problem.operation))
         solver.solution.sums = channel_sums(solver.solution.output);
     return std::move(solver.solution);
 }

@@ -9,30 +9,30 @@
 
 namespace hpcai::device {
 
-/// Steps of an optimizer on buffers in device memory with numbers of their own.
+/// Steps of an optimizer on buffers in device memory with scalars of their own.
 class OptimizerSteps {
 public:
     /// Updates all elements where `optimizer` names no ranges. `tensors.scalars` is not read.
     OptimizerSteps(Device& device, Optimizer optimizer, OptimizerTensors tensors)
-        : device_(device), numbers_(device.allocate(sizeof(StepScalars))) {
+        : device_(device), scalars_(device.allocate(sizeof(StepScalars))) {
         if (optimizer.ranges.empty()) {
             optimizer.ranges.push_back({0, tensors.parameters.size(), true, true});
         }
-        tensors.scalars = static_cast<const StepScalars*>(numbers_->data());
+        tensors.scalars = static_cast<const StepScalars*>(scalars_->data());
         update_ = device.build(optimizer, tensors);
     }
 
     void step(double learning_rate) {
-        const StepScalars numbers{.learning_rate = static_cast<float>(learning_rate),
+        const StepScalars scalars{.learning_rate = static_cast<float>(learning_rate),
                                   .taken_steps = taken_steps_++};
-        device_.upload(numbers_->data(), std::as_bytes(std::span(&numbers, 1)));
+        device_.upload(scalars_->data(), std::as_bytes(std::span(&scalars, 1)));
         update_->run();
     }
 
 private:
     Device& device_;
     std::uint32_t taken_steps_ = 0;
-    std::unique_ptr<Memory> numbers_;
+    std::unique_ptr<Memory> scalars_;
     std::unique_ptr<Update> update_;
 };
 

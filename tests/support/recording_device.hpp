@@ -59,14 +59,14 @@ public:
                                   const OptimizerTensors& tensors) override {
         return device_->build(optimizer, tensors);
     }
-    void check_finite(std::span<const float> values, StepScalars* numbers) override {
-        device_->check_finite(values, numbers);
+    void check_finite(std::span<const float> values, StepScalars* scalars) override {
+        device_->check_finite(values, scalars);
     }
-    void add_losses(std::span<const float> losses, StepScalars* numbers) override {
-        device_->add_losses(losses, numbers);
+    void add_losses(std::span<const float> losses, StepScalars* scalars) override {
+        device_->add_losses(losses, scalars);
     }
-    void finish_step(const LossScalePolicy& policy, StepScalars* numbers) override {
-        device_->finish_step(policy, numbers);
+    void finish_step(const LossScalePolicy& policy, StepScalars* scalars) override {
+        device_->finish_step(policy, scalars);
     }
     std::uint64_t hash(std::span<const float> values) override { return device_->hash(values); }
 

@@ -24,8 +24,8 @@ enum class ExitCode : int {
     mismatch = 10,
 };
 
-/// A failure with the exit code of the process. The message is complete: it names the key or file,
-/// the value and the legal values.
+/// An error that ends the program with an exit code. The message is complete: it names the key or
+/// file, the value and the legal values.
 class Error : public std::runtime_error {
 public:
     Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -35,18 +35,18 @@ private:
     ExitCode code_;
 };
 
-/// Formatting of require() and ensure(), out of line because they have hundreds of callers.
+/// Format the messages of require() and ensure() out of line, because these have many callers.
 [[noreturn]] void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments);
 [[noreturn]] void throw_internal_error(fmt::string_view format, fmt::format_args arguments);
 
-/// The user's mistake: throws Error with `code` and the formatted message unless `condition` holds.
+/// Checks user input: throws Error with `code` and the formatted message unless `condition` holds.
 template <typename... Arguments>
 void require(bool condition, ExitCode code, fmt::format_string<Arguments...> format,
              Arguments&&... arguments) {
     if (!condition) throw_error(code, format, fmt::make_format_args(arguments...));
 }
 
-/// A bug: throws Error(internal) with the formatted message unless `condition` holds.
+/// Checks an invariant: throws Error(internal) with the message unless `condition` holds.
 template <typename... Arguments>
 void ensure(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     if (!condition) throw_internal_error(format, fmt::make_format_args(arguments...));

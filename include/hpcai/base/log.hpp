@@ -12,7 +12,7 @@ namespace hpcai {
 
 enum class Severity { info, warning, error };
 
-/// Receives log messages, from any thread. Loggers are parameters; there is no global one.
+/// Receives log messages from any thread. There is no global logger: pass loggers as parameters.
 class Logger {
 public:
     virtual ~Logger() = default;
@@ -35,10 +35,10 @@ public:
     }
 };
 
-/// A logger with lines such as "2022-11-05T14:03:09.123Z info [group 0 rank 1] message", each
-/// flushed; `label` is in the brackets. An empty `file_path` means standard error, because standard
-/// output is for results. Otherwise lines are appended to that file, whose folder is created if
-/// absent. Throws Error(usage) naming the file if it cannot be opened.
+/// Returns a logger that flushes each line, such as "2022-11-05T14:03:09.123Z info [label]
+/// message". It appends to `file_path`, whose folder it creates if absent, or writes to standard
+/// error if the path is empty (standard output is for results). Throws Error(usage) with the name
+/// of the file if it cannot be opened.
 std::unique_ptr<Logger> make_logger(const std::string& label, const std::string& file_path);
 
 }  // namespace hpcai

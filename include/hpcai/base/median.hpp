@@ -8,8 +8,8 @@
 
 namespace hpcai {
 
-/// The median of `values`: the mean of the two middle ones if their number is even. There must be
-/// at least one value, and none may be NaN.
+/// Returns the median of `values`; for an even number of values, the mean of the two middle ones.
+/// Throws Error(internal) if there are no values. No value may be NaN.
 inline double median(std::vector<double> values) {
     ensure(!values.empty(), "median of no values");
     const auto middle = values.begin() + std::ssize(values) / 2;

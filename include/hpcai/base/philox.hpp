@@ -9,7 +9,7 @@
 /// the same for every rank count, thread count and order of work. Streams share no state.
 namespace hpcai {
 
-/// One block of Philox4x32 with 10 rounds: 128 random bits, a bijection of `counter` for each key.
+/// Returns one block of Philox4x32-10: 128 random bits, a bijection of `counter` for each key.
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011;
 /// agrees with the known answers of Random123.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
@@ -40,7 +40,7 @@ enum class RandomPurpose : std::uint8_t {
     test = 8,            // tests and self-checks
     climate = 9,         // the climate generator
     regions = 10,        // anchors and regions sampled for the losses of one training sample
-    rounding = 11,       // of gradients to int8
+    rounding = 11,       // stochastic rounding of gradients to int8
 };
 
 /// The sequence of random numbers identified by (seed, purpose, a, b, c). Different streams share

@@ -8,19 +8,19 @@ namespace hpcai {
 
 /// Identifies a process of this host. A PID may be reused, but not with the same start time.
 struct ProcessId {
-    std::int64_t number = 0;       // PID
-    std::int64_t start_ticks = 0;  // clock ticks from boot to its start, proc(5)
-    std::uint64_t space = 0;       // PID namespace of `number`; each container has its own
+    std::int64_t pid = 0;
+    std::int64_t start_ticks = 0;     // clock ticks from boot to the start of the process, proc(5)
+    std::uint64_t pid_namespace = 0;  // inode; each container has its own PID namespace
     bool operator==(const ProcessId&) const = default;
 };
 
 ProcessId this_process();
 
-/// Returns true if the process is known to run. It must have the caller's PID namespace.
+/// Returns true if the process is known to run; false for another PID namespace than the caller's.
 bool is_running(const ProcessId& process);
 
-/// Returns true if the process is known to have ended. For a process of another PID namespace, such
-/// as another container's, both this and is_running() return false.
+/// Returns true if the process is known to have ended; false for another PID namespace, such as
+/// that of another container.
 bool has_ended(const ProcessId& process);
 
 /// Returns true if the process runs but is stopped, for example by SIGSTOP.

@@ -10,28 +10,28 @@ namespace hpcai {
 
 /// Progress of a training run.
 struct Progress {
-    std::int64_t step = 0;  // steps done
+    std::int64_t step = 0;  // completed steps
     std::int64_t steps = 0;
     int epoch = 0;  // the current epoch, from 1; 0: not shown
     int epochs = 0;
-    double loss = 0;               // mean over the steps read last; NaN: no step was read
+    double loss = 0;               // mean since the previous reading; NaN: nothing was read yet
     double images_per_second = 0;  // sum over the ranks of the group
     double seconds_left = 0;       // negative: unknown
 };
 
-/// One line without its end: "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s
-/// left".
+/// Returns a line without line feed, e.g.
+/// "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s left".
 std::string render(const Progress& progress);
 
 struct ProgressSettings {
     bool live = false;                   // on a terminal: one line, rewritten in place
-    double live_interval_seconds = 0.2;  // between two rewrites
+    double live_interval_seconds = 0.2;  // between two updates of the line
     double plain_interval_seconds = 30;  // between two lines of a batch log
-    std::size_t terminal_columns = 80;   // a live line is cut to fit
+    std::size_t terminal_columns = 80;   // a live line is truncated to fit
 };
 
 /// Prints progress to `out`: the first and the last step, and between them at most one line per
-/// interval. The caller passes the time of a monotonic clock.
+/// interval. Times are those of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.

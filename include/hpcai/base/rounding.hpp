@@ -6,14 +6,14 @@
 
 namespace hpcai {
 
-/// dividend / divisor, rounded up. The dividend must not be negative, the divisor must be positive.
-/// Kernels have their own ceil_div in kernels/elements.cuh.
+/// Returns dividend / divisor, rounded up, for dividend >= 0 and divisor > 0. Kernels have their
+/// own ceil_div in kernels/elements.cuh.
 template <std::integral Integer>
 constexpr Integer ceil_div(Integer dividend, std::type_identity_t<Integer> divisor) {
     return dividend / divisor + (dividend % divisor == 0 ? 0 : 1);
 }
 
-/// The smallest multiple of `alignment` that is not below `value`, which is not negative.
+/// Returns the smallest multiple of `alignment` that is at least `value`, for value >= 0.
 template <std::integral Integer>
 constexpr Integer align_up(Integer value, std::type_identity_t<Integer> alignment) {
     return ceil_div(value, alignment) * alignment;

@@ -3,12 +3,12 @@
 
 namespace hpcai {
 
-/// During its lifetime SIGUSR1, the first SIGTERM and the first SIGINT do not end the process but
-/// are stored. Afterwards they end it again. Only one object may exist at a time.
+/// Catches requests to stop. While the object exists, SIGUSR1, the first SIGTERM and the first
+/// SIGINT are recorded and do not end the process. At most one object may exist at a time.
 class StopSignals {
 public:
     StopSignals();
-    ~StopSignals();
+    ~StopSignals();  // restores the default actions
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 

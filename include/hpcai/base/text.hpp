@@ -10,30 +10,30 @@
 
 namespace hpcai {
 
-/// Returns `text`, which may come from outside (file, class and host names), safe for one line of a
-/// log or a table: ASCII control characters become escapes as in C ("\n", "\x1b"). Everything else,
-/// UTF-8 included, is unchanged.
+/// Makes untrusted text, such as file, class and host names, safe for one line of a log or a table:
+/// ASCII control characters become escapes as in C ("\n", "\x1b"). All other characters, UTF-8
+/// included, are unchanged.
 std::string printable(std::string_view text);
 
-/// Returns `argument` as a word of a POSIX shell: unchanged if it has no special characters, else
+/// Quotes `argument` for a POSIX shell: returns it unchanged if it has no special characters, else
 /// in single quotes.
-std::string shell_word(std::string_view argument);
+std::string shell_quote(std::string_view argument);
 
 /// Escapes `text` for HTML and SVG, so that it is safe inside an element and a quoted attribute.
 /// Control characters, characters that change the writing direction, and bytes that are not UTF-8
 /// become U+FFFD. Line feeds and tabs are unchanged.
-std::string html_text(std::string_view text);
+std::string escape_html(std::string_view text);
 
 /// Returns the length in bytes of the UTF-8 character that `text` begins with; 0 if there is none
 /// (RFC 3629: shortest forms only, no surrogates, at most U+10FFFF).
 std::size_t utf8_character_bytes(std::string_view text);
 
-/// Returns true if a UTF-8 character is a control character: C0, DEL or C1 (U+0080 to U+009F). Some
-/// terminals obey C1, too.
+/// Returns true if a UTF-8 character is a control character: C0, DEL or C1 (U+0080 to U+009F),
+/// which some terminals also interpret.
 bool is_control(std::string_view character);
 
-/// Returns the decimal number that is the whole `text`, independent of the locale; nothing for any
-/// other text. A floating-point number may be "inf" or "nan".
+/// Parses `text` as one decimal number, independent of the locale; returns nothing if it contains
+/// anything else. A floating-point number may be "inf" or "nan".
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
     Number value = 0;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// Human-readable numbers. A number that is not finite prints as "n/a".
+/// Formatting of numbers for people. A number that is not finite becomes "n/a".
 namespace hpcai {
 
 /// Binary prefixes, three significant digits: "512 B", "1.50 KiB", "97.5 MiB".
@@ -23,7 +23,7 @@ std::string format_seconds(double seconds);
 /// `fraction` 0.1234 is "12.3 %".
 std::string format_percent(double fraction);
 
-/// Thousands separated, as in "1 281 167".
+/// Groups of three digits, separated by spaces: "1 281 167".
 std::string format_count(std::int64_t count);
 
 /// "1 rank", "2 ranks", "1 024 batches": `noun` is singular with a regular plural.

@@ -21,20 +21,20 @@ struct ShardAccounting {
 /// are ranks of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
-    /// Shard `part` of `parts`. Networks can be planned with this object before the group exists.
-    TensorParallelExchange(int parts, int part) : parts_(parts), part_(part) {}
+    /// `shard` is the number of this shard. A network can be planned before the group exists.
+    TensorParallelExchange(int shards, int shard) : shards_(shards), shard_(shard) {}
 
     /// Call it before the first exchange. `ranks` are the ranks of the shards in order. `group`
     /// must outlive the last exchange.
     void connect(Communicator& group, std::vector<int> ranks);
 
-    int shards() const override { return parts_; }
-    int shard() const override { return part_; }
+    int shards() const override { return shards_; }
+    int shard() const override { return shard_; }
     void exchange(device::ShardMessages& messages) override;
     const ShardAccounting& accounting() const { return accounting_; }
 
 private:
-    int parts_, part_;
+    int shards_, shard_;
     Communicator* group_ = nullptr;
     std::vector<int> ranks_;
     std::shared_ptr<std::vector<std::byte>> buffer_;  // of all messages of one exchange

@@ -226,7 +226,7 @@ constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
-/// Values of optimizer state per parameter; device::states() has the same counts.
+/// Values of optimizer state per parameter; device::state_count() has the same counts.
 constexpr int optimizer_states(Optimizer optimizer) {
     switch (optimizer) {
         case Optimizer::sgd:

@@ -15,10 +15,10 @@ enum class CpuLayout { automatic, blocked, channels_last };
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// Results have the same bits for any `threads`: oneDNN computes up to 16 slices of the batch,
-    /// each on one thread, and our own loops sum in a fixed order. More threads than slices do not
-    /// speed up oneDNN. The weight gradients of all slices of a layer occupy at most 16 MiB, or
-    /// four times its weights if that is more.
+    /// Every result has the same bits for any `threads`: oneDNN works on up to 16 parts of the
+    /// batch, each on one thread, and our own loops sum in a fixed order. More threads than parts
+    /// do not speed up oneDNN. Each part has its own weight gradient: at most 16 MiB in total, or
+    /// four times the weights of the layer if that is more.
     bool deterministic = false;
 };
 
@@ -26,7 +26,7 @@ struct CpuDeviceOptions {
 /// loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
-/// Numbers of cores of the machine and in the CPU binding of this process (hwloc), at least 1.
+/// Numbers of cores of the machine and in the binding of this process (hwloc). At least 1.
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -34,15 +34,15 @@ struct Cores {
 };
 Cores count_cores();
 
-/// Numbers of NUMA nodes of the machine and with cores in the CPU binding (hwloc), at least 1.
+/// Numbers of NUMA nodes of the machine and in the binding of this process (hwloc). At least 1.
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;
 };
 NumaNodes count_numa_nodes();
 
-/// The number of threads of one rank: `requested` if positive, else its share of the allowed cores,
-/// which `ranks` ranks share. At least 1.
-int threads_for_rank(int requested, const Cores& cores, int ranks);
+/// Returns the number of threads of a rank: `requested` if positive, else an equal share of the
+/// allowed cores, which `sharing_ranks` ranks share. At least 1.
+int threads_for_rank(int requested, const Cores& cores, int sharing_ranks);
 
 }  // namespace hpcai::device

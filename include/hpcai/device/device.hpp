@@ -20,16 +20,16 @@
 
 namespace hpcai::device {
 
-using ops::kMaxReduction;
+using ops::kMaxCropReduction;
 using ops::LossScalePolicy;
 using ops::PictureView;
 using ops::ViewBatch;
 
 enum class Mode { training, inference };
 
-/// Selects the random numbers with which a kernel rounds gradients to int8, together with the step
-/// (StepScalars::taken_steps + skipped_steps) and the index of the sample. The index counts the
-/// rank's samples over all micro-batches of the step.
+/// Identifies the random numbers that a kernel uses to round gradients to int8. They also depend on
+/// the step (StepScalars::taken_steps + skipped_steps) and on the index of the sample. The index
+/// counts the rank's samples over all micro-batches of the step.
 struct RoundingKey {
     std::uint64_t seed = 0;
     std::uint32_t model = 0;  // below 2^16
@@ -37,20 +37,20 @@ struct RoundingKey {
     std::uint32_t node = 0;   // index in the graph, below 2^16
 };
 
-/// The options for planning a kernel.
+/// Options for planning a kernel, in addition to its operation.
 struct KernelOptions {
     tensor::DType compute = tensor::DType::f32;  // of activations and their gradients
     Mode mode = Mode::training;
     bool needs_input_gradient = true;  // false for the first layer
-    bool tf32 = false;       // convolutions and linear layers may drop 13 bits of fp32 factors
+    bool tf32 = false;       // convolutions and linear layers may round fp32 operands to tf32
     bool int8 = false;       // f32 convolutions use int8 where ops::computes_in_int8
     RoundingKey rounding{};  // for int8 in training only
-    // For a BatchNorm in training with statistics over several ranks; must outlive the kernel.
+    // For SyncBatchNorm in training; must outlive the kernel.
     SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
     ShardExchange* exchange = nullptr;  // for a shard of a network; must outlive the kernel
 };
 
-/// A block of device memory, 64-byte aligned, zeroed, freed with its owner.
+/// Owns a block of device memory, 64-byte aligned and initially zero.
 class Memory {
 public:
     virtual ~Memory() = default;
@@ -58,8 +58,8 @@ public:
     virtual std::size_t bytes() const = 0;
 };
 
-/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges,
-/// and changes nothing while OptimizerTensors::scalars->finite is 0.
+/// An optimizer step, planned for its buffers. It also updates the working copies of its ranges. It
+/// does nothing if OptimizerTensors::scalars->finite is 0.
 class Update {
 public:
     virtual ~Update() = default;
@@ -67,23 +67,23 @@ public:
     virtual void run() = 0;
 };
 
-/// Recorded work, which can be enqueued many times at low cost.
+/// Recorded work, such as a CUDA graph, which can be enqueued many times at low cost.
 class Recording {
 public:
     virtual ~Recording() = default;
-    /// Throws Error(internal) when the device reports a failure.
+    /// Enqueues the work. Throws Error(internal) when the device reports a failure.
     virtual void run() = 0;
 };
 
-/// Time marks in the work of a device.
+/// Time stamps in the enqueued work of a device.
 class Timeline {
 public:
     virtual ~Timeline() = default;
     /// Enqueues a mark after the work enqueued so far. Inside Device::record the mark belongs to
     /// the recording and has the time of its last run.
     virtual void mark() = 0;
-    /// The seconds between consecutive marks, in the order in which they were made. Waits for
-    /// enqueued work.
+    /// Returns the seconds between consecutive marks, in the order of the calls of mark(). Waits
+    /// for enqueued work.
     virtual std::vector<double> seconds() const = 0;
 };
 
@@ -103,9 +103,9 @@ std::string_view name_of(const Precision& precision);
 
 /// The guarantees of a device about the bits of its results.
 struct Determinism {
-    bool is_repeatable = false;        // repeated work gives the same bits
-    bool is_thread_invariant = false;  // the bits are the same for any threads()
-    std::string conditions;            // software and hardware that must be equal, for display
+    bool over_repeats = false;  // repeated work gives the same bits
+    bool over_threads = false;  // the bits do not depend on threads()
+    std::string conditions;     // hardware and libraries that must be equal, for display
 };
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device
@@ -118,86 +118,86 @@ public:
     virtual std::string description() const = 0;
     /// The identifier of a GPU, equal in all processes that use it: "GPU-8f6e...". Empty for a CPU.
     virtual std::string uuid() const { return {}; }
-    /// The types that a network can compute in, fastest first.
+    /// The compute types that networks may use, fastest first.
     virtual std::vector<tensor::DType> compute_dtypes() const = 0;
-    /// Whether KernelOptions::tf32 has an effect.
+    /// Returns whether KernelOptions::tf32 has an effect.
     virtual bool has_tf32() const { return false; }
     virtual int threads() const = 0;
-    /// The guarantees of this device; by default, it has none.
+    /// The guarantees for which the device was opened; none by default.
     virtual Determinism determinism() const = 0;
 
-    /// Throws Error(internal) when there is too little memory.
+    /// Throws Error(internal) if there is too little memory.
     virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-    /// upload() and download() return when the bytes have arrived and all earlier work is done.
+    /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// `from` may change after the call. The bytes arrive after all earlier and before all later
-    /// work. A call with more than 4096 bytes may wait for the work before the fourth previous
-    /// such call, a smaller call for the work before the 32nd previous smaller one. May wait for
-    /// all work if it needs more memory than reserve_uploads() reserved.
+    /// Enqueues an upload; `from` may change after the call. To reuse a staging buffer, a call of
+    /// more than 4096 bytes may wait for the work before the fourth-last such call, a smaller call
+    /// for the work before the 32nd-last smaller call. A call may wait for all work if it needs
+    /// more memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
-    /// Like enqueue_upload(), for a destination that no enqueued work reads or writes. The bytes
-    /// may arrive before enqueued work is done, and the call does not wait for that work.
+    /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
+    /// overtake enqueued work, and the call does not wait for that work.
     virtual void enqueue_fresh_upload(void* to, std::span<const std::byte> from) {
         enqueue_upload(to, from);
     }
     /// Enqueues a copy within device memory.
     virtual void enqueue_copy(void* to, const void* from, std::size_t bytes) = 0;
     /// Reserves memory for calls of enqueue_upload() with up to this many bytes. May wait for all
-    /// work. Throws Error(internal) when there is too little memory.
+    /// work. Throws Error(internal) if there is too little memory.
     virtual void reserve_uploads(std::size_t /*bytes*/) {}
-    /// The bytes of a tensor of this shape and type in the layout of this device.
+    /// Returns the bytes of a value of this shape and type in the layout of this device.
     virtual std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) const;
     /// Writes a tensor, given in fp32 as (N, H, W, C), (N, C) or (C), to `to` in the layout of this
     /// device for this shape and type, rounded to nearest even. `to` has storage_bytes(). Returns
-    /// when the bytes have arrived. Throws Error(internal) for a type that kernels do not compute
-    /// in, a rank without layout or a wrong number of values.
+    /// when the copy is complete. Throws Error(internal) for an unsupported type or rank, or a
+    /// wrong number of values.
     virtual void store_channels_last(void* to, const tensor::Shape& shape, tensor::DType dtype,
                                      std::span<const float> values) = 0;
     /// Waits for all enqueued work.
     virtual void synchronize() = 0;
 
-    /// Whether a fused operation makes a network faster: a Convolution with `sums`, a BatchNorm
-    /// with `from_sums`, a NormConvolution or a DualNorm. May plan and time the operation.
+    /// Returns whether a fused operation is faster than the operations it replaces: a Convolution
+    /// with `sums`, a BatchNorm with `from_sums`, a NormConvolution or a DualNorm. May time both.
     virtual bool accepts(const ops::Operation& /*operation*/, const KernelOptions& /*options*/) {
         return false;
     }
-    /// Plans an operation. Throws Error(internal) when this device cannot compute it.
+    /// Plans a kernel. Throws Error(internal) if this device does not support the operation.
     virtual KernelPtr build(const ops::Operation& operation, const KernelOptions& options) = 0;
 
-    /// Plans an optimizer step. Everything in `tensors`, and the working copies, must outlive the
+    /// Plans an optimizer step. The buffers in `tensors` and the working copies must outlive the
     /// Update. Throws Error(internal) for inconsistent buffers and ranges.
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 
-    /// This and the next two functions enqueue work on `scalars` in device memory. Sets
-    /// scalars->finite to 0 if any of `values`, which are aligned to 16 bytes, is infinite or NaN.
+    /// This and the next two functions enqueue work on `scalars`, which are in device memory. Sets
+    /// scalars->finite to 0 if any of `values` (16-byte aligned) is infinite or NaN.
     virtual void check_finite(std::span<const float> values, StepScalars* scalars) = 0;
-    /// scalars->loss_sum += the sum of `losses`, in a fixed order.
+    /// Adds the sum of `losses`, in a fixed order, to scalars->loss_sum.
     virtual void add_losses(std::span<const float> losses, StepScalars* scalars) = 0;
     /// Ends a step. If `finite` is 1, the step counts as taken and good, and a dynamic scale
-    /// doubles after good_steps_to_double good steps unless it would exceed `largest`. If `finite`
-    /// is 0, the step counts as skipped and a dynamic scale halves, not below `smallest`. Then
-    /// gradient_factor = loss_weight / loss_scale and finite = 1.
+    /// doubles after good_steps_to_double good steps unless it would exceed `max_scale`. If
+    /// `finite` is 0, the step counts as skipped and a dynamic scale halves, not below `min_scale`.
+    /// Then gradient_factor = loss_weight / loss_scale and finite = 1.
     virtual void finish_step(const LossScalePolicy& policy, StepScalars* scalars) = 0;
 
-    /// Whether the device crops and resizes pictures in its memory.
-    virtual bool resizes_crops() const { return false; }
-    /// Enqueues resizing the crop of each view to side x side, antialiased bilinear with the bits
-    /// of data::resize_bilinear, and then its flips. Throws Error(internal) if resizes_crops() is
-    /// false, and unless there are 1 to 65535 rows and `side` is 1 to 2^15.
+    /// Returns whether the device supports resize_crops().
+    virtual bool can_resize_crops() const { return false; }
+    /// Enqueues work that resizes each view's crop to side x side (antialiased bilinear, with the
+    /// bits of data::resize_bilinear) and then flips it. `batch` must have 1 to 65535 rows and a
+    /// side of 1 to 2^15. Throws Error(internal) for other batches, and if not can_resize_crops().
     virtual void resize_crops(const ViewBatch& batch);
 
-    /// Whether the device supports record().
-    virtual bool records() const { return false; }
+    /// Returns whether the device supports record().
+    virtual bool can_record() const { return false; }
     /// Records the work that `enqueue` enqueues on this device without running it. `enqueue` must
     /// not wait for the device or upload to it, and everything it uses must outlive the recording.
-    /// Throws Error(internal) if records() is false.
+    /// Throws Error(internal) if can_record() is false.
     virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue);
 
-    /// Makes a timeline without marks. By default it uses the clock of the host, for devices that
-    /// work synchronously. The device must outlive it, and it must outlive every recording with its
-    /// marks.
+    /// Returns a timeline without marks. The default, for synchronous devices, uses the host's
+    /// clock. The device must outlive the timeline, which must outlive every recording that
+    /// contains its marks.
     virtual std::unique_ptr<Timeline> make_timeline();
 
     /// A hash of the bits of the n `values`, including the sign of zero and the payloads of NaN,
@@ -208,19 +208,19 @@ public:
     /// changes the hash. Waits for enqueued work.
     virtual std::uint64_t hash(std::span<const float> values) = 0;
 
-    /// Whether the device supports KernelOptions::int8.
+    /// Returns whether the device supports KernelOptions::int8.
     virtual bool has_int8() const { return false; }
 
-    /// Whether the device computes shards of networks: ops::AllGather and ops::ReduceScatter, and
-    /// trust ratios over all shards.
-    virtual bool computes_shards() const { return false; }
+    /// Returns whether the device supports tensor parallelism: ops::AllGather, ops::ReduceScatter
+    /// and trust ratios over all shards.
+    virtual bool supports_shards() const { return false; }
 
-    /// Names the work of the host until the next call for a profiler; null ends the phase. `name`
-    /// must be a static string.
+    /// Begins a phase of host work for a profiler, which lasts until the next call; null begins
+    /// none. `name` must be a static string.
     virtual void begin_phase(const char* /*name*/) {}
 };
 
-/// Bytes of a tensor without padding, the layout of most devices.
+/// Returns the bytes of a tensor without padding, as most devices store it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
 
 }  // namespace hpcai::device

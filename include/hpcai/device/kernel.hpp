@@ -21,12 +21,12 @@ struct KernelMemory {
     std::size_t workspace_bytes = 0;  // scratch of one pass
 };
 
-/// The offset in bytes of the sums that follow the elements of a tensor (ops::carries_sums).
+/// Returns the offset in bytes of the channel sums after the elements (ops::outputs_channel_sums).
 constexpr std::size_t sums_offset(std::size_t element_bytes) {
     return align_up(element_bytes, 256);
 }
 
-/// Addresses of all memory that a kernel reads and writes, in the layout of its Device. A null
+/// Addresses of all tensors that a kernel reads and writes, in the layout of its Device. A null
 /// pointer in `input_gradients` means that the gradient is not needed.
 struct KernelTensors {
     std::vector<void*> inputs;
@@ -42,26 +42,26 @@ struct KernelTensors {
     void* saved = nullptr;
     void* prepared = nullptr;
     void* workspace = nullptr;
-    const float* loss_scale = nullptr;  // one number: factor of the gradients of losses
-    const StepScalars* step = nullptr;  // selects the random numbers of rounding
+    const float* loss_scale = nullptr;     // scalar factor of loss gradients
+    const StepScalars* scalars = nullptr;  // select the random numbers of rounding
 };
 
 /// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded
 /// to nearest even.
 struct WorkingCopy {
     std::size_t parameter = 0;  // index in KernelTensors::parameters
-    void* data = nullptr;       // 64-byte aligned
+    void* address = nullptr;    // 64-byte aligned
 };
 
 /// One operation, planned for one device, shape and precision, and bound to its memory. Running it
-/// allocates nothing except messages to other ranks. Calls return when the work is enqueued on the
-/// stream of the device; on a CPU, when it is done.
+/// allocates no memory except for messages to other ranks. Calls return when the work is enqueued
+/// on the stream of the device; on a CPU, when it is complete.
 class Kernel {
 public:
     virtual ~Kernel() = default;
 
     virtual KernelMemory memory() const { return {}; }
-    /// The largest number of output gradients that the kernel can sum while it reads them.
+    /// The number of output gradients that the kernel can sum while it reads them.
     virtual std::size_t max_output_gradients() const { return 1; }
     virtual bool backward_reads_inputs() const { return false; }
     virtual bool backward_reads_output() const { return false; }
@@ -70,8 +70,8 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates, if it does nothing else; requires bind().
-    /// A caller that updates them together with the parameters needs to run prepare only once.
+    /// The working copies that the prepare pass updates; none if it has other work. A caller that
+    /// updates them with the parameters needs to run prepare only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;

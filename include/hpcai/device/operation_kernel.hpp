@@ -11,7 +11,7 @@
 /// The base class of the kernels of all engines.
 namespace hpcai::device {
 
-/// The passes in which a kernel of the operation does work, in the order of a step.
+/// Returns the passes that a kernel of the operation implements, in the order of a step.
 std::vector<ops::Pass> passes_of(const ops::Operation& operation, const KernelOptions& options);
 
 /// An engine's kernel for an operation. It overrides the pass functions that passes_of() lists.
@@ -130,7 +130,7 @@ KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&)
 
 }  // namespace cuda
 
-/// Plans a kernel with the `build(op, options, context)` of the engine for the type of `operation`.
+/// Plans a kernel with the overload of build() for the type of `operation` and the engine.
 template <typename Context>
 KernelPtr build_kernel(const ops::Operation& operation, const KernelOptions& options,
                        const Context& context) {

@@ -12,7 +12,7 @@
 #include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
-/// Descriptions of optimizers; ops/optimizer_rule.hpp has their formulas.
+/// Descriptions of optimizers; ops/optimizer_rule.hpp has the formulas.
 namespace hpcai::device {
 
 using ops::AdaGrad;
@@ -24,8 +24,9 @@ using ops::StepScalars;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 
-/// The number of states of each parameter: 1 (v or s) or 2 (m and v). All are initially 0.
-int states(const OptimizerRule& rule);
+/// Returns the number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v).
+/// All are initially 0.
+int state_count(const OptimizerRule& rule);
 
 struct Optimizer {
     OptimizerRule rule;
@@ -39,11 +40,11 @@ struct Optimizer {
     };
     std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
     tensor::DType compute = tensor::DType::f32;  // of working copies
-    // Whether w is rounded to `compute` after each step, to nearest even. There is then no fp32
-    // master (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
+    // Rounds w to `compute`, to nearest even, after each step: there is no fp32 master
+    // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
     bool rounds_parameters = false;
-    // For a shard of a network, whose ranges hold a share of each parameter: trust ratios use norms
-    // over all shards. Must outlive the Update. Null: the ranges hold complete parameters.
+    // For a shard of a network, whose ranges hold only its share of each parameter: trust ratios
+    // use the norms over all shards. Must outlive the Update. Null: ranges hold full parameters.
     ShardExchange* exchange = nullptr;
 };
 
@@ -51,11 +52,11 @@ struct Optimizer {
 struct OptimizerTensors {
     std::span<float> parameters;
     std::span<const float> gradients;
-    std::array<std::span<float>, 2> states;  // the first states(rule) are used, m before v
+    std::array<std::span<float>, 2> states;  // the first state_count(rule) are used, m before v
     const StepScalars* scalars = nullptr;
 };
 
-/// Throws Error(internal) for buffers and ranges that contradict each other or the rule.
+/// Throws Error(internal) for buffers and ranges that do not match each other or the rule.
 void check(const Optimizer& optimizer, const OptimizerTensors& tensors);
 
 }  // namespace hpcai::device

@@ -7,16 +7,16 @@
 namespace hpcai::device {
 
 /// The messages of one exchange between this shard of a network and the others, in host memory.
-/// `shard` is the index of a shard. bytes_to() of the sender equals bytes_from() of the receiver.
+/// `shard` is the other shard's number. The sender's bytes_to() equals the receiver's bytes_from().
 class ShardMessages {
 public:
     virtual ~ShardMessages() = default;
-    /// The next three functions are not called for this shard itself.
+    /// The functions up to write() are not called for this shard itself.
     virtual std::size_t bytes_to(int shard) const = 0;
     virtual std::size_t bytes_from(int shard) const = 0;
-    /// Writes the whole message to another shard.
+    /// Writes the message to another shard into `to`, which has bytes_to() bytes.
     virtual void write(int shard, std::span<std::byte> to) = 0;
-    /// Called after all arrivals, for each shard in order; `from` is empty for this shard.
+    /// Called for each shard in order after all messages arrived; `from` is empty for this shard.
     virtual void read(int shard, std::span<const std::byte> from) = 0;
 };
 
@@ -24,10 +24,10 @@ public:
 class ShardExchange {
 public:
     virtual ~ShardExchange() = default;
-    virtual int shards() const = 0;  // their number
-    virtual int shard() const = 0;   // the index of this one
+    virtual int shards() const = 0;
+    virtual int shard() const = 0;  // number of this shard
     /// Collective over the shards. Returns when each message has been read. Throws Error when
-    /// another shard does not respond or has failed; no exchange is possible after that.
+    /// another shard does not respond or has failed; the object is then unusable.
     virtual void exchange(ShardMessages& messages) = 0;
 };
 

@@ -5,17 +5,17 @@
 
 namespace hpcai::device {
 
-/// Sums over the ranks that share the statistics of a BatchNorm
+/// All-reduces the statistics of SyncBatchNorm over the ranks that share them
 /// (ops::BatchNorm::statistics_samples). Not thread-safe.
 class SyncBatchNormReducer {
 public:
     virtual ~SyncBatchNormReducer() = default;
 
-    /// The number of ranks that share the statistics, including this one.
+    /// The number of ranks that share statistics, including this one.
     virtual int ranks() const = 0;
 
-    /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks make their
-    /// calls in the same order. Throws Error when another rank does not respond or has failed.
+    /// Sums `values` in place, with the same bits on all ranks. Collective: all ranks must call in
+    /// the same order. Throws Error when another rank does not respond or has failed.
     virtual void sum(std::span<double> values) = 0;
 };
 

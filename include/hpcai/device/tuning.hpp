@@ -7,7 +7,7 @@
 
 namespace hpcai::device {
 
-/// The work of a device that times kernels to choose between them.
+/// The work that a device has spent on timing kernels to choose among them.
 struct Tuning {
     int convolutions = 0;  // forward and gradient passes whose plans were timed
     double seconds = 0;    // including trials of fused operations
@@ -17,11 +17,11 @@ struct Tuning {
 class Tuner {
 public:
     virtual ~Tuner() = default;
-    /// The tuning so far; absent if timing is disabled.
+    /// The work so far; absent if timing is disabled.
     virtual std::optional<Tuning> tuning() const = 0;
 };
 
-/// The tuning of a device; absent if the device is no Tuner.
+/// Returns the tuning of a device; absent if the device is not a Tuner.
 inline std::optional<Tuning> tuning_of(const Device& device) {
     const auto* tuner = dynamic_cast<const Tuner*>(&device);
     return tuner == nullptr ? std::nullopt : tuner->tuning();

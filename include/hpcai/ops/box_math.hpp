@@ -12,8 +12,8 @@
 #define HPCAI_HOST_DEVICE
 #endif
 
-/// Arithmetic of boxes in fp32, one body for CPUs and GPUs. Each product and sum is rounded
-/// separately, so that matching, suppression and drawing are the same on both. Only exp and log may
+/// Box arithmetic in fp32, shared by CPU and GPU code. Each product and sum is rounded separately
+/// (no FMA), so that matching, suppression and sampling are the same on both. Only exp and log may
 /// differ in their last bits.
 namespace hpcai::ops {
 
@@ -33,7 +33,7 @@ struct BoxDeltas {
 };
 
 /// The largest logarithm of the ratio of a decoded side to the reference side: log(1000 / 16).
-inline constexpr float kLargestLogSide = 4.135166556742356f;
+inline constexpr float kMaxLogRatio = 4.135166556742356f;
 
 HPCAI_HOST_DEVICE inline float rounded_product(float a, float b) {
 #if defined(__CUDA_ARCH__)
@@ -63,7 +63,7 @@ HPCAI_HOST_DEVICE inline float iou_of(const Box& a, const Box& b) {
     return shared / rounded_sum(rounded_sum(area_of(a), area_of(b)), -shared);
 }
 
-/// The deltas (see BoxCoder) from `reference` to `box`; both have positive sides.
+/// Returns the deltas (see BoxCoder) from `reference` to `box`; both must have positive sides.
 HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
                                           const BoxCoder& coder) {
     const float reference_width = reference.x2 - reference.x1;
@@ -80,12 +80,12 @@ HPCAI_HOST_DEVICE inline BoxDeltas encode(const Box& box, const Box& reference,
             rounded_product(coder.weight_wh, logf(height / reference_height))};
 }
 
-/// The ratio of a decoded side to the reference side, from its logarithm; NaN stays NaN.
+/// Returns the ratio of a decoded side to the reference side from its logarithm; NaN stays NaN.
 HPCAI_HOST_DEVICE inline float decoded_ratio(float log_side) {
-    return expf(log_side > kLargestLogSide ? kLargestLogSide : log_side);
+    return expf(log_side > kMaxLogRatio ? kMaxLogRatio : log_side);
 }
 
-/// The box with these deltas from `reference`.
+/// Returns the box that has these deltas relative to `reference`.
 HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& reference,
                                     const BoxCoder& coder) {
     const float width = reference.x2 - reference.x1;
@@ -102,15 +102,15 @@ HPCAI_HOST_DEVICE inline Box decode(const BoxDeltas& deltas, const Box& referenc
             rounded_sum(y, half_height)};
 }
 
-/// The part of `box` inside an image with these sides. A NaN becomes 0.
+/// Returns `box` clipped to an image of this size. A NaN becomes 0.
 HPCAI_HOST_DEVICE inline Box clipped(const Box& box, float image_height, float image_width) {
     return {fminf(fmaxf(box.x1, 0.0f), image_width), fminf(fmaxf(box.y1, 0.0f), image_height),
             fminf(fmaxf(box.x2, 0.0f), image_width), fminf(fmaxf(box.y2, 0.0f), image_height)};
 }
 
-/// The key by which candidates are drawn, the smallest first and in a tie the lower candidate: the
-/// high half of the finalizer of SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13) of
-/// 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
+/// Returns the key of a candidate. Sampling takes the smallest keys, in a tie the lower candidate.
+/// The key is the high half of the finalizer of SplitMix64 (Steele, Lea, Flood 2014; Stafford's
+/// variant 13) of 2^32 image_key + candidate + 0x9e3779b97f4a7c15 (stage + 1).
 HPCAI_HOST_DEVICE inline std::uint32_t sampling_key(std::uint32_t image_key, std::uint32_t stage,
                                                     std::uint32_t candidate) {
     std::uint64_t word = (static_cast<std::uint64_t>(image_key) << 32) + candidate +
@@ -135,7 +135,7 @@ HPCAI_HOST_DEVICE inline float smooth_l1_slope(float difference) {
     return difference > 0 ? 1.0f : difference;
 }
 
-/// The pyramid level, 2 to 5, that has the features of a region (see RoiAlign).
+/// Returns the pyramid level, 2 to 5, from which RoiAlign reads the features of a region.
 HPCAI_HOST_DEVICE inline int pyramid_level(const Box& region) {
     const float level = floorf(4.0f + log2f(sqrtf(area_of(region)) / 224.0f) + 1e-6f);
     return static_cast<int>(fminf(fmaxf(level, 2.0f), 5.0f));

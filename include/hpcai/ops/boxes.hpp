@@ -8,12 +8,12 @@
 
 namespace hpcai::ops {
 
-/// The box in a row of (..., 4 or more) f32.
+/// Returns the box in the first four numbers of a row.
 HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
     return {row[0], row[1], row[2], row[3]};
 }
 
-/// Whether a row (x1, y1, x2, y2, class) is a box of positive area and class.
+/// Returns whether a row (x1, y1, x2, y2, class) has a positive area and a positive class.
 HPCAI_HOST_DEVICE inline bool is_box(const float* row) {
     return row[4] > 0 && row[2] > row[0] && row[3] > row[1];
 }
@@ -25,27 +25,27 @@ HPCAI_HOST_DEVICE inline bool is_finite(const Box& box) {
     return is_finite(box.x1) && is_finite(box.y1) && is_finite(box.x2) && is_finite(box.y2);
 }
 
-/// The sides of an image, and the shortest valid side of a box, in pixels.
-struct Bounds {
+/// The sides of an image and the shortest valid side of a box, in pixels.
+struct ImageBounds {
     float height = 0;
     float width = 0;
-    float shortest = 0;
+    float min_side = 0;
 };
-/// Clips `box` to the image. False if it was not finite or a clipped side is below `shortest`.
-HPCAI_HOST_DEVICE inline bool fits(Box& box, const Bounds& bounds) {
+/// Clips `box` to the image. Returns false if it was not finite or a side is below `min_side`.
+HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);
-    return !(box.x2 - box.x1 < bounds.shortest) && !(box.y2 - box.y1 < bounds.shortest);
+    return !(box.x2 - box.x1 < bounds.min_side) && !(box.y2 - box.y1 < bounds.min_side);
 }
 
-/// The largest fp32 number that is not above `limit`. An fp32 number is above the result exactly if
-/// it is above `limit`.
+/// Returns the largest fp32 number that does not exceed `limit`. An fp32 number exceeds the result
+/// exactly if it exceeds `limit`.
 inline float rounded_down(double limit) {
     const auto nearest = static_cast<float>(limit);
     return static_cast<double>(nearest) > limit ? std::nextafter(nearest, -HUGE_VALF) : nearest;
 }
 
-/// The largest number of positives in a draw of up to `samples`: samples x share, rounded down.
+/// Returns the maximum number of positives among `samples` samples: samples x share, rounded down.
 inline std::int64_t positive_limit(std::int64_t samples, double share) {
     return static_cast<std::int64_t>(static_cast<double>(samples) * share);
 }

@@ -9,26 +9,28 @@
 
 /// The operations of Faster R-CNN (Ren et al. 2015) on a feature pyramid (Lin et al. 2017), as in
 /// torchvision's fasterrcnn_resnet50_fpn. All sizes are fixed: outputs whose number of rows depends
-/// on the data are padded with unused rows, which each operation describes. Boxes are x1, y1, x2,
-/// y2 in pixels of the image, where x2 and y2 are exclusive. Boxes and losses are fp32.
+/// on the data are padded with unused rows, which each operation marks. Boxes are x1, y1, x2, y2 in
+/// pixels of the image, where x2 and y2 are exclusive. Boxes and losses are fp32.
 namespace hpcai::ops {
 
 using tensor::Shape;
 
 /// Reference boxes: the boxes of one cell of each pyramid level, repeated at (x, y) * stride. They
-/// are numbered by level, y, x, and index in `cell`.
+/// are numbered by level, y, x, and index in `cell_anchors`.
 struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
         std::int64_t width = 0;
-        std::int64_t stride = 0;                 // pixels between cells
-        std::vector<std::array<float, 4>> cell;  // around (0, 0); the same number on each level
+        std::int64_t stride = 0;                         // pixels between cells
+        std::vector<std::array<float, 4>> cell_anchors;  // around (0, 0); same number on each level
     };
     std::vector<Level> levels;  // the finest first
     std::int64_t image_height = 0;
     std::int64_t image_width = 0;
 
-    std::int64_t per_cell() const { return static_cast<std::int64_t>(levels.front().cell.size()); }
+    std::int64_t per_cell() const {
+        return static_cast<std::int64_t>(levels.front().cell_anchors.size());
+    }
     std::int64_t count() const;
 };
 
@@ -40,16 +42,16 @@ struct BoxCoder {
     float weight_wh = 1;
 };
 
-/// Draws the anchors for the losses of each image, with their targets. An anchor is positive if it
-/// has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor has
-/// a higher IoU with that box. Every other anchor is negative if all its IoU are below
+/// Samples the anchors for the losses of each image, with their targets. An anchor is positive if
+/// it has an IoU of at least `foreground_iou` with some box, or if it overlaps a box and no anchor
+/// has a higher IoU with that box. Every other anchor is negative if all its IoU are below
 /// `background_iou`. The target of an anchor is the box with which it has the highest IoU (in a tie
-/// the first). Up to `samples` anchors are drawn: at most samples x positive_share positives, then
-/// negatives, each with the smallest sampling_key of (the image's key, stage 0, anchor). Inputs:
-/// boxes (N, G, 5) of x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N) s32.
-/// Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four deltas
-/// (zeros for a negative); unused rows have anchor number -1. Positives come first; positives and
-/// negatives are each in anchor order.
+/// the first). Up to `samples` anchors are sampled: at most samples x positive_share positives,
+/// then negatives, each with the smallest sampling_key of (the image's key, stage 0, anchor).
+/// Inputs: boxes (N, G, 5) of x1, y1, x2, y2, class (class 0 or an empty area: no box); keys (N)
+/// s32. Output (N, samples, 6): anchor number, 1 (positive) or 0, and the targets of its four
+/// deltas (zeros for a negative); unused rows have anchor number -1. Positives come first;
+/// positives and negatives are each in anchor order.
 struct AnchorTargets {
     Shape boxes;
     Anchors anchors;
@@ -60,21 +62,21 @@ struct AnchorTargets {
 };
 
 /// Losses of the region proposal network. Output (N, 2): for each image the mean over its sampled
-/// anchors of the binary cross-entropy of their logits, and the sum over the positive ones of the
-/// smooth L1 distance (beta 1/9) of their deltas from the target, divided by the number of sampled
-/// anchors. Inputs: for each level logits (N, H, W, A), for each level deltas (N, H, W, 4 A), then
-/// the output of AnchorTargets.
+/// anchors of the binary cross-entropy of their logits, and the sum over the positive anchors of
+/// the smooth L1 distance (beta 1/9) of their deltas from the target, divided by the number of
+/// sampled anchors. Inputs: for each level logits (N, H, W, A), for each level deltas (N, H, W, 4
+/// A), then the output of AnchorTargets.
 struct RpnLoss {
     std::int64_t batch = 0;  // N
     Anchors anchors;
     Shape targets;
 };
 
-/// The boxes that the region proposal network proposes. On each level the `per_level` anchors with
-/// the highest logits (in a tie the lower anchor number) are moved by their deltas (BoxCoder of
-/// weights 1; logarithms at most log(1000 / 16)) and clipped to the image. Boxes with a side below
-/// `minimum_side` pixels are removed, as are those whose IoU with a better remaining box of the
-/// level is above `nms_iou`. The `limit` best of all levels remain. Inputs: those of RpnLoss
+/// The boxes that the region proposal network proposes. On each level, the `per_level` anchors with
+/// the highest logits (in a tie the lower anchor number) are decoded from their deltas (BoxCoder
+/// with weights 1; logarithm at most log(1000 / 16)) and clipped to the image. Boxes with a side
+/// below `minimum_side` are removed, as are boxes whose IoU with a better remaining box of the
+/// level is above `nms_iou`. The `limit` best boxes of all levels remain. Inputs: as for RpnLoss
 /// without targets. Output (N, limit, 5): x1, y1, x2, y2, score = sigmoid(logit), by descending
 /// score; unused rows are zeros with score -1. Non-finite boxes and NaN logits are removed.
 struct Proposals {
@@ -83,18 +85,18 @@ struct Proposals {
     std::int64_t per_level = 2000;
     std::int64_t limit = 2000;
     double nms_iou = 0.7;
-    double minimum_side = 1e-3;
+    double minimum_side = 1e-3;  // pixels
 };
 
-/// Draws the regions for the training of the second stage. The candidates are the proposals,
-/// followed by the boxes of the image. A candidate has the class of the box with which it has the
-/// highest IoU (in a tie the first) if that IoU is at least `foreground_iou`, else background. Up
-/// to `samples` candidates are drawn: at most samples x positive_share of the foreground, then
-/// background, each by the smallest sampling_key of (the image's key, stage 1, candidate). Unused
-/// rows count in candidate numbers but are not drawn. Inputs: proposals (N, R, 5), boxes (N, G, 5),
-/// keys (N) s32. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row),
-/// targets of the four deltas by `coder` (zeros for background). Foreground comes first; foreground
-/// and background are each in ascending candidate order.
+/// Samples the regions that train the second stage. The candidates are the proposals, followed by
+/// the boxes of the image. A candidate has the class of the box with which it has the highest IoU
+/// (in a tie the first) if that IoU is at least `foreground_iou`, else background. Up to `samples`
+/// candidates are sampled: at most samples x positive_share of foreground, then background, each
+/// with the smallest sampling_key of (the image's key, stage 1, candidate). Unused rows count in
+/// candidate numbers but are not sampled. Inputs: proposals (N, R, 5), boxes (N, G, 5), keys (N)
+/// s32. Output (N, samples, 9): x1, y1, x2, y2, class (0: background, -1: unused row), targets of
+/// the four deltas by `coder` (zeros for background). Foreground comes first; foreground and
+/// background are each in ascending candidate order.
 struct RoiTargets {
     Shape proposals;
     Shape boxes;
@@ -108,7 +110,7 @@ struct RoiTargets {
 /// later work (torchvision's aligned=False). The level of the pyramid P2 to P5 is clamp(floor(4 +
 /// log2(sqrt(area) / 224) + 1e-6), 2, 5). A region, with sides raised to at least one pixel of its
 /// level, is divided into pooled x pooled bins; the value of a bin is the mean of sampling_ratio^2
-/// bilinear samples, which are 0 more than one pixel outside the level. Inputs: the levels (N, H,
+/// bilinear samples; samples more than one pixel outside the level are 0. Inputs: the levels (N, H,
 /// W, C), P2 first, then regions (N, R, 5 or more) of x1, y1, x2, y2 and a number that is negative
 /// in unused rows. Output (N R, pooled pooled C), in the order bin row, bin column, channel; zeros
 /// for unused rows.
@@ -128,13 +130,13 @@ struct RoiLoss {
     std::int64_t classes = 0;  // K, including background
 };
 
-/// The output of the detector. For each class except background, boxes are the proposals moved by
-/// their deltas and clipped, and scores are the softmax of the logits. Boxes with a score above
-/// `score_threshold` and no side below `minimum_side` are kept unless their IoU with a better kept
-/// box of the class is above `nms_iou`; then the `limit` best of all classes remain. Boxes that are
-/// not finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both fp32, and proposals (N,
-/// R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending score (in a tie the
-/// lower class, then the earlier proposal first); zeros in unused rows.
+/// The output of the detector. For each class except background, boxes are decoded from the
+/// proposals and their deltas and clipped, and scores are the softmax of the logits. Boxes with a
+/// score above `score_threshold` and no side below `minimum_side` are kept unless their IoU with a
+/// better kept box of the class is above `nms_iou`; then the `limit` best boxes of all classes
+/// remain. Boxes that are not finite are removed. Inputs: logits (N R, K), deltas (N R, 4 K), both
+/// fp32, and proposals (N, R, 5). Output (N, limit, 6): x1, y1, x2, y2, score, class, by descending
+/// score (in a tie the lower class, then the earlier proposal first); zeros in unused rows.
 struct Detections {
     Shape proposals;
     std::int64_t classes = 0;  // K, including background

@@ -36,7 +36,7 @@ struct Flops {
     }
 };
 
-/// The FLOPs of the operation. `first_layer` excludes the input gradient, except in table3.
+/// Returns the FLOPs of the operation. `first_layer` excludes the input gradient except in table3.
 Flops flops(const Operation& operation, Ledger ledger, bool first_layer);
 
 }  // namespace hpcai::ops

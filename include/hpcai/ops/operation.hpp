@@ -13,23 +13,23 @@
 #include <hpcai/tensor/dtype.hpp>
 #include <hpcai/tensor/shape.hpp>
 
-/// Descriptions of the operations of models, which refer to no device and no memory. The shape of
-/// the output and the FLOPs follow from a description; a device decides how to compute.
+/// Descriptions of model operations, independent of devices and memory. The output's shape and the
+/// FLOPs follow from a description; a device chooses the implementation.
 namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). For other types
-/// of x, which the data set has normalized, y = x in the compute type.
+/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). Other types of
+/// x are already normalized: y = x in the compute type.
 struct InputNormalize {
     Shape input;
-    std::vector<double> mean;                 // (C), in [0, 1]; pixels only
-    std::vector<double> standard_deviation;   // (C), in (0, 1]; pixels only
+    std::vector<double> mean;                 // (C), in [0, 1]; uint8 only
+    std::vector<double> standard_deviation;   // (C), in (0, 1]; uint8 only
     tensor::DType dtype = tensor::DType::u8;  // of x: u8, f32, f16 or bf16
 };
 
 /// y = conv(x, w) without bias: x (N, H, W, C), w (K, R, R, C), y (N, P, Q, K). With `sums`,
-/// per-channel sums are stored after the elements of y (see carries_sums).
+/// per-channel sums are stored after the elements of y (see outputs_channel_sums).
 struct Convolution {
     Shape input;
     std::int64_t filters = 0;  // K
@@ -43,15 +43,15 @@ struct Convolution {
 /// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
 /// with `add`, a second input r (N, H, W, C) is added before the ReLU. The running statistics move
 /// by `momentum` towards the mean statistics of all spans, with unbiased variance. With
-/// `from_sums`, the statistics of a whole batch in training are computed from the per-channel sums
-/// that are stored after the elements of x. With `frozen`, training also uses the running
-/// statistics, and gamma and beta are not trained.
+/// `from_sums`, training computes the batch statistics from the channel sums that are stored after
+/// the elements of x. With `frozen`, training also uses the running statistics, and gamma and beta
+/// are not trained.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    // Samples of a span, which share statistics in training. This number divides the rank's batch,
-    // or is k times that batch if k ranks share statistics. 0: the whole batch.
+    // Number of samples in a span, which share statistics in training. It divides the rank's batch,
+    // or is k times that batch if k ranks share statistics. 0: the rank's batch is one span.
     std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
@@ -82,14 +82,14 @@ struct UpsampleAdd {
 };
 
 /// y = conv(norm(x), w), in training only. Parameters: gamma and beta of `norm`, which has a ReLU
-/// and no addition, then the filters. A device need not keep the normalized image.
+/// and no addition, then the filters. A device need not store the normalized image.
 struct NormConvolution {
     BatchNorm norm;
     Convolution convolution;
 };
 
 /// y = outer(x, inner(r)), in training only. Parameters: gamma and beta of `outer`, which has an
-/// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not keep
+/// addition and a ReLU, then gamma and beta of `inner`, which has neither. A device need not store
 /// inner(r).
 struct DualNorm {
     BatchNorm outer;
@@ -106,7 +106,7 @@ struct Add {
     Shape input;
 };
 
-/// Maximum over kernel x kernel windows of x (N, H, W, C); padding never wins.
+/// Maximum over kernel x kernel windows of x (N, H, W, C); padding is ignored.
 struct MaxPool {
     Shape input;
     std::int64_t kernel = 2;
@@ -152,29 +152,29 @@ struct ChannelRange {
     std::int64_t count = 0;
 };
 
-/// Returns the channels of shard `part` of `parts`: from channels x part / parts, rounded down, to
+/// Returns the channels of shard number `shard`: from channels x shard / shards, rounded down, to
 /// the start of the next shard.
-ChannelRange channel_range(std::int64_t channels, int parts, int part);
+ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 
-/// An all-gather over the `parts` shards of a network, which run at the same time: x has the
-/// channels of shard `part`, and y (..., C) the channels of all shards. The gradient of x is this
-/// shard's channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed
-/// over the shards; otherwise all shards have the same gradient.
+/// An all-gather over the shards of a network, which run at the same time: x has the channels of
+/// this shard, and y (..., C) the channels of all shards. The gradient of x is this shard's
+/// channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed over the
+/// shards; otherwise all shards have the same gradient.
 struct AllGather {
     Shape input;  // of x
     std::int64_t channels = 0;
-    int parts = 1;
-    int part = 0;
+    int shards = 1;
+    int shard = 0;  // number of this shard
     bool sums_gradients = true;
     std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
 
-/// Sums x (..., C) over the `parts` shards of a network, in fp32 and in the order of the shards; y
-/// has the channels of shard `part`. The gradient of x is gathered from all shards.
+/// A reduce-scatter: sums x (..., C) over the shards of a network, in fp32 and in the order of the
+/// shards; y has the channels of this shard. The gradient of x is gathered from all shards.
 struct ReduceScatter {
     Shape input;  // of x
-    int parts = 1;
-    int part = 0;
+    int shards = 1;
+    int shard = 0;  // number of this shard
 };
 
 using Operation =
@@ -190,23 +190,23 @@ Shape output_shape(const Operation& operation);
 /// Returns the type of the output if it is not the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
-/// Returns whether gradients can pass to the inputs; false if the operation draws or selects boxes.
+/// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
 bool is_differentiable(const Operation& operation);
 
-/// Returns whether the operation computes losses, where gradients start.
+/// Returns whether the operation computes losses, with which the backward pass begins.
 bool is_loss(const Operation& operation);
 
 /// Returns whether the output of this loss is a softmax; KernelTensors::saved then has the losses.
-bool gives_softmax(const Operation& operation);
+bool outputs_softmax(const Operation& operation);
 
 /// Returns the shapes of all inputs, in order.
 std::vector<Shape> input_shapes(const Operation& operation);
 
 /// Returns whether per-channel sums are stored after the elements of the output y: first the sums
 /// of y, then the sums of y^2 over (N, P, Q), in fp32, one for each of the K channels.
-bool carries_sums(const Operation& operation);
+bool outputs_channel_sums(const Operation& operation);
 
-/// Whether this pass of a convolution multiplies 8-bit integers in precision int8, on every device.
+/// Returns whether precision int8 computes this pass of a convolution in int8, on every device.
 /// Forward: at least 32 input channels, input and output channels in multiples of 16, and at most
 /// 2^16 terms per result, so that 32 bits hold their sum. This excludes the first convolution of a
 /// network and small heads. Input gradient: additionally stride 1, padding below the kernel size

@@ -5,20 +5,20 @@
 
 namespace hpcai::ops {
 
-/// The view of a decoded picture that becomes a row of a batch. Pictures are RGB bytes in device
+/// A crop of a decoded picture that becomes one image of a batch. Pictures are RGB bytes in device
 /// memory, with contiguous rows.
 struct PictureView {
-    std::int64_t offset_bytes = -1;  // of the picture; -1: none, the row is not changed
+    std::int64_t offset_bytes = -1;  // of the picture; -1: the image is not written
     std::int32_t picture_width = 0;  // pixels, like the next four fields
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
-    std::int32_t width = 0;  // at most kMaxReduction x the side of the batch's images
+    std::int32_t width = 0;  // at most kMaxCropReduction x the side of the batch's images
     std::int32_t height = 0;
     bool flip = false;           // left and right swapped
     bool vertical_flip = false;  // top and bottom swapped
 };
 
-inline constexpr int kMaxReduction = 16;  // of the side of a crop by resizing
+inline constexpr int kMaxCropReduction = 16;  // crop side / side of the resized image
 
 /// A batch of views. All pointers are to device memory.
 struct ViewBatch {

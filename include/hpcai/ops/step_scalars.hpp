@@ -7,11 +7,11 @@ namespace hpcai::ops {
 
 /// The scalars of a training step in device memory, which a recorded step reads each time it runs.
 /// The host initializes all fields, writes learning_rate and micro_batch, clears loss_sum, and
-/// clears `finite` if another pipeline stage skips the step. Steps write the rest and loss_sum.
+/// clears `finite` if another stage skips the step. The step adds to loss_sum and writes the rest.
 struct StepScalars {
     float learning_rate = 0;
     float loss_scale = 1;             // factor of the gradients of the row losses
-    float gradient_factor = 1;        // from computed gradients to those of the minimized loss
+    float gradient_factor = 1;        // scales computed gradients to those of the minimized loss
     std::uint32_t finite = 1;         // 0: the gradients have an infinity or a NaN
     std::uint32_t good_steps = 0;     // since the last skipped step or attempt to double the scale
     std::uint32_t skipped_steps = 0;  // since the start
@@ -20,12 +20,12 @@ struct StepScalars {
     double loss_sum = 0;              // of the row losses since the host cleared it
 };
 
-/// The policy of the loss scale: that of the GradScaler of PyTorch with factors 2 and 1/2.
+/// How the loss scale changes: as in PyTorch's GradScaler with factors 2 and 1/2.
 struct LossScalePolicy {
     bool dynamic = false;  // false: the scale is constant
     std::uint32_t good_steps_to_double = 2000;
-    float smallest = 1;  // limits of StepScalars::loss_scale
-    float largest = 16777216;
+    float min_scale = 1;  // limits of StepScalars::loss_scale
+    float max_scale = 16777216;
     float loss_weight = 1;  // of a row loss in the minimized loss: 1 / batch size
 };
 

@@ -4,10 +4,10 @@
 #include <bit>
 #include <cstdint>
 
-/// Conversions of 16-bit numbers without hardware support, rounded to nearest even.
+/// Conversions between fp32 and 16-bit formats in integer arithmetic, rounded to nearest even.
 namespace hpcai::tensor {
 
-/// Converts to IEEE 754 binary16; an overflow becomes infinite.
+/// Converts to IEEE 754 binary16; overflow gives infinity.
 constexpr std::uint16_t to_f16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits & 0x80000000U;

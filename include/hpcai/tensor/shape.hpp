@@ -10,7 +10,7 @@
 namespace hpcai::tensor {
 
 /// The extents of a tensor, at most five, outermost first. Images are (N, H, W, C) and filters (K,
-/// R, S, C) with K output channels, in every memory layout of a device.
+/// R, S, C) with K output channels, whatever the memory layout of the device.
 class Shape {
 public:
     static constexpr std::size_t kMaxRank = 5;

@@ -18,7 +18,7 @@ constexpr DType dtype_of() {
     if constexpr (std::is_same_v<T, std::uint8_t>) return DType::u8;
 }
 
-/// A typed, shaped view of memory that it does not own. Copies share the elements.
+/// A non-owning view of memory with a shape and an element type. Copies share the elements.
 struct TensorView {
     void* data = nullptr;
     Shape shape;
@@ -31,11 +31,11 @@ struct TensorView {
     /// The memory of the elements as bytes.
     std::span<std::byte> raw() const { return {static_cast<std::byte*>(data), bytes()}; }
 
-    /// The elements in order. Throws Error(internal) when T is not the type of the tensor.
+    /// The elements in order. Throws Error(internal) if the elements are not of type T.
     template <typename T>
     std::span<T> as() const {
         ensure(dtype == dtype_of<std::remove_const_t<T>>(),
-               "a tensor of {} is read as another type", name_of(dtype));
+               "a tensor of {} cannot be read as another type", name_of(dtype));
         return {static_cast<T*>(data), static_cast<std::size_t>(shape.elements())};
     }
 };

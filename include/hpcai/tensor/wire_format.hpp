@@ -14,6 +14,6 @@ namespace hpcai::tensor {
 /// sent as zeros.
 enum class WireFormat { fp32, bf16, fp16, int8 };
 
-inline constexpr std::size_t kWireBlock = 256;  // values that share a scale
+inline constexpr std::size_t kWireBlock = 256;  // number of values that share a scale
 
 }  // namespace hpcai::tensor

@@ -8,50 +8,50 @@ namespace hpcai::device::cpu {
 AnchorGrid::AnchorGrid(const ops::Anchors& anchors) : anchors_(anchors), first_{0} {
     ensure(!anchors.levels.empty(), "anchors need at least one level");
     for (const ops::Anchors::Level& level : anchors.levels) {
-        ensure(static_cast<std::int64_t>(level.cell.size()) == anchors.per_cell(),
-               "a cell has {} anchors, but {} on the first level", level.cell.size(),
-               anchors.per_cell());
+        ensure(static_cast<std::int64_t>(level.cell_anchors.size()) == anchors.per_cell(),
+               "a level has {} anchors per cell, but the first level has {}",
+               level.cell_anchors.size(), anchors.per_cell());
         first_.push_back(first_.back() + level.height * level.width * anchors.per_cell());
     }
 }
 
-AnchorPlace AnchorGrid::place_of(std::int64_t number) const {
+AnchorIndex AnchorGrid::index_of(std::int64_t number) const {
     std::size_t level = 0;
     while (number >= first_[level + 1]) ++level;
     const std::int64_t local = number - first_[level];
     return {level, local / anchors_.per_cell(), local % anchors_.per_cell()};
 }
 
-ops::Box AnchorGrid::box(const AnchorPlace& place) const {
-    const ops::Anchors::Level& level = anchors_.levels[place.level];
-    const auto& cell = level.cell[place.place];
-    const auto x = static_cast<float>(place.pixel % level.width * level.stride);
-    const auto y = static_cast<float>(place.pixel / level.width * level.stride);
+ops::Box AnchorGrid::box(const AnchorIndex& at) const {
+    const ops::Anchors::Level& level = anchors_.levels[at.level];
+    const auto& cell = level.cell_anchors[at.index];
+    const auto x = static_cast<float>(at.pixel % level.width * level.stride);
+    const auto y = static_cast<float>(at.pixel / level.width * level.stride);
     return {cell[0] + x, cell[1] + y, cell[2] + x, cell[3] + y};
 }
 
-AnchorNumbers::AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors,
-                             const Layouts& layouts, DType dtype) {
-    for (const std::int64_t numbers : {1, 4}) {
+RpnOutputs::RpnOutputs(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
+                       DType dtype) {
+    for (const std::int64_t per_anchor : {1, 4}) {
         for (const ops::Anchors::Level& level : anchors.levels) {
-            const Shape shape{batch, level.height, level.width, numbers * anchors.per_cell()};
-            images_.emplace_back(layouts, shape, dtype);
+            const Shape shape{batch, level.height, level.width, per_anchor * anchors.per_cell()};
+            accessors_.emplace_back(layouts, shape, dtype);
         }
     }
 }
 
-float AnchorNumbers::logit(const std::vector<void*>& values, std::int64_t image,
-                           const AnchorPlace& at) const {
-    const ImageNumbers& numbers = logits(at.level);
-    return numbers.read(values[at.level], numbers.index(image, at.pixel, at.place));
+float RpnOutputs::logit(const std::vector<void*>& values, std::int64_t image,
+                        const AnchorIndex& at) const {
+    const ImageAccessor& accessor = logits(at.level);
+    return accessor.read(values[at.level], accessor.index(image, at.pixel, at.index));
 }
 
-ops::BoxDeltas AnchorNumbers::deltas(const std::vector<void*>& values, std::int64_t image,
-                                     const AnchorPlace& at) const {
-    const ImageNumbers& numbers = deltas(at.level);
-    const void* from = values[images_.size() / 2 + at.level];
+ops::BoxDeltas RpnOutputs::deltas(const std::vector<void*>& values, std::int64_t image,
+                                  const AnchorIndex& at) const {
+    const ImageAccessor& accessor = deltas(at.level);
+    const void* from = values[accessors_.size() / 2 + at.level];
     const auto delta = [&](std::int64_t which) {
-        return numbers.read(from, numbers.index(image, at.pixel, 4 * at.place + which));
+        return accessor.read(from, accessor.index(image, at.pixel, 4 * at.index + which));
     };
     return {delta(0), delta(1), delta(2), delta(3)};
 }

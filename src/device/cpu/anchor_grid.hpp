@@ -5,18 +5,18 @@
 
 #include <hpcai/ops/box_math.hpp>
 
-#include "numbers.hpp"
+#include "accessor.hpp"
 
 namespace hpcai::device::cpu {
 
-/// The level of an anchor and its place on that level.
-struct AnchorPlace {
+/// Locates an anchor: its level, cell and index in the cell.
+struct AnchorIndex {
     std::size_t level = 0;
-    std::int64_t pixel = 0;  // its cell: y * width + x
-    std::int64_t place = 0;  // index in Level::cell
+    std::int64_t pixel = 0;  // of the cell: y * width + x
+    std::int64_t index = 0;  // in Level::cell_anchors
 };
 
-/// Computes anchors from their numbers.
+/// Computes the anchors of an image, which are numbered as in ops::Anchors.
 class AnchorGrid {
 public:
     explicit AnchorGrid(const ops::Anchors& anchors);
@@ -27,8 +27,8 @@ public:
     std::int64_t first(std::size_t level) const { return first_[level]; }
     std::int64_t count(std::size_t level) const { return first_[level + 1] - first_[level]; }
     std::int64_t count() const { return first_.back(); }
-    AnchorPlace place_of(std::int64_t number) const;
-    ops::Box box(const AnchorPlace& place) const;
+    AnchorIndex index_of(std::int64_t number) const;
+    ops::Box box(const AnchorIndex& at) const;
 
 private:
     ops::Anchors anchors_;
@@ -37,22 +37,22 @@ private:
 
 /// Access to the outputs of a region proposal network: for each level an image of logits (N, H, W,
 /// A) and one of deltas (N, H, W, 4 A).
-class AnchorNumbers {
+class RpnOutputs {
 public:
-    AnchorNumbers(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
-                  DType dtype);
+    RpnOutputs(std::int64_t batch, const ops::Anchors& anchors, const Layouts& layouts,
+               DType dtype);
 
-    const ImageNumbers& logits(std::size_t level) const { return images_[level]; }
-    const ImageNumbers& deltas(std::size_t level) const {
-        return images_[images_.size() / 2 + level];
+    const ImageAccessor& logits(std::size_t level) const { return accessors_[level]; }
+    const ImageAccessor& deltas(std::size_t level) const {
+        return accessors_[accessors_.size() / 2 + level];
     }
-    /// `values` are the tensors of the logits of all levels, then those of the deltas.
-    float logit(const std::vector<void*>& values, std::int64_t image, const AnchorPlace& at) const;
+    /// `values` are the tensors of the logits of all levels, then of the deltas of all levels.
+    float logit(const std::vector<void*>& values, std::int64_t image, const AnchorIndex& at) const;
     ops::BoxDeltas deltas(const std::vector<void*>& values, std::int64_t image,
-                          const AnchorPlace& at) const;
+                          const AnchorIndex& at) const;
 
 private:
-    std::vector<ImageNumbers> images_;
+    std::vector<ImageAccessor> accessors_;
 };
 
 }  // namespace hpcai::device::cpu

@@ -17,9 +17,9 @@ struct CellRow {
     std::int64_t y = 0;
 };
 
-/// Threads share the rows of cells of all images. For each anchor the workspace has its highest
-/// IoU, or kForced where no anchor has a higher IoU with some box, and the number of the matching
-/// box. For each row and box it has the highest IoU, from which the box's highest IoU is computed.
+/// Parallel over the rows of cells of all images. For each anchor the workspace has its highest
+/// IoU, or kForced if no anchor has a higher IoU with some box, and the number of the matching box.
+/// For each row and box it has the highest IoU, from which the box's highest IoU is computed.
 class AnchorTargetsKernel final : public ScratchKernel<ops::AnchorTargets> {
 public:
     AnchorTargetsKernel(const ops::AnchorTargets& op, const KernelOptions& options,
@@ -39,12 +39,12 @@ private:
     void forward() override {
         for_each_row([this](std::int64_t image, std::int64_t row) { match(image, row); });
         for (std::int64_t i = 0; i < images_ * boxes_; ++i) {
-            const float* of_rows = best_in_row_ + i * row_count();
-            best_of_box_[i] = *std::max_element(of_rows, of_rows + row_count());
+            const float* row_best = best_in_row_ + i * row_count();
+            best_of_box_[i] = *std::max_element(row_best, row_best + row_count());
         }
-        for_each_row([this](std::int64_t image, std::int64_t row) { force(image, row); });
+        for_each_row([this](std::int64_t image, std::int64_t row) { mark_best(image, row); });
 #pragma omp parallel for schedule(static)
-        for (std::int64_t image = 0; image < images_; ++image) draw(image);
+        for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
     static constexpr float kForced = 2;
@@ -54,7 +54,7 @@ private:
     }
 
     void lay_out(Scratch& scratch) override {
-        best_ = scratch.take<float>(images_ * grid_.count());
+        best_iou_ = scratch.take<float>(images_ * grid_.count());
         match_ = scratch.take<std::int32_t>(images_ * grid_.count());
         best_in_row_ = scratch.take<float>(images_ * boxes_ * row_count());
         best_of_box_ = scratch.take<float>(images_ * boxes_);
@@ -82,37 +82,37 @@ private:
         const auto width = static_cast<float>(level.width);
         const auto y = static_cast<float>(row.y * level.stride);
         const std::int64_t per_cell = op_.anchors.per_cell();
-        for (std::int64_t place = 0; place < per_cell; ++place) {
-            const auto& cell = level.cell[place];
+        for (std::int64_t index = 0; index < per_cell; ++index) {
+            const auto& cell = level.cell_anchors[index];
             if (!(cell[1] + y < box.y2 && cell[3] + y > box.y1)) continue;
-            // One more cell on each side, in case of rounding.
-            const float before = std::floor((box.x1 - cell[2]) / stride) - 1;
-            const float after = std::ceil((box.x2 - cell[0]) / stride) + 1;
-            const auto first = static_cast<std::int64_t>(std::clamp(before, 0.0f, width));
-            const auto end = static_cast<std::int64_t>(std::clamp(after, 0.0f, width));
+            // One extra cell on each side allows for rounding.
+            const float left = std::floor((box.x1 - cell[2]) / stride) - 1;
+            const float right = std::ceil((box.x2 - cell[0]) / stride) + 1;
+            const auto first = static_cast<std::int64_t>(std::clamp(left, 0.0f, width));
+            const auto end = static_cast<std::int64_t>(std::clamp(right, 0.0f, width));
             for (std::int64_t x = first; x < end; ++x) {
                 const std::int64_t pixel = row.y * level.width + x;
                 const auto at = static_cast<float>(x * level.stride);
                 const ops::Box anchor{cell[0] + at, cell[1] + y, cell[2] + at, cell[3] + y};
-                body(grid_.first(row.level) + pixel * per_cell + place, ops::iou_of(box, anchor));
+                body(grid_.first(row.level) + pixel * per_cell + index, ops::iou_of(box, anchor));
             }
         }
     }
 
     void match(std::int64_t image, std::int64_t index) const {
         const CellRow& row = rows_[index];
-        const std::int64_t in_row = op_.anchors.levels[row.level].width * op_.anchors.per_cell();
-        float* best = best_ + image * grid_.count();
+        const std::int64_t anchors = op_.anchors.levels[row.level].width * op_.anchors.per_cell();
+        float* best_iou = best_iou_ + image * grid_.count();
         std::int32_t* match = match_ + image * grid_.count();
-        std::fill_n(best + grid_.first(row.level) + row.y * in_row, in_row, 0.0f);
+        std::fill_n(best_iou + grid_.first(row.level) + row.y * anchors, anchors, 0.0f);
         for (std::int64_t box = 0; box < boxes_; ++box) {
             float highest = 0;
             if (ops::is_box(box_row(image, box))) {
                 for_each_overlap(row, ops::box_of(box_row(image, box)),
                                  [&](auto number, float iou) {
                                      highest = std::max(highest, iou);
-                                     if (!(iou > best[number])) return;
-                                     best[number] = iou;
+                                     if (!(iou > best_iou[number])) return;
+                                     best_iou[number] = iou;
                                      match[number] = static_cast<std::int32_t>(box);
                                  });
             }
@@ -120,29 +120,29 @@ private:
         }
     }
 
-    void force(std::int64_t image, std::int64_t index) const {
-        float* best = best_ + image * grid_.count();
+    void mark_best(std::int64_t image, std::int64_t index) const {
+        float* best_iou = best_iou_ + image * grid_.count();
         for (std::int64_t box = 0; box < boxes_; ++box) {
             const float highest = best_of_box_[image * boxes_ + box];
             if (best_in_row_[(image * boxes_ + box) * row_count() + index] < highest) continue;
             if (highest == 0) continue;
             for_each_overlap(rows_[index], ops::box_of(box_row(image, box)),
                              [&](auto number, float iou) {
-                                 if (iou == highest) best[number] = kForced;
+                                 if (iou == highest) best_iou[number] = kForced;
                              });
         }
     }
 
-    void draw(std::int64_t image) const {
-        const float* best = best_ + image * grid_.count();
+    void sample(std::int64_t image) const {
+        const float* best_iou = best_iou_ + image * grid_.count();
         const auto key = static_cast<std::uint32_t>(input<std::int32_t>(1)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
-        Draw positive(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 0);
-        Draw negative(keys + op_.samples, op_.samples, key, 0);
+        Sampler positive(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 0);
+        Sampler negative(keys + op_.samples, op_.samples, key, 0);
         for (std::int64_t number = 0; number < grid_.count(); ++number) {
-            if (best[number] >= foreground_) {
+            if (best_iou[number] >= foreground_) {
                 positive.add(number);
-            } else if (best[number] < background_) {
+            } else if (best_iou[number] < background_) {
                 negative.add(number);
             }
         }
@@ -164,7 +164,7 @@ private:
     void write_positive(std::int64_t image, std::int64_t number, float* out) const {
         const std::int32_t match = match_[image * grid_.count() + number];
         const ops::BoxDeltas target =
-            ops::encode(ops::box_of(box_row(image, match)), grid_.box(grid_.place_of(number)), {});
+            ops::encode(ops::box_of(box_row(image, match)), grid_.box(grid_.index_of(number)), {});
         out[0] = static_cast<float>(number);
         out[1] = 1;
         out[2] = target.x;
@@ -178,7 +178,7 @@ private:
     const float foreground_ = static_cast<float>(op_.foreground_iou);
     const float background_ = static_cast<float>(op_.background_iou);
     std::vector<CellRow> rows_;
-    float* best_ = nullptr;          // (images, anchors)
+    float* best_iou_ = nullptr;      // (images, anchors)
     std::int32_t* match_ = nullptr;  // (images, anchors)
     float* best_in_row_ = nullptr;   // (images, boxes, rows)
     float* best_of_box_ = nullptr;   // (images, boxes)

@@ -39,15 +39,15 @@ public:
         KernelMemory bytes;
         bytes.workspace_bytes =
             floats(2 * grid_.images * channels_ + kCoefficients * spans_ * channels_) +
-            static_cast<std::size_t>(shared_count()) * sizeof(double);
+            static_cast<std::size_t>(summed_count()) * sizeof(double);
         if (trains()) bytes.saved_bytes = floats(4 * spans_ * channels_);
         return bytes;
     }
 
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
-        shared_ = static_cast<double*>(tensors.workspace);
-        partial_ = reinterpret_cast<float*>(shared_ + shared_count());
+        summed_ = static_cast<double*>(tensors.workspace);
+        partial_ = reinterpret_cast<float*>(summed_ + summed_count());
         coefficients_ = partial_ + 2 * grid_.images * channels_;
         // An inference kernel saves nothing, so its scale and shift are in the workspace.
         float* saved = trains() ? static_cast<float*>(tensors.saved) : coefficients_;
@@ -65,7 +65,7 @@ private:
     void forward() override {
         if (trains()) {
             sum_statistics();
-            if (ranks_ > 1) share_moments();
+            if (ranks_ > 1) all_reduce_moments();
             combine_statistics();
         } else {
             use_running_statistics();
@@ -74,7 +74,7 @@ private:
     }
     void input_gradient() override {
         sum_gradients();
-        if (ranks_ > 1) share_gradient_sums();
+        if (ranks_ > 1) all_reduce_gradient_sums();
         combine_gradients();
         apply_gradients();
     }
@@ -85,7 +85,7 @@ private:
     static std::int64_t ranks_of(const ops::BatchNorm& op) {
         return std::max<std::int64_t>(1, op.statistics_samples / op.input[0]);
     }
-    std::int64_t shared_count() const { return ranks_ > 1 ? 2 * channels_ : 0; }
+    std::int64_t summed_count() const { return ranks_ > 1 ? 2 * channels_ : 0; }
     /// Returns the number of pixels in a span, on all of its ranks.
     double span_pixels() const {
         return static_cast<double>(ranks_ * span_samples_ * grid_.tile.pixels);
@@ -104,8 +104,8 @@ private:
     /// Subtracting the span's first pixel as a pivot reduces cancellation in the variance.
     void load_pivot(std::int64_t image, std::int64_t tile, float* pivot) const {
         const std::int64_t first = span_of(image) * span_samples_;
-        const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
-        loops_.pixel_sum(one, grid_.at(tensors_.inputs[0], first, tile), pivot);
+        const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
+        loops_.pixel_sum(pixel, grid_.at(tensors_.inputs[0], first, tile), pivot);
     }
 
     void sum_statistics() const {
@@ -123,7 +123,7 @@ private:
     };
 
     /// Returns the sums over this rank's samples.
-    SpanSums own_sums(std::int64_t span, std::int64_t tile) const {
+    SpanSums local_sums(std::int64_t span, std::int64_t tile) const {
         SpanSums sums;
         for (std::int64_t image = span * span_samples_; image < (span + 1) * span_samples_;
              ++image) {
@@ -142,11 +142,11 @@ private:
     };
 
     /// Returns the moments of this rank's samples.
-    Moments own_moments(std::int64_t span, std::int64_t tile) const {
+    Moments local_moments(std::int64_t span, std::int64_t tile) const {
         const double count = static_cast<double>(span_samples_ * grid_.tile.pixels);
         float pivot[kMaxLanes];
         load_pivot(span * span_samples_, tile, pivot);
-        const SpanSums sums = own_sums(span, tile);
+        const SpanSums sums = local_sums(span, tile);
         Moments moments;
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
             const double offset = sums.first[lane] / count;
@@ -157,33 +157,33 @@ private:
     }
 
     /// All ranks have the same batch size, so the mean over ranks is the mean over all samples.
-    void share_moments() const {
+    void all_reduce_moments() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-            const Moments own = own_moments(0, tile);
+            const Moments local = local_moments(0, tile);
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                double* const first = shared(0, tile) + lane;
-                double* const second = shared(1, tile) + lane;
-                *first = own.mean[lane];
-                *second = own.variance[lane] + own.mean[lane] * own.mean[lane];
+                double* const first = summed(0, tile) + lane;
+                double* const second = summed(1, tile) + lane;
+                *first = local.mean[lane];
+                *second = local.variance[lane] + local.mean[lane] * local.mean[lane];
             }
         }
-        options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
+        options_.sync_batch_norm_reducer->sum({summed_, static_cast<std::size_t>(summed_count())});
     }
 
     Moments moments(std::int64_t span, std::int64_t tile) const {
-        if (ranks_ == 1) return own_moments(span, tile);
+        if (ranks_ == 1) return local_moments(span, tile);
         const auto ranks = static_cast<double>(ranks_);
         Moments moments;
         for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-            const double mean = shared(0, tile)[lane] / ranks;
+            const double mean = summed(0, tile)[lane] / ranks;
             moments.mean[lane] = mean;
-            moments.variance[lane] = std::max(shared(1, tile)[lane] / ranks - mean * mean, 0.0);
+            moments.variance[lane] = std::max(summed(1, tile)[lane] / ranks - mean * mean, 0.0);
         }
         return moments;
     }
 
-    /// Computes the moments of every span; moves the running statistics towards their average.
+    /// Computes the moments of every span and updates the running statistics with their mean.
     void combine_statistics() const {
         const double count = span_pixels();
         const double unbiased = count > 1 ? count / (count - 1) : 1;
@@ -192,23 +192,23 @@ private:
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double mean_sum[kMaxLanes] = {}, variance_sum[kMaxLanes] = {};
             for (std::int64_t span = 0; span < spans_; ++span) {
-                const Moments one = moments(span, tile);
+                const Moments m = moments(span, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
-                    set_affine(span, tile * grid_.tile.lanes + lane, one.mean[lane],
-                               one.variance[lane]);
-                    mean_sum[lane] += one.mean[lane];
-                    variance_sum[lane] += one.variance[lane];
+                    set_affine(span, tile * grid_.tile.lanes + lane, m.mean[lane],
+                               m.variance[lane]);
+                    mean_sum[lane] += m.mean[lane];
+                    variance_sum[lane] += m.variance[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                 const std::int64_t channel = tile * grid_.tile.lanes + lane;
-                move(tensors_.running_mean[channel], mean_sum[lane] / spans);
-                move(tensors_.running_variance[channel], unbiased * variance_sum[lane] / spans);
+                update(tensors_.running_mean[channel], mean_sum[lane] / spans);
+                update(tensors_.running_variance[channel], unbiased * variance_sum[lane] / spans);
             }
         }
     }
 
-    void move(float& running, double value) const {
+    void update(float& running, double value) const {
         running = static_cast<float>((1 - op_.momentum) * running + op_.momentum * value);
     }
 
@@ -263,22 +263,22 @@ private:
         });
     }
 
-    void share_gradient_sums() const {
+    void all_reduce_gradient_sums() const {
 #pragma omp parallel for schedule(static)
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
-            const SpanSums own = own_sums(0, tile);
-            std::copy_n(own.first, grid_.tile.lanes, shared(0, tile));
-            std::copy_n(own.second, grid_.tile.lanes, shared(1, tile));
+            const SpanSums local = local_sums(0, tile);
+            std::copy_n(local.first, grid_.tile.lanes, summed(0, tile));
+            std::copy_n(local.second, grid_.tile.lanes, summed(1, tile));
         }
-        options_.sync_batch_norm_reducer->sum({shared_, static_cast<std::size_t>(shared_count())});
+        options_.sync_batch_norm_reducer->sum({summed_, static_cast<std::size_t>(summed_count())});
     }
 
-    /// Returns the sums over all ranks of the span; `own` are the sums of this rank.
-    SpanSums span_sums(const SpanSums& own, std::int64_t tile) const {
-        if (ranks_ == 1) return own;
+    /// Returns the sums over all ranks of the span; `local` are the sums of this rank.
+    SpanSums span_sums(const SpanSums& local, std::int64_t tile) const {
+        if (ranks_ == 1) return local;
         SpanSums sums;
-        std::copy_n(shared(0, tile), grid_.tile.lanes, sums.first);
-        std::copy_n(shared(1, tile), grid_.tile.lanes, sums.second);
+        std::copy_n(summed(0, tile), grid_.tile.lanes, sums.first);
+        std::copy_n(summed(1, tile), grid_.tile.lanes, sums.second);
         return sums;
     }
 
@@ -290,13 +290,13 @@ private:
         for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
             double scale_gradient[kMaxLanes] = {}, shift_gradient[kMaxLanes] = {};
             for (std::int64_t span = 0; span < spans_; ++span) {
-                const SpanSums own = own_sums(span, tile), all = span_sums(own, tile);
+                const SpanSums local = local_sums(span, tile), all = span_sums(local, tile);
                 for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
                     const std::int64_t channel = tile * grid_.tile.lanes + lane;
                     const double inverse = inverse_deviation_[span * channels_ + channel];
                     set_coefficients(span, channel, all.first[lane], all.second[lane] * inverse);
-                    scale_gradient[lane] += own.second[lane] * inverse;
-                    shift_gradient[lane] += own.first[lane];
+                    scale_gradient[lane] += local.second[lane] * inverse;
+                    shift_gradient[lane] += local.first[lane];
                 }
             }
             for (int lane = 0; lane < grid_.tile.lanes; ++lane) {
@@ -319,8 +319,8 @@ private:
         coefficient(2)[index] = static_cast<float>(-a * sum / count - b * mean_[index]);
     }
 
-    double* shared(int which, std::int64_t tile) const {
-        return shared_ + which * channels_ + tile * grid_.tile.lanes;
+    double* summed(int which, std::int64_t tile) const {
+        return summed_ + which * channels_ + tile * grid_.tile.lanes;
     }
     float* coefficient(int which) const {
         return coefficients_ + which * spans_ * channels_;
@@ -345,7 +345,7 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
     std::int64_t channels_, ranks_, span_samples_, spans_;
-    double* shared_ = nullptr;            // (2, C), only if spans cover several ranks
+    double* summed_ = nullptr;            // (2, C), only if spans cover several ranks
     float* partial_ = nullptr;            // (2, N, C)
     float* coefficients_ = nullptr;       // (kCoefficients, spans, C)
     float* scale_ = nullptr;              // (spans, C): the affine map of the forward pass
@@ -357,7 +357,7 @@ private:
 }  // namespace
 
 KernelPtr build(const ops::BatchNorm& op, const KernelOptions& options, const Context& context) {
-    if (op.from_sums) refuse(op);
+    if (op.from_sums) throw_unsupported(op);
     if (op.frozen) return build_frozen_norm(op, options, context);
     return std::make_unique<BatchNormKernel>(op, options, context);
 }

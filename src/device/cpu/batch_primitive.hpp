@@ -8,8 +8,8 @@
 
 namespace hpcai::device::cpu {
 
-/// A oneDNN primitive with the copies around it: an argument whose outer layout differs from the
-/// layout of the primitive is copied to or from a place in the workspace.
+/// A oneDNN primitive with reorders: an argument whose outer layout differs from the layout of the
+/// primitive is copied to or from a buffer in the workspace.
 class StagedPrimitive {
 public:
     enum class Flow { in, out };
@@ -23,9 +23,9 @@ public:
              const dnnl::memory::desc& inside);
     /// Adds an argument with the same layout on both sides.
     void add(int argument, const dnnl::memory::desc& desc) { add(argument, Flow::in, desc, desc); }
-    /// A multiple of a cache line.
+    /// Returns a multiple of the cache line.
     std::size_t workspace_bytes() const;
-    /// Bytes of an argument outside the primitive.
+    /// Returns the bytes of an argument in its outer layout.
     std::size_t bytes(int argument) const { return stagings_.at(argument).outside_bytes; }
 
     /// `workspace` has workspace_bytes().
@@ -40,7 +40,7 @@ private:
         Reorder reorder;
         std::size_t offset = 0;
         std::size_t outside_bytes = 0;
-        bool is_needed = false;
+        bool has_reorder = false;
     };
 
     const Context* context_ = nullptr;
@@ -50,15 +50,15 @@ private:
     std::byte* workspace_ = nullptr;
 };
 
-/// Returns the samples in each part of a batch: the whole batch or, in a deterministic engine, up
-/// to 16 parts of similar size. If each primitive writes a gradient of `gradient_bytes`, the number
-/// of parts is reduced to 8 or 4 where 16 or 8 such gradients take over 16 MiB.
+/// Returns the samples in each part of a batch: one part or, in a deterministic engine, up to 16
+/// parts of similar size. If each primitive writes a gradient of `gradient_bytes`, the limit is 8
+/// or 4 parts if 16 or 8 such gradients take over 16 MiB.
 std::vector<std::int64_t> batch_parts(const Context& context, std::int64_t samples,
                                       std::size_t gradient_bytes = 0);
 
-/// One pass of a kernel by oneDNN: a primitive for the whole batch or, in a deterministic engine,
-/// one for each part of it, planned for a single thread, because the summation order of oneDNN
-/// depends on the number of threads. Threads share the parts.
+/// One pass of a kernel by oneDNN: a primitive for the batch or, in a deterministic engine, one
+/// single-threaded primitive for each part of the batch, because oneDNN's order of summation
+/// depends on the number of threads. Threads process parts in parallel.
 class BatchPrimitive {
 public:
     /// Plans the primitive for a number of samples.
@@ -74,11 +74,11 @@ public:
     void bind_workspace(void* workspace);
     /// Sets a value whose first axis is the batch; each part gets the address of its first sample.
     void bind(int argument, void* address);
-    /// Sets an argument that every part reads as a whole.
+    /// Sets an argument that all parts read.
     void bind_parameter(int argument, void* address) {
         for (StagedPrimitive& part : parts_) part.bind(argument, address);
     }
-    /// Sets a gradient that every part writes as a whole.
+    /// Sets the gradient of a parameter; each part writes its own term.
     void bind_gradient(int argument, const ParameterGradient& gradient);
     /// Throws dnnl::error.
     void run() const { is_deterministic_ ? run_parts() : parts_.front().run(); }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include "flat_tiles.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
 
 /// In the backward pass the workspace has two sums of each image, (2, N, C) f32. The second is a
-/// by-product of the loop of the normalization and is not used.
+/// by-product of the normalization loop and is not used.
 class BiasKernel final : public OperationKernel<ops::Bias, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -21,7 +20,7 @@ private:
     void forward() override {
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             loops_.apply(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), nullptr,
-                                      grid_.at(tensors_.output, image, tile), identity_.one,
+                                      grid_.at(tensors_.output, image, tile), identity_.ones,
                                       tensors_.parameters[0] + tile * grid_.tile.lanes, op_.relu});
         });
     }
@@ -36,7 +35,7 @@ private:
 
     /// Also writes the gradient of the input.
     void sum_gradients() const {
-        // The loop always reads a second operand; without a ReLU it is the gradient.
+        // The loop always reads a gate, but does not use it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
@@ -45,7 +44,7 @@ private:
             const std::int64_t channel = tile * grid_.tile.lanes;
             loops_.gradient_sums(
                 grid_.tile, {source, grid_.at(tensors_.input_gradients[0], image, tile),
-                             identity_.zero, sums(0, image) + channel, sums(1, image) + channel});
+                             identity_.zeros, sums(0, image) + channel, sums(1, image) + channel});
         });
     }
     void combine_sums() const {

@@ -54,15 +54,15 @@ private:
         const Cell at = cell(index);
         const auto logit = [&](std::int64_t k) {
             return static_cast<double>(
-                numbers_.read(tensors_.inputs[0], numbers_.index(at.image, at.pixel, k)));
+                logits_.read(tensors_.inputs[0], logits_.index(at.image, at.pixel, k)));
         };
         double highest = logit(0), sum = 0;
         for (std::int64_t k = 1; k < classes_; ++k) highest = std::max(highest, logit(k));
         float* const softmax = probabilities(index);
         for (std::int64_t k = 0; k < classes_; ++k) {
-            const double power = std::exp(logit(k) - highest);
-            softmax[k] = static_cast<float>(power);
-            sum += power;
+            const double exponential = std::exp(logit(k) - highest);
+            softmax[k] = static_cast<float>(exponential);
+            sum += exponential;
         }
         for (std::int64_t k = 0; k < classes_; ++k) {
             softmax[k] = static_cast<float>(softmax[k] / sum);
@@ -87,12 +87,12 @@ private:
         const float* const softmax = probabilities(index);
         for (std::int64_t k = 0; k < classes_; ++k) {
             const double slope = static_cast<double>(softmax[k]) - (k == at.label ? 1 : 0);
-            numbers_.write(tensors_.input_gradients[0], numbers_.index(at.image, at.pixel, k),
-                           static_cast<float>(scale * slope));
+            logits_.write(tensors_.input_gradients[0], logits_.index(at.image, at.pixel, k),
+                          static_cast<float>(scale * slope));
         }
     }
 
-    const ImageNumbers numbers_{context_.layouts, op_.input, options_.compute};
+    const ImageAccessor logits_{context_.layouts, op_.input, options_.compute};
     const std::int64_t images_ = op_.input[0];
     const std::int64_t cells_ = op_.input[1] * op_.input[2], classes_ = op_.input[3];
 };

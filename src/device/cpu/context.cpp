@@ -20,14 +20,14 @@ memory::data_type dnnl_type(DType dtype) {
 
 namespace {
 
-constexpr std::int64_t kInputChannels = 3;
+constexpr std::int64_t kMaxPlanarChannels = 3;
 
 bool is_blocked(const Layouts& layouts, std::int64_t channels) {
     return layouts.channel_block > 0 && channels % layouts.channel_block == 0;
 }
 
 bool is_planar(const Layouts& layouts, std::int64_t channels) {
-    return layouts.planar_input_images && channels <= kInputChannels;
+    return layouts.planar_input_images && channels <= kMaxPlanarChannels;
 }
 
 tag image_tag(const Layouts& layouts, std::int64_t channels) {
@@ -36,10 +36,9 @@ tag image_tag(const Layouts& layouts, std::int64_t channels) {
     return layouts.channel_block == 16 ? tag::nChw16c : tag::nChw8c;
 }
 
-/// The layout that oneDNN chooses for the operand `argument` of a convolution of this many
-/// channels.
-memory::desc picked_desc(const dnnl::engine& engine, std::int64_t channels, std::int64_t kernel,
-                         int argument) {
+/// Returns the layout that oneDNN chooses for operand `argument` of a typical convolution.
+memory::desc preferred_desc(const dnnl::engine& engine, std::int64_t channels, std::int64_t kernel,
+                            int argument) {
     const auto any = [](memory::dims dims) {
         return memory::desc(std::move(dims), memory::data_type::f32, tag::any);
     };
@@ -64,8 +63,8 @@ memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType dtype)
                         image_tag(layouts, shape[3]));
 }
 
-bool suits_convolutions(const Layouts& layouts, const Shape& source, const Shape& target,
-                        bool needs_input_gradient) {
+bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
+                    bool needs_input_gradient) {
     if (layouts.channel_block == 0) return true;
     const bool image = is_planar(layouts, source[3]) && !needs_input_gradient;
     return (image || is_blocked(layouts, source[3])) && is_blocked(layouts, target[3]);
@@ -103,13 +102,13 @@ void* TileGrid::at(void* base, std::int64_t image, std::int64_t index) const {
 
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested) {
     if (requested == CpuLayout::channels_last) return {0, false};
-    const auto is = [](const memory::desc& picked, tag layout) {
-        return picked == memory::desc(picked.dims(), memory::data_type::f32, layout);
+    const auto is = [](const memory::desc& preferred, tag layout) {
+        return preferred == memory::desc(preferred.dims(), memory::data_type::f32, layout);
     };
     Layouts layouts;
-    layouts.planar_input_images = is(picked_desc(engine, 3, 7, DNNL_ARG_SRC), tag::nchw);
-    const memory::desc picked = picked_desc(engine, 64, 3, DNNL_ARG_SRC);
-    layouts.channel_block = is(picked, tag::nChw16c) ? 16 : is(picked, tag::nChw8c) ? 8 : 0;
+    layouts.planar_input_images = is(preferred_desc(engine, 3, 7, DNNL_ARG_SRC), tag::nchw);
+    const memory::desc preferred = preferred_desc(engine, 64, 3, DNNL_ARG_SRC);
+    layouts.channel_block = is(preferred, tag::nChw16c) ? 16 : is(preferred, tag::nChw8c) ? 8 : 0;
     if (requested == CpuLayout::blocked && layouts.channel_block == 0) layouts.channel_block = 8;
     return layouts;
 }
@@ -155,17 +154,17 @@ dnnl::primitive_attr caller_scratchpad() {
     return attributes;
 }
 
-void refuse(const ops::Operation& operation) {
+void throw_unsupported(const ops::Operation& operation) {
     throw Error(ExitCode::internal,
-                fmt::format("the CPU engine has no {} of this kind", ops::name_of(operation)));
+                fmt::format("the CPU engine does not support this {}", ops::name_of(operation)));
 }
 
 KernelPtr build(const ops::NormConvolution& op, const KernelOptions&, const Context&) {
-    refuse(op);
+    throw_unsupported(op);
 }
 
 KernelPtr build(const ops::DualNorm& op, const KernelOptions&, const Context&) {
-    refuse(op);
+    throw_unsupported(op);
 }
 
 }  // namespace hpcai::device::cpu

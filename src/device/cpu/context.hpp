@@ -41,10 +41,10 @@ dnnl::memory::desc value_desc(const Layouts& layouts, const Shape& shape, DType 
 
 /// Returns whether oneDNN has optimized convolutions between images in these layouts. The reference
 /// loops of oneDNN are a thousand times slower.
-bool suits_convolutions(const Layouts& layouts, const Shape& source, const Shape& target,
-                        bool needs_input_gradient);
+bool is_fast_layout(const Layouts& layouts, const Shape& source, const Shape& target,
+                    bool needs_input_gradient);
 
-/// How loops traverse an image value: `images` x `tiles` tiles of `tile.lanes` channels.
+/// Divides an image value into `images` x `tiles` tiles of `tile.lanes` channels.
 struct TileGrid {
     Tile tile;
     std::int64_t images = 0;
@@ -69,8 +69,8 @@ struct TileGrid {
 };
 TileGrid tile_grid(const Layouts& layouts, const Shape& shape, DType dtype);
 
-/// Returns the layouts that oneDNN prefers for 3x3 convolutions and for a network's first one, as
-/// far as `requested` allows.
+/// Returns the layouts that oneDNN prefers for 3x3 convolutions and for a network's first
+/// convolution, as far as `requested` allows.
 Layouts choose_layouts(const dnnl::engine& engine, CpuLayout requested);
 
 /// A oneDNN primitive with its memory objects.
@@ -108,11 +108,10 @@ private:
 /// Attributes for a scratchpad that the caller provides, so that running allocates nothing.
 dnnl::primitive_attr caller_scratchpad();
 
-/// Builds the kernel of a frozen BatchNorm.
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal): the engine does not compute this operation.
-[[noreturn]] void refuse(const ops::Operation& operation);
+[[noreturn]] void throw_unsupported(const ops::Operation& operation);
 
 /// See Device::build.
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,

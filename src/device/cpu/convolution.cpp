@@ -20,7 +20,7 @@ Desc any_layout(const Dims& dims, dnnl::memory::data_type type) {
 }
 
 /// The values of a convolution in the engine's layout, and in the layout requested from oneDNN,
-/// which is left open where oneDNN has no fast convolution in the engine's layout.
+/// which is unspecified where oneDNN has no fast convolution in the engine's layout.
 struct Values {
     Desc source, target, wanted_source, wanted_target;
 
@@ -30,11 +30,11 @@ struct Values {
           wanted_source(source),
           wanted_target(target) {
         const bool gradient = options.mode == Mode::training && options.needs_input_gradient;
-        if (!suits_convolutions(layouts, op.input, output_shape(op), gradient)) leave_open();
+        if (!is_fast_layout(layouts, op.input, output_shape(op), gradient)) use_any_layouts();
     }
 
     /// Lets oneDNN choose the layouts.
-    void leave_open() {
+    void use_any_layouts() {
         wanted_source = any_layout(source.dims(), source.data_type());
         wanted_target = any_layout(target.dims(), target.data_type());
     }
@@ -48,8 +48,8 @@ bool is_reference(const dnnl::primitive_desc_base& plan) {
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 /// Plans the pass in int8; null if it is not computed in int8.
-std::unique_ptr<Int8Convolution> in_int8(const ops::Convolution& op, ops::Pass pass,
-                                         const KernelOptions& options, const Context& context) {
+std::unique_ptr<Int8Convolution> plan_int8(const ops::Convolution& op, ops::Pass pass,
+                                           const KernelOptions& options, const Context& context) {
     if (!options.int8 || !computes_in_int8(op, pass)) return nullptr;
     return std::make_unique<Int8Convolution>(op, pass, options.rounding, context);
 }
@@ -66,14 +66,14 @@ public:
         forward_layout_ = backward_layout_ = any_layout(dims, dnnl_type(options.compute));
         gradient_layout_ = any_layout(dims, dnnl::memory::data_type::f32);
         const auto parts = batch_parts(context, op.input[0]);
-        int8_forward_ = in_int8(op, ops::Pass::forward, options, context);
+        int8_forward_ = plan_int8(op, ops::Pass::forward, options, context);
         if (!int8_forward_) {
             forward_ = BatchPrimitive(context, parts,
                                       [&](std::int64_t samples) { return plan_forward(samples); });
             forward_filters_ = WorkingCopy(master, forward_layout_, context);
         }
         if (trains() && options.needs_input_gradient) {
-            int8_input_gradient_ = in_int8(op, ops::Pass::input_gradient, options, context);
+            int8_input_gradient_ = plan_int8(op, ops::Pass::input_gradient, options, context);
         }
         if (int8_forward_) plan_int8_filters();
         if (!trains()) return;
@@ -116,7 +116,7 @@ public:
             prepared += int8_filters_->prepared_bytes();
             int8_forward_->bind({static_cast<const float*>(tensors.inputs[0]),
                                  static_cast<float*>(tensors.output), int8_filters_->plain(),
-                                 workspace, tensors.step});
+                                 workspace, tensors.scalars});
         } else {
             filters = forward_filters_.bind(tensors.parameters[0], prepared);
             prepared += forward_filters_.bytes();
@@ -135,7 +135,7 @@ public:
         if (int8_input_gradient_) {
             int8_input_gradient_->bind({static_cast<const float*>(tensors.output_gradients[0]),
                                         static_cast<float*>(tensors.input_gradients[0]),
-                                        int8_filters_->turned(), workspace, tensors.step});
+                                        int8_filters_->rotated(), workspace, tensors.scalars});
             return;
         }
         if (filters == nullptr || backward_layout_ != forward_layout_) {
@@ -164,10 +164,10 @@ private:
 
     /// An input gradient in int8 implies a forward pass in int8.
     void plan_int8_filters() {
-        std::optional<Desc> turned;
-        if (int8_input_gradient_) turned = int8_input_gradient_->packed_filters();
+        std::optional<Desc> rotated;
+        if (int8_input_gradient_) rotated = int8_input_gradient_->packed_filters();
         int8_filters_ =
-            std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), turned, context_);
+            std::make_unique<Int8Filters>(op_, int8_forward_->packed_filters(), rotated, context_);
     }
 
     using ForwardPlan = dnnl::convolution_forward::primitive_desc;
@@ -182,14 +182,14 @@ private:
     /// the layout of the engine, values are copied to a layout that it chooses. An example is the
     /// gradient of filters for very small images without AVX-512.
     template <typename PlanFor>
-    auto choose(std::int64_t samples, const PlanFor& plan_for) const {
+    auto plan_optimized(std::int64_t samples, const PlanFor& plan_for) const {
         Values values = values_of(samples);
         auto plan = plan_for(values);
         if (is_reference(plan)) {
-            Values open = values;
-            open.leave_open();
-            auto other = plan_for(open);
-            if (!is_reference(other)) return std::pair(open, other);
+            Values relaxed = values;
+            relaxed.use_any_layouts();
+            auto other = plan_for(relaxed);
+            if (!is_reference(other)) return std::pair(relaxed, other);
         }
         return std::pair(values, plan);
     }
@@ -206,7 +206,7 @@ private:
 
     StagedPrimitive plan_forward(std::int64_t samples) {
         const auto [values, plan] =
-            choose(samples, [&](const Values& wanted) { return forward_plan(wanted); });
+            plan_optimized(samples, [&](const Values& wanted) { return forward_plan(wanted); });
         forward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(dnnl::convolution_forward(plan), plan.scratchpad_desc(),
                                   context_);
@@ -218,7 +218,7 @@ private:
 
     StagedPrimitive plan_weight_gradient(std::int64_t samples) {
         using Plan = dnnl::convolution_backward_weights::primitive_desc;
-        const auto [values, plan] = choose(samples, [&](const Values& wanted) {
+        const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
             return Plan({kDirect, wanted.wanted_source, gradient_layout_, wanted.wanted_target,
                          strides_, padding_, padding_},
                         caller_scratchpad(), context_.engine, forward_plan(wanted));
@@ -234,7 +234,7 @@ private:
 
     StagedPrimitive plan_input_gradient(std::int64_t samples) {
         using Plan = dnnl::convolution_backward_data::primitive_desc;
-        const auto [values, plan] = choose(samples, [&](const Values& wanted) {
+        const auto [values, plan] = plan_optimized(samples, [&](const Values& wanted) {
             return Plan({kDirect, wanted.wanted_source, backward_layout_, wanted.wanted_target,
                          strides_, padding_, padding_},
                         caller_scratchpad(), context_.engine, forward_plan(wanted));
@@ -261,7 +261,7 @@ private:
 }  // namespace
 
 KernelPtr build(const ops::Convolution& op, const KernelOptions& options, const Context& context) {
-    if (op.sums) refuse(op);
+    if (op.sums) throw_unsupported(op);
     return std::make_unique<ConvolutionKernel>(op, options, context);
 }
 

@@ -27,7 +27,7 @@ public:
     // std::aligned_alloc requires a multiple of the alignment; 2 MiB lets Linux use huge pages.
     explicit HostMemory(std::size_t bytes)
         : bytes_(bytes), data_(std::aligned_alloc(kAlignment, round_up(bytes))) {
-        ensure(data_ != nullptr, "no memory for {} bytes", bytes);
+        ensure(data_ != nullptr, "cannot allocate {} bytes of host memory", bytes);
         std::memset(data_, 0, bytes);
     }
     ~HostMemory() override { std::free(data_); }
@@ -63,7 +63,7 @@ class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
         ensure(dnnl::engine::get_count(dnnl::engine::kind::cpu) > 0, "oneDNN has no CPU engine");
-        // oneDNN and the engine's loops take the number of threads from OpenMP.
+        // oneDNN and the engine's loops use OpenMP's number of threads.
         omp_set_dynamic(0);
         context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
         context_.stream = dnnl::stream(context_.engine);
@@ -85,12 +85,12 @@ public:
     }
 
     std::vector<tensor::DType> compute_dtypes() const override {
-        if (multiplies_bf16()) return {tensor::DType::bf16, tensor::DType::f32};
+        if (has_native_bf16()) return {tensor::DType::bf16, tensor::DType::f32};
         return {tensor::DType::f32};
     }
 
-    bool has_int8() const override { return multiplies_int8(); }
-    bool computes_shards() const override { return true; }
+    bool has_int8() const override { return has_native_int8(); }
+    bool supports_shards() const override { return true; }
 
     int threads() const override { return threads_; }
 
@@ -117,7 +117,7 @@ public:
         ensure(values.size() == static_cast<std::size_t>(shape.elements()),
                "{} values do not match shape {}", values.size(), to_string(shape));
         ensure(dtype == tensor::DType::f32 || dtype == tensor::DType::bf16,
-               "the CPU engine keeps no values in {}", name_of(dtype));
+               "the CPU engine does not support values of type {}", name_of(dtype));
         dnnl::memory host(value_desc(Layouts{0, false}, shape, tensor::DType::f32), context_.engine,
                           const_cast<float*>(values.data()));
         dnnl::memory stored(value_desc(context_.layouts, shape, dtype), context_.engine, to);
@@ -159,10 +159,10 @@ public:
         scalars->skipped_steps += good ? 0 : 1;
         scalars->taken_steps += good ? 1 : 0;
         if (policy.dynamic && !good) {
-            scalars->loss_scale = std::max(scalars->loss_scale / 2, policy.smallest);
+            scalars->loss_scale = std::max(scalars->loss_scale / 2, policy.min_scale);
         } else if (policy.dynamic && scalars->good_steps >= policy.good_steps_to_double) {
             scalars->good_steps = 0;
-            if (scalars->loss_scale * 2 <= policy.largest) scalars->loss_scale *= 2;
+            if (scalars->loss_scale * 2 <= policy.max_scale) scalars->loss_scale *= 2;
         }
         scalars->gradient_factor = policy.loss_weight / scalars->loss_scale;
         scalars->finite = 1;
@@ -170,7 +170,7 @@ public:
 
     std::uint64_t hash(std::span<const float> values) override {
         synchronize();
-        return hash_of_bits(values, *context_.loops);
+        return hash_bits(values, *context_.loops);
     }
 
 private:

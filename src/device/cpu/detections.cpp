@@ -11,7 +11,7 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Threads share the regions, then the classes of all images, then the images. The number in a rank
+/// Parallel over the regions, then the classes of all images, then the images. The number in a rank
 /// key is class x regions + region, which orders equal scores.
 class DetectionsKernel final : public ScratchKernel<ops::Detections> {
 public:
@@ -27,7 +27,7 @@ public:
 private:
     void forward() override {
 #pragma omp parallel for schedule(static)
-        for (std::int64_t row = 0; row < images_ * regions_; ++row) score(row);
+        for (std::int64_t row = 0; row < images_ * regions_; ++row) compute_scores(row);
 #pragma omp parallel for collapse(2) schedule(dynamic)
         for (std::int64_t image = 0; image < images_; ++image) {
             for (std::int64_t label = 1; label < op_.classes; ++label) detect(image, label);
@@ -49,8 +49,8 @@ private:
         return input(2) + row * 5;
     }
 
-    /// Softmax of a region's logits.
-    void score(std::int64_t row) const {
+    /// Computes the softmax of a region's logits.
+    void compute_scores(std::int64_t row) const {
         const float* logits = input(0) + row * op_.classes;
         float* scores = scores_ + row * op_.classes;
         const float highest = *std::max_element(logits, logits + op_.classes);
@@ -69,24 +69,24 @@ private:
         std::int64_t candidates = 0;
         for (std::int64_t region = 0; region < regions_; ++region) {
             const std::int64_t row = image * regions_ + region;
-            const float by = scores_[row * op_.classes + label];
-            if (!(proposal(row)[4] >= 0) || !(by > score_threshold_)) continue;
-            keys[candidates++] = rank_key(by, label * regions_ + region);
+            const float class_score = scores_[row * op_.classes + label];
+            if (!(proposal(row)[4] >= 0) || !(class_score > score_threshold_)) continue;
+            keys[candidates++] = rank_key(class_score, label * regions_ + region);
         }
         std::sort(keys, keys + candidates);
         RankedBoxes& kept = list(image, label);
         kept.count = 0;
-        const ops::Bounds bounds{static_cast<float>(op_.image_height),
-                                 static_cast<float>(op_.image_width),
-                                 static_cast<float>(op_.minimum_side)};
+        const ops::ImageBounds bounds{static_cast<float>(op_.image_height),
+                                      static_cast<float>(op_.image_width),
+                                      static_cast<float>(op_.minimum_side)};
         for (std::int64_t i = 0; i < candidates; ++i) {
             const std::int64_t row = image * regions_ + index_of(keys[i]) % regions_;
-            ops::Box box = moved_proposal(row, label);
-            if (fits(box, bounds)) kept.offer(box, keys[i], largest_iou_, loops_);
+            ops::Box box = decoded_proposal(row, label);
+            if (clip_to_image(box, bounds)) kept.try_add(box, keys[i], max_iou_, loops_);
         }
     }
 
-    ops::Box moved_proposal(std::int64_t row, std::int64_t label) const {
+    ops::Box decoded_proposal(std::int64_t row, std::int64_t label) const {
         const float* deltas = input(1) + (row * op_.classes + label) * 4;
         return ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]}, ops::box_of(proposal(row)),
                            op_.coder);
@@ -110,7 +110,7 @@ private:
     const SimdKernels& loops_ = *context_.loops;
     const std::int64_t images_ = op_.proposals[0], regions_ = op_.proposals[1];
     const float score_threshold_ = static_cast<float>(op_.score_threshold);
-    const float largest_iou_ = ops::rounded_down(op_.nms_iou);
+    const float max_iou_ = ops::rounded_down(op_.nms_iou);
     std::vector<RankedBoxes> lists_;  // (images, classes)
     float* scores_ = nullptr;         // (images, regions, classes)
     std::uint64_t* keys_ = nullptr;   // (images, classes, regions)

@@ -11,8 +11,9 @@ public:
 private:
     void forward() override {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(tensors_.inputs[0], at), nullptr,
-                                offset(tensors_.output, at), identity_.one, identity_.zero, true});
+            loops_.apply(tile,
+                         {offset(tensors_.inputs[0], at), nullptr, offset(tensors_.output, at),
+                          identity_.ones, identity_.zeros, true});
         });
     }
     void input_gradient() override {
@@ -21,7 +22,7 @@ private:
             const GradientSource source = identity_.source(
                 offset(output_gradient(), at), offset(second_gradient(), at), output, true);
             loops_.gradient_apply(tile, {source, offset(tensors_.input_gradients[0], at),
-                                         identity_.one, identity_.zero, identity_.zero});
+                                         identity_.ones, identity_.zeros, identity_.zeros});
         });
     }
 
@@ -43,8 +44,8 @@ private:
     }
     void sum(void* a, void* b, void* to) const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(a, at), offset(b, at), offset(to, at), identity_.one,
-                                identity_.zero, false});
+            loops_.apply(tile, {offset(a, at), offset(b, at), offset(to, at), identity_.ones,
+                                identity_.zeros, false});
         });
     }
 

@@ -11,13 +11,13 @@
 
 namespace hpcai::device::cpu {
 
-/// A value as rows of 16 elements in any layout; the last, shorter row is processed by element.
+/// Divides a value, in any layout, into rows of 16 elements and a tail of single elements.
 class FlatTiles {
 public:
     FlatTiles(std::int64_t elements, DType dtype)
-        : rows_(elements / kLanes), rest_(elements % kLanes), dtype_(dtype) {}
+        : rows_(elements / kLanes), tail_(elements % kLanes), dtype_(dtype) {}
 
-    /// Calls body(tile, byte offset) for parts of the value, in parallel.
+    /// Calls body(tile, byte offset) for blocks of rows, in parallel, and for the tail.
     template <typename Body>
     void for_each(const Body& body) const {
         constexpr std::int64_t kRowsPerPart = 512;
@@ -28,7 +28,7 @@ public:
             body(Tile{std::min(kRowsPerPart, rows_ - first), kLanes, kLanes, dtype_},
                  bytes(first * kLanes));
         }
-        if (rest_ > 0) body(Tile{rest_, 1, 1, dtype_}, bytes(rows_ * kLanes));
+        if (tail_ > 0) body(Tile{tail_, 1, 1, dtype_}, bytes(rows_ * kLanes));
     }
 
 private:
@@ -36,7 +36,7 @@ private:
     std::size_t bytes(std::int64_t elements) const {
         return static_cast<std::size_t>(elements) * size_of(dtype_);
     }
-    std::int64_t rows_, rest_;
+    std::int64_t rows_, tail_;
     DType dtype_;
 };
 
@@ -44,14 +44,13 @@ inline void* offset(void* base, std::size_t bytes) {
     return base == nullptr ? nullptr : static_cast<std::byte*>(base) + bytes;
 }
 
-// With scale 1 and shift 0 the loops of the normalization compute ReLU, addition and their
-// gradients.
+/// With scale 1 and shift 0, the normalization loops compute ReLU, addition and their gradients.
 struct Identity {
-    float one[16], zero[16] = {};
-    Identity() { std::fill_n(one, 16, 1.0f); }
-    /// The gradient dy0 (+ dy1) where `gate` is positive; everywhere without `relu`.
+    float ones[16], zeros[16] = {};
+    Identity() { std::fill_n(ones, 16, 1.0f); }
+    /// Describes the gradient dy0 (+ dy1), with `relu` only where `gate` is positive.
     GradientSource source(void* dy0, void* dy1, void* gate, bool relu) const {
-        return {dy0, dy1, gate, gate, one, zero, relu};
+        return {dy0, dy1, gate, gate, ones, zeros, relu};
     }
 };
 

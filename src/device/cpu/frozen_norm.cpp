@@ -6,8 +6,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// A BatchNorm with fixed statistics and parameters: an affine map of each channel. Saved: its
-/// scale and shift, (2, C) f32.
+/// A BatchNorm with fixed statistics and parameters: an affine map of each channel. Saved: scale
+/// and shift, (2, C) f32.
 class FrozenNormKernel final : public OperationKernel<ops::BatchNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -53,9 +53,9 @@ private:
             const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
                                                            grid_.at(second_gradient(), image, tile),
                                                            grid_.at(gate, image, tile), op_.relu);
-            const float* by = scale == nullptr ? identity_.one : scale + tile * grid_.tile.lanes;
-            loops_.gradient_apply(grid_.tile, {source, grid_.at(to, image, tile), by,
-                                               identity_.zero, identity_.zero});
+            const float* a = scale == nullptr ? identity_.ones : scale + tile * grid_.tile.lanes;
+            loops_.gradient_apply(grid_.tile, {source, grid_.at(to, image, tile), a,
+                                               identity_.zeros, identity_.zeros});
         });
     }
 

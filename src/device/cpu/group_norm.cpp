@@ -7,9 +7,9 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// Per-channel numbers are fp32 arrays of (N, C). The loops of the normalization form the sums of
-/// channels, which are combined in double in a fixed order. Saved: scale, shift, mean, 1 /
-/// deviation. Scratch: two sums, then three coefficients.
+/// Per-channel numbers are fp32 arrays of (N, C). Sums of channels are combined in double in a
+/// fixed order. Saved: scale, shift, mean, 1 / deviation. Workspace: two sums, then three
+/// coefficients.
 class GroupNormKernel final : public OperationKernel<ops::GroupNorm, Context> {
 public:
     using OperationKernel::OperationKernel;
@@ -34,7 +34,7 @@ private:
     }
 
     enum Saved { scale, shift, mean, inverse_deviation };
-    enum Scratch { first_sum, second_sum, of_gradient, of_input, constant };
+    enum Scratch { first_sum, second_sum, gradient_factor, input_factor, constant };
 
     std::size_t arrays(std::int64_t count) const {
         return static_cast<std::size_t>(count * grid_.images * channels_) * sizeof(float);
@@ -63,13 +63,13 @@ private:
         }
     }
 
-    /// Sums differences from the first pixel of the channel, so that their squares do not cancel.
+    /// Subtracting the first pixel of the channel reduces cancellation in the variance.
     void sum_statistics() const {
-        const Tile one{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
+        const Tile pixel{1, grid_.tile.stride, grid_.tile.lanes, grid_.tile.dtype};
         for_each_tile([&](std::int64_t image, std::int64_t tile, std::int64_t channel) {
             const void* x = grid_.at(tensors_.inputs[0], image, tile);
             float* pivot = saved(mean, image, channel);
-            loops_.pixel_sum(one, x, pivot);
+            loops_.pixel_sum(pixel, x, pivot);
             loops_.statistics(grid_.tile, {x, pivot, scratch(first_sum, image, channel),
                                            scratch(second_sum, image, channel)});
         });
@@ -92,10 +92,10 @@ private:
         const double inverse =
             1 / std::sqrt(variance / static_cast<double>(per_group_) + op_.epsilon);
         for (std::int64_t c = first; c < end; ++c) {
-            const double by = tensors_.parameters[0][c] * inverse;
-            *saved(scale, image, c) = static_cast<float>(by);
+            const double factor = tensors_.parameters[0][c] * inverse;
+            *saved(scale, image, c) = static_cast<float>(factor);
             *saved(shift, image, c) =
-                static_cast<float>(tensors_.parameters[1][c] - group_mean * by);
+                static_cast<float>(tensors_.parameters[1][c] - group_mean * factor);
             *saved(mean, image, c) = static_cast<float>(group_mean);
             *saved(inverse_deviation, image, c) = static_cast<float>(inverse);
         }
@@ -141,26 +141,26 @@ private:
             sum += double{tensors_.parameters[0][c]} * *scratch(first_sum, image, c);
             products += double{tensors_.parameters[0][c]} * *scratch(second_sum, image, c);
         }
-        const double by_input = -inverse * inverse * inverse * products / count();
-        const double rest = -inverse * sum / count() - by_input * *saved(mean, image, first);
+        const double b = -inverse * inverse * inverse * products / count();
+        const double offset = -inverse * sum / count() - b * *saved(mean, image, first);
         for (std::int64_t c = first; c < end; ++c) {
-            *scratch(of_gradient, image, c) =
+            *scratch(gradient_factor, image, c) =
                 static_cast<float>(tensors_.parameters[0][c] * inverse);
-            *scratch(of_input, image, c) = static_cast<float>(by_input);
-            *scratch(constant, image, c) = static_cast<float>(rest);
+            *scratch(input_factor, image, c) = static_cast<float>(b);
+            *scratch(constant, image, c) = static_cast<float>(offset);
         }
     }
 
     void combine_parameter_gradients() const {
         for (std::int64_t c = 0; c < channels_; ++c) {
-            double of_scale = 0, of_shift = 0;
+            double gamma_gradient = 0, beta_gradient = 0;
             for (std::int64_t image = 0; image < grid_.images; ++image) {
-                of_scale +=
+                gamma_gradient +=
                     double{*scratch(second_sum, image, c)} * *saved(inverse_deviation, image, c);
-                of_shift += *scratch(first_sum, image, c);
+                beta_gradient += *scratch(first_sum, image, c);
             }
-            tensors_.parameter_gradients[0][c] = static_cast<float>(of_scale);
-            tensors_.parameter_gradients[1][c] = static_cast<float>(of_shift);
+            tensors_.parameter_gradients[0][c] = static_cast<float>(gamma_gradient);
+            tensors_.parameter_gradients[1][c] = static_cast<float>(beta_gradient);
         }
     }
 
@@ -170,7 +170,7 @@ private:
             loops_.gradient_apply(
                 grid_.tile,
                 {source(image, tile, channel), grid_.at(tensors_.input_gradients[0], image, tile),
-                 scratch(of_gradient, image, channel), scratch(of_input, image, channel),
+                 scratch(gradient_factor, image, channel), scratch(input_factor, image, channel),
                  scratch(constant, image, channel)});
         });
     }

@@ -8,7 +8,7 @@
 
 namespace hpcai::device::cpu {
 
-std::uint64_t hash_of_bits(std::span<const float> values, const SimdKernels& loops) {
+std::uint64_t hash_bits(std::span<const float> values, const SimdKernels& loops) {
     constexpr std::int64_t kPart = 1 << 14;  // words
     const auto words = static_cast<std::int64_t>(values.size() / 2);
     const std::int64_t parts = ceil_div(words, kPart);

@@ -9,6 +9,6 @@
 namespace hpcai::device::cpu {
 
 /// Implements Device::hash().
-std::uint64_t hash_of_bits(std::span<const float> values, const SimdKernels& loops);
+std::uint64_t hash_bits(std::span<const float> values, const SimdKernels& loops);
 
 }  // namespace hpcai::device::cpu

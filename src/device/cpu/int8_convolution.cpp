@@ -18,9 +18,9 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kCachedBytes = 2 << 20;   // for each thread
-constexpr std::int64_t kPart = 1 << 14;          // elements of a sample in one part
-constexpr std::int64_t kDitheredElements = 128;  // for 16 blocks of random numbers
+constexpr std::int64_t kCachedBytes = 2 << 20;   // cache per thread
+constexpr std::int64_t kPart = 1 << 14;          // elements of a sample per part
+constexpr std::int64_t kDitheredElements = 128;  // elements per kDitherBlocks Philox blocks
 constexpr std::int64_t kDitherBlocks = 16;
 
 std::size_t aligned(std::int64_t bytes) {
@@ -31,12 +31,12 @@ std::int64_t elements_of_sample(const Shape& image) {
     return image.elements() / image[0];
 }
 
-/// As many samples as keep the intermediate results of a pass in the cache of the threads.
-std::int64_t samples_at_a_time(const Shape& image, const Shape& result) {
+/// Returns the number of samples whose intermediate results fit the threads' caches.
+std::int64_t samples_in_cache(const Shape& image, const Shape& result) {
     const std::int64_t cache = kCachedBytes * omp_get_max_threads();
     const std::int64_t bytes = 5 * elements_of_sample(image) + 8 * elements_of_sample(result);
-    const std::int64_t most = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
-    return ceil_div(image[0], ceil_div(image[0], most));
+    const std::int64_t max_samples = std::clamp(cache / bytes, std::int64_t{1}, image[0]);
+    return ceil_div(image[0], ceil_div(image[0], max_samples));
 }
 
 }  // namespace
@@ -48,18 +48,18 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
     if (pass == ops::Pass::input_gradient) {
         std::swap(image_, result_);
         padding = op.kernel - 1 - op.padding;
-        chance_ = rounding;
+        rounding_ = rounding;
     }
     image_grid_ = tile_grid(context.layouts, image_, DType::f32);
     result_grid_ = tile_grid(context.layouts, result_, DType::f32);
     ensure(image_grid_.tile.lanes == kInt8Lanes && result_grid_.tile.lanes == kInt8Lanes,
            "int8 needs blocks of 16 channels, not {}", context.layouts.channel_block);
-    samples_ = samples_at_a_time(image_, result_);
+    samples_ = samples_in_cache(image_, result_);
     plan(op, padding);
     parts_ = ceil_div(elements_of_sample(image_), kPart);
     sample_blocks_ = image_grid_.tiles * kDitherBlocks *
                      ceil_div(image_grid_.tile.pixels * kInt8Lanes, kDitheredElements);
-    if (chance_) check_random_numbers();
+    if (rounding_) check_random_numbers();
     step_bytes_ = aligned(samples_ * std::int64_t{sizeof(float)});
     largest_bytes_ = aligned(samples_ * parts_ * std::int64_t{sizeof(std::uint32_t)});
     image_bytes_ = aligned(samples_ * elements_of_sample(image_));
@@ -68,13 +68,13 @@ Int8Convolution::Int8Convolution(const ops::Convolution& op, ops::Pass pass,
 }
 
 void Int8Convolution::check_random_numbers() const {
-    ensure(chance_->model < 1u << 16 && chance_->rank < 1u << 16 && chance_->node < 1u << 16 &&
-               sample_blocks_ < std::int64_t{1} << 32,
+    ensure(rounding_->model < 1u << 16 && rounding_->rank < 1u << 16 &&
+               rounding_->node < 1u << 16 && sample_blocks_ < std::int64_t{1} << 32,
            "too few random numbers to round {} for model {}, rank {}, node {}", to_string(image_),
-           chance_->model, chance_->rank, chance_->node);
+           rounding_->model, rounding_->rank, rounding_->node);
 }
 
-/// oneDNN has int8 convolutions for channels-last images only.
+/// oneDNN has int8 convolutions only for channels-last images.
 void Int8Convolution::plan(const ops::Convolution& op, std::int64_t padding) {
     const auto image = [&](const Shape& shape, type dtype) {
         return Desc({samples_, shape[3], shape[1], shape[2]}, dtype, tag::nhwc);
@@ -97,17 +97,17 @@ std::size_t Int8Convolution::workspace_bytes() const {
            primitive_.scratchpad_bytes();
 }
 
-void Int8Convolution::bind(const Places& places) {
-    places_ = places;
-    auto* place = static_cast<std::byte*>(places.workspace);
-    const auto take = [&](std::size_t bytes) { return std::exchange(place, place + bytes); };
+void Int8Convolution::bind(const Buffers& buffers) {
+    buffers_ = buffers;
+    auto* next = static_cast<std::byte*>(buffers.workspace);
+    const auto take = [&](std::size_t bytes) { return std::exchange(next, next + bytes); };
     steps_ = reinterpret_cast<float*>(take(step_bytes_));
     largest_ = reinterpret_cast<std::uint32_t*>(take(largest_bytes_));
     rounded_ = reinterpret_cast<std::int8_t*>(take(image_bytes_));
     sums_ = reinterpret_cast<std::int32_t*>(take(sums_bytes_));
-    primitive_.set_scratchpad(place);
+    primitive_.set_scratchpad(next);
     primitive_.set(DNNL_ARG_SRC, rounded_);
-    primitive_.set(DNNL_ARG_WEIGHTS, places.filters.filters);
+    primitive_.set(DNNL_ARG_WEIGHTS, buffers.filters.filters);
     primitive_.set(DNNL_ARG_DST, sums_);
 }
 
@@ -130,14 +130,14 @@ void Int8Convolution::find_steps(std::int64_t first_sample) const {
             const std::int64_t first = part * kPart, count = std::min(kPart, elements - first);
             std::array<std::uint32_t, kInt8Lanes> bits{};
             context_.loops->largest_bits({count / kInt8Lanes, kInt8Lanes, kInt8Lanes},
-                                         places_.image + (first_sample + image) * elements + first,
+                                         buffers_.image + (first_sample + image) * elements + first,
                                          bits.data());
             largest_[image * parts_ + part] = *std::ranges::max_element(bits);
         }
     }
     for (std::int64_t image = 0; image < samples_; ++image) {
-        const std::uint32_t* of_parts = largest_ + image * parts_;
-        steps_[image] = int8_step(*std::max_element(of_parts, of_parts + parts_));
+        const std::uint32_t* part_largest = largest_ + image * parts_;
+        steps_[image] = int8_step(*std::max_element(part_largest, part_largest + parts_));
     }
 }
 
@@ -149,10 +149,10 @@ void Int8Convolution::round_samples(std::int64_t first) const {
             std::array<float, kInt8Lanes> inverse;
             inverse.fill(1 / steps_[image]);
             const void* x =
-                image_grid_.at(static_cast<const void*>(places_.image), first + image, index);
+                image_grid_.at(static_cast<const void*>(buffers_.image), first + image, index);
             std::int8_t* to = rounded_ + image * pixels * channels + index * kInt8Lanes;
             const RoundTile task{static_cast<const float*>(x), inverse.data(), to, channels};
-            if (chance_) {
+            if (rounding_) {
                 context_.loops->dither_to_int8(image_grid_.tile, task,
                                                dither_of_tile(first + image, index));
             } else {
@@ -170,29 +170,29 @@ void Int8Convolution::scale_sums(std::int64_t first) const {
             const std::int64_t channel = index * kInt8Lanes;
             std::array<float, kInt8Lanes> scale;
             for (std::size_t lane = 0; lane < scale.size(); ++lane) {
-                scale[lane] = steps_[image] * places_.filters.steps[channel + std::int64_t(lane)];
+                scale[lane] = steps_[image] * buffers_.filters.steps[channel + std::int64_t(lane)];
             }
             const std::int32_t* sums = sums_ + image * pixels * channels + channel;
-            auto* y = static_cast<float*>(result_grid_.at(places_.result, first + image, index));
+            auto* y = static_cast<float*>(result_grid_.at(buffers_.result, first + image, index));
             context_.loops->scale_sums(result_grid_.tile, {sums, channels, scale.data(), y});
         }
     }
 }
 
-/// Returns random numbers that no other tile, sample of the rank, kernel, step, rank or model uses,
-/// nor any CounterStream. The samples of a step are numbered over all its micro-batches.
+/// Returns random numbers that no other tile, sample, kernel, step, rank or model and no
+/// CounterStream uses. Samples are numbered over all micro-batches of a step.
 Dither Int8Convolution::dither_of_tile(std::int64_t image, std::int64_t index) const {
     const std::int64_t samples_of_2_to_32_blocks = (std::int64_t{1} << 32) / sample_blocks_;
-    const std::int64_t sample = places_.step->micro_batch * image_[0] + image;
+    const std::int64_t sample = buffers_.scalars->micro_batch * image_[0] + image;
     const auto high = static_cast<std::uint32_t>(sample / samples_of_2_to_32_blocks);
     const std::int64_t low = sample % samples_of_2_to_32_blocks * sample_blocks_ +
                              index * (sample_blocks_ / image_grid_.tiles);
-    return {{static_cast<std::uint32_t>(chance_->seed),
-             static_cast<std::uint32_t>(chance_->seed >> 32)},
+    return {{static_cast<std::uint32_t>(rounding_->seed),
+             static_cast<std::uint32_t>(rounding_->seed >> 32)},
             {static_cast<std::uint32_t>(RandomPurpose::rounding) << 24 | (high & 0xff) << 16 |
-                 chance_->node,
-             places_.step->taken_steps + places_.step->skipped_steps,
-             chance_->model << 16 | chance_->rank},
+                 rounding_->node,
+             buffers_.scalars->taken_steps + buffers_.scalars->skipped_steps,
+             rounding_->model << 16 | rounding_->rank},
             static_cast<std::uint32_t>(low)};
 }
 

@@ -24,19 +24,18 @@ public:
     Int8Convolution(const ops::Convolution& op, ops::Pass pass, const RoundingKey& rounding,
                     const Context& context);
 
-    /// The packed layout of the filters, which the input gradient reads rotated.
+    /// The packed layout of the filters; the input gradient needs rotated filters.
     const dnnl::memory::desc& packed_filters() const { return packed_filters_; }
     std::size_t workspace_bytes() const;
-    /// `image` and `result` are in the layout of the engine. The forward pass does not read `step`,
-    /// the scalars of the training step.
-    struct Places {
+    /// `image` and `result` are in the engine's layout. Only the input gradient reads `scalars`.
+    struct Buffers {
         const float* image;
         float* result;
         Int8Factors filters;
         void* workspace;
-        const StepScalars* step;
+        const StepScalars* scalars;
     };
-    void bind(const Places& places);
+    void bind(const Buffers& buffers);
     void run();
 
 private:
@@ -48,17 +47,17 @@ private:
     Dither dither_of_tile(std::int64_t image, std::int64_t index) const;
 
     const Context& context_;
-    Shape image_, result_;               // (N, H, W, C) f32
-    TileGrid image_grid_, result_grid_;  // of 16 lanes
-    std::optional<RoundingKey> chance_;  // absent: round to nearest
+    Shape image_, result_;                 // (N, H, W, C) f32
+    TileGrid image_grid_, result_grid_;    // of 16 lanes
+    std::optional<RoundingKey> rounding_;  // absent: round to nearest
     dnnl::memory::desc packed_filters_;
     Primitive primitive_;
-    std::int64_t samples_ = 0;        // at a time
+    std::int64_t samples_ = 0;        // processed at once
     std::int64_t parts_ = 0;          // of a sample; threads share them to find its largest |x|
     std::int64_t sample_blocks_ = 0;  // of random numbers for each sample
     std::size_t step_bytes_ = 0, largest_bytes_ = 0, image_bytes_ = 0, sums_bytes_ = 0;
 
-    Places places_{};
+    Buffers buffers_{};
     float* steps_ = nullptr;            // (samples)
     std::uint32_t* largest_ = nullptr;  // (samples, parts), bits of |x|
     std::int8_t* rounded_ = nullptr;    // (samples, H, W, C)

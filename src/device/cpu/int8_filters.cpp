@@ -16,7 +16,7 @@ using Dims = dnnl::memory::dims;
 using tag = dnnl::memory::format_tag;
 using type = dnnl::memory::data_type;
 
-constexpr std::int64_t kBlock = 8;  // filters; divides their number
+constexpr std::int64_t kBlock = 8;  // filters per block; divides the number of filters
 
 std::size_t floats(std::int64_t count) {
     return aligned_bytes(Desc({count}, type::f32, tag::x));
@@ -46,20 +46,20 @@ void Int8Filters::Copy::bind(std::int8_t* rounded, std::byte* prepared) {
 }
 
 Int8Filters::Int8Filters(const ops::Convolution& op, const Desc& plain,
-                         const std::optional<Desc>& turned, const Context& context)
+                         const std::optional<Desc>& rotated, const Context& context)
     : context_(context),
       filters_(op.filters),
       taps_(op.kernel * op.kernel),
       channels_(op.input[3]),
-      is_turned_(turned.has_value()) {
+      has_rotated_(rotated.has_value()) {
     const Desc rounded({filters_, channels_, op.kernel, op.kernel}, type::s8, tag::ohwi);
     plain_.plan(rounded, plain, context);
     rounded_bytes_ = aligned_bytes(rounded);
     inverse_bytes_ = floats(channels_);
-    if (!is_turned_) return;
+    if (!has_rotated_) return;
     // The memory order stays the same; the result channels of the gradient are its last axis.
     const Dims dims{channels_, filters_, op.kernel, op.kernel};
-    turned_.plan(Desc(dims, type::s8, tag::ihwo), *turned, context);
+    rotated_.plan(Desc(dims, type::s8, tag::ihwo), *rotated, context);
 }
 
 std::size_t Int8Filters::workspace_bytes() const {
@@ -68,59 +68,60 @@ std::size_t Int8Filters::workspace_bytes() const {
 
 void Int8Filters::bind(const float* master, void* prepared, void* workspace) {
     master_ = master;
-    auto* place = static_cast<std::byte*>(workspace);
-    rounded_ = reinterpret_cast<std::int8_t*>(place);
-    inverse_ = reinterpret_cast<float*>(place + rounded_bytes_);
-    largest_ = reinterpret_cast<std::uint32_t*>(place + rounded_bytes_ + inverse_bytes_);
+    auto* next = static_cast<std::byte*>(workspace);
+    rounded_ = reinterpret_cast<std::int8_t*>(next);
+    inverse_ = reinterpret_cast<float*>(next + rounded_bytes_);
+    largest_ = reinterpret_cast<std::uint32_t*>(next + rounded_bytes_ + inverse_bytes_);
     auto* copies = static_cast<std::byte*>(prepared);
     plain_.bind(rounded_, copies);
-    if (is_turned_) turned_.bind(rounded_, copies + plain_.bytes());
+    if (has_rotated_) rotated_.bind(rounded_, copies + plain_.bytes());
 }
 
 void Int8Filters::prepare() {
 #pragma omp parallel for schedule(static)
     for (std::int64_t block = 0; block < filters_ / kBlock; ++block) round_filters(block);
     plain_.pack.run(context_);
-    if (!is_turned_) return;
+    if (!has_rotated_) return;
 #pragma omp parallel for schedule(static)
     for (std::int64_t channel = 0; channel < channels_; channel += kInt8Lanes) {
-        find_turned_steps(channel);
+        find_rotated_steps(channel);
     }
 #pragma omp parallel for schedule(static)
     for (std::int64_t filter = 0; filter < filters_; ++filter) {
-        context_.loops->round_turned(rows(filter), inverse_, rounded_ + filter * taps_ * channels_);
+        context_.loops->round_rotated(rows(filter), inverse_,
+                                      rounded_ + filter * taps_ * channels_);
     }
-    turned_.pack.run(context_);
+    rotated_.pack.run(context_);
 }
 
 FilterRows Int8Filters::rows(std::int64_t filter) const {
     return {master_ + filter * taps_ * channels_, taps_, channels_};
 }
 
-/// Also finds the largest number of each channel, so that the master is read once for both.
+/// Also finds the largest |x| of each channel, so that the master is read only once.
 void Int8Filters::round_filters(std::int64_t block) const {
-    std::uint32_t* of_channels = largest_ + block * channels_;
-    std::fill_n(of_channels, channels_, 0);
+    std::uint32_t* maxima = largest_ + block * channels_;
+    std::fill_n(maxima, channels_, 0);
     for (std::int64_t filter = block * kBlock; filter < (block + 1) * kBlock; ++filter) {
-        const FilterRows all = rows(filter);
-        plain_.steps[filter] = int8_step(context_.loops->largest_of_filter(all, of_channels));
+        const FilterRows filter_rows = rows(filter);
+        plain_.steps[filter] = int8_step(context_.loops->largest_of_filter(filter_rows, maxima));
         std::array<float, kInt8Lanes> inverse;
         inverse.fill(1 / plain_.steps[filter]);
         std::int8_t* to = rounded_ + filter * taps_ * channels_;
         context_.loops->round_to_int8({taps_ * channels_ / kInt8Lanes, kInt8Lanes, kInt8Lanes},
-                                      {all.values, inverse.data(), to, kInt8Lanes});
+                                      {filter_rows.values, inverse.data(), to, kInt8Lanes});
     }
 }
 
-/// For kInt8Lanes channels.
-void Int8Filters::find_turned_steps(std::int64_t first_channel) const {
+/// Computes the steps of kInt8Lanes channels.
+void Int8Filters::find_rotated_steps(std::int64_t first_channel) const {
     for (std::int64_t channel = first_channel; channel < first_channel + kInt8Lanes; ++channel) {
-        std::uint32_t most = 0;
+        std::uint32_t largest = 0;
         for (std::int64_t block = 0; block < filters_ / kBlock; ++block) {
-            most = std::max(most, largest_[block * channels_ + channel]);
+            largest = std::max(largest, largest_[block * channels_ + channel]);
         }
-        turned_.steps[channel] = int8_step(most);
-        inverse_[channel] = 1 / turned_.steps[channel];
+        rotated_.steps[channel] = int8_step(largest);
+        inverse_[channel] = 1 / rotated_.steps[channel];
     }
 }
 

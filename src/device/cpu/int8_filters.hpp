@@ -16,25 +16,25 @@ struct Int8Factors {
     const float* steps;
 };
 
-/// The rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is not
-/// finite, and at least the smallest normal number, so that its inverse is finite.
+/// Returns the rounding step for numbers whose largest |x| has these bits: |x| / 127, NaN if |x| is
+/// not finite, and at least the smallest normal number, so that its inverse is finite.
 float int8_step(std::uint32_t largest_bits);
 
-/// Two copies of the filters of a convolution, rounded to int8: `plain` for the forward pass, with
-/// a step per filter, and `turned`, rotated for the input gradient, with a step per input channel.
+/// Two copies of the filters of a convolution in int8: `plain` for the forward pass, with a step
+/// per filter, and `rotated` by 180 degrees for the input gradient, with a step per input channel.
 class Int8Filters {
 public:
-    /// `plain` and `turned` are the s8 layouts that the primitives take; `turned` is absent if the
+    /// `plain` and `rotated` are the s8 layouts of the primitives; the latter is absent if the
     /// input gradient is not computed in int8.
     Int8Filters(const ops::Convolution& op, const dnnl::memory::desc& plain,
-                const std::optional<dnnl::memory::desc>& turned, const Context& context);
+                const std::optional<dnnl::memory::desc>& rotated, const Context& context);
 
-    std::size_t prepared_bytes() const { return plain_.bytes() + turned_.bytes(); }
+    std::size_t prepared_bytes() const { return plain_.bytes() + rotated_.bytes(); }
     std::size_t workspace_bytes() const;
     /// `master` is (K, R, S, C) f32.
     void bind(const float* master, void* prepared, void* workspace);
     const Int8Factors& plain() const { return plain_.factors; }
-    const Int8Factors& turned() const { return turned_.factors; }
+    const Int8Factors& rotated() const { return rotated_.factors; }
     /// Must be called after the filters have changed.
     void prepare();
 
@@ -53,16 +53,16 @@ private:
 
     FilterRows rows(std::int64_t filter) const;
     void round_filters(std::int64_t block) const;
-    void find_turned_steps(std::int64_t first_channel) const;
+    void find_rotated_steps(std::int64_t first_channel) const;
 
     const Context& context_;
     std::int64_t filters_, taps_, channels_;  // K, R S, C
-    bool is_turned_;
-    Copy plain_, turned_;
+    bool has_rotated_;
+    Copy plain_, rotated_;
     std::size_t rounded_bytes_ = 0, inverse_bytes_ = 0;
 
     const float* master_ = nullptr;
-    std::int8_t* rounded_ = nullptr;    // (K, R S, C), first plain, then turned
+    std::int8_t* rounded_ = nullptr;    // (K, R S, C), first plain, then rotated
     float* inverse_ = nullptr;          // (C), inverse steps of the rotated filters
     std::uint32_t* largest_ = nullptr;  // (blocks of filters, C), bits of |x|
 };

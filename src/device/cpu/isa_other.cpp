@@ -7,11 +7,11 @@ const SimdKernels& loops_for_this_cpu() {
     return baseline::table();
 }
 
-bool multiplies_bf16() {
+bool has_native_bf16() {
     return false;
 }
 
-bool multiplies_int8() {
+bool has_native_int8() {
     return false;
 }
 

@@ -15,12 +15,12 @@ const SimdKernels& loops_for_this_cpu() {
     return baseline::table();
 }
 
-bool multiplies_bf16() {
+bool has_native_bf16() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512bf16");
 }
 
-bool multiplies_int8() {
+bool has_native_int8() {
     // The value of a oneDNN instruction set includes the bits of the sets that it extends.
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);

@@ -14,8 +14,7 @@ using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
 /// Without a ReLU, the output is fp32 in every compute type; its gradient has the compute type.
-/// With a ReLU, the workspace of each backward pass begins with the gradient of the input of the
-/// ReLU.
+/// With a ReLU, the workspace of each backward pass begins with the masked output gradient.
 class LinearKernel final : public OperationKernel<ops::Linear, Context> {
 public:
     LinearKernel(const ops::Linear& op, const KernelOptions& options, const Context& context)
@@ -41,16 +40,16 @@ public:
         });
         gradient_ = ParameterGradient(gradient_layout_, master, gradients.size(), context);
         bias_gradient_ = ParameterGradient(bias_, bias_, gradients.size(), context);
-        if (op.relu) passed_bytes_ = aligned_bytes(outputs(op.input[0], options.compute));
+        if (op.relu) masked_bytes_ = aligned_bytes(outputs(op.input[0], options.compute));
     }
 
     KernelMemory memory() const override {
         return {.prepared_bytes = forward_weights_.bytes() + backward_weights_.bytes(),
                 .workspace_bytes =
                     std::max({forward_.workspace_bytes(),
-                              passed_bytes_ + gradient_.bytes() + bias_gradient_.bytes() +
+                              masked_bytes_ + gradient_.bytes() + bias_gradient_.bytes() +
                                   weight_gradient_.workspace_bytes(),
-                              passed_bytes_ + input_gradient_.workspace_bytes()})};
+                              masked_bytes_ + input_gradient_.workspace_bytes()})};
     }
 
     void bind(const KernelTensors& tensors) override {
@@ -65,7 +64,7 @@ public:
         forward_.bind(DNNL_ARG_DST, tensors.output);
         if (!trains()) return;
         void* gradient = op_.relu ? workspace : output_gradient();
-        workspace += passed_bytes_;
+        workspace += masked_bytes_;
         input_gradient_.bind_workspace(workspace);
         input_gradient_.bind(DNNL_ARG_DIFF_DST, gradient);
         input_gradient_.bind_parameter(
@@ -109,11 +108,11 @@ private:
         return value_desc(context_.layouts, {samples, op_.features}, dtype);
     }
 
-    // In our own loops, because a NaN passes their ReLU.
+    // Uses our own loops, whose ReLU preserves NaN.
     void apply_relu() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);
-            context_.loops->apply(tile, {y, nullptr, y, identity_.one, identity_.zero, true});
+            context_.loops->apply(tile, {y, nullptr, y, identity_.ones, identity_.zeros, true});
         });
     }
 
@@ -122,8 +121,9 @@ private:
             void* y = offset(tensors_.output, at);
             const GradientSource source = identity_.source(offset(output_gradient(), at),
                                                            offset(second_gradient(), at), y, true);
-            context_.loops->gradient_apply(tile, {source, offset(tensors_.workspace, at),
-                                                  identity_.one, identity_.zero, identity_.zero});
+            context_.loops->gradient_apply(
+                tile, {source, offset(tensors_.workspace, at), identity_.ones, identity_.zeros,
+                       identity_.zeros});
         });
     }
 
@@ -143,7 +143,7 @@ private:
         return primitive;
     }
 
-    Forward::primitive_desc hint(std::int64_t samples) const {
+    Forward::primitive_desc forward_hint(std::int64_t samples) const {
         return {{dnnl::prop_kind::forward_training, inputs(samples),
                  Desc(forward_layout_.dims(), forward_layout_.data_type(),
                       dnnl::memory::format_tag::any),
@@ -155,7 +155,7 @@ private:
         const auto source = inputs(samples), target = outputs(samples, options_.compute);
         const BackwardData::primitive_desc plan({source, backward_layout_, target},
                                                 caller_scratchpad(), context_.engine,
-                                                hint(samples));
+                                                forward_hint(samples));
         backward_layout_ = plan.weights_desc();
         StagedPrimitive primitive(BackwardData(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_DIFF_DST, target);
@@ -168,7 +168,7 @@ private:
         const auto source = inputs(samples), target = outputs(samples, options_.compute);
         const BackwardWeights::primitive_desc plan({source, gradient_layout_, bias_, target},
                                                    caller_scratchpad(), context_.engine,
-                                                   hint(samples));
+                                                   forward_hint(samples));
         gradient_layout_ = plan.diff_weights_desc();
         StagedPrimitive primitive(BackwardWeights(plan), plan.scratchpad_desc(), context_);
         primitive.add(DNNL_ARG_SRC, source);
@@ -184,7 +184,7 @@ private:
     ParameterGradient gradient_, bias_gradient_;
     const FlatTiles flat_{output_shape(op_).elements(), options_.compute};
     Identity identity_;
-    std::size_t passed_bytes_ = 0;
+    std::size_t masked_bytes_ = 0;
 };
 
 }  // namespace

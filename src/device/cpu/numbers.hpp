@@ -7,7 +7,7 @@
 
 #include "context.hpp"
 
-/// Access to single numbers of values, for loops too short for a version per instruction set.
+/// Element access for loops that are too short to need a version per instruction set.
 namespace hpcai::device::cpu {
 
 struct BFloat {
@@ -34,18 +34,18 @@ inline BFloat to_bfloat(float number) {
     return {number != number ? std::uint16_t{0x7fc0} : tensor::to_bf16(number)};
 }
 
-/// Locates the numbers of an image value in fp32 or bf16.
-class ImageNumbers {
+/// Reads and writes single elements of an image in fp32 or bf16.
+class ImageAccessor {
 public:
-    ImageNumbers() = default;
-    ImageNumbers(const Layouts& layouts, const Shape& shape, DType dtype)
+    ImageAccessor() = default;
+    ImageAccessor(const Layouts& layouts, const Shape& shape, DType dtype)
         : grid_(tile_grid(layouts, shape, dtype)) {}
 
     std::int64_t index(std::int64_t image, std::int64_t pixel, std::int64_t channel) const {
         return image * grid_.image_stride + channel / grid_.tile.lanes * grid_.tile_stride +
                pixel * grid_.tile.stride + channel % grid_.tile.lanes;
     }
-    /// The distance between neighbouring pixels of a channel, in elements.
+    /// Returns the distance between neighbouring pixels of a channel, in elements.
     std::int64_t pixel_stride() const { return grid_.tile.stride; }
     float read(const void* base, std::int64_t index) const {
         if (grid_.tile.dtype == DType::f32) return static_cast<const float*>(base)[index];

@@ -9,32 +9,32 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// A unit of work for a thread, and of summation in an order that does not depend on the number of
-/// threads.
+/// A range of elements that one thread processes. Sums over parts are added in a fixed order, so
+/// that they do not depend on the number of threads.
 struct Part {
     std::size_t range;
     std::size_t begin;
     std::size_t end;
 };
 
-/// Iterates over the parts of all ranges.
+/// The base class of all rules: divides the ranges into parts.
 class FlatUpdate : public Update {
 public:
     FlatUpdate(const Optimizer& optimizer, const OptimizerTensors& tensors, const Context& context)
         : optimizer_(optimizer), tensors_(tensors), context_(context) {
         check(optimizer, tensors);
-        ensure(!optimizer.rounds_parameters, "a CPU keeps parameters in fp32");
+        ensure(!optimizer.rounds_parameters, "the CPU engine needs fp32 parameters");
         for (std::size_t index = 0; index < optimizer.ranges.size(); ++index) {
             const Optimizer::Range& range = optimizer.ranges[index];
-            ensure(range.working_copy == nullptr, "a CPU's kernels keep no plain copies");
-            for (std::size_t begin = range.begin; begin < range.end; begin += kPart) {
-                parts_.push_back({index, begin, std::min(begin + kPart, range.end)});
+            ensure(range.working_copy == nullptr, "the CPU engine has no plain working copies");
+            for (std::size_t begin = range.begin; begin < range.end; begin += kPartElements) {
+                parts_.push_back({index, begin, std::min(begin + kPartElements, range.end)});
             }
         }
     }
 
     void run() final {
-        if (numbers().finite != 0) step();
+        if (scalars().finite != 0) step();
     }
 
 protected:
@@ -42,7 +42,7 @@ protected:
 
     /// Calls `body(part, span)` for each part, in parallel.
     template <typename Body>
-    void over_parts(const Body& body) const {
+    void for_each_part(const Body& body) const {
         const auto parts = static_cast<std::int64_t>(parts_.size());
 #pragma omp parallel for schedule(static)
         for (std::int64_t index = 0; index < parts; ++index) {
@@ -60,7 +60,7 @@ protected:
     std::size_t index_of(const Part& part) const {
         return static_cast<std::size_t>(&part - parts_.data());
     }
-    const StepScalars& numbers() const {
+    const StepScalars& scalars() const {
         return *tensors_.scalars;
     }
     const SimdKernels& loops() const {
@@ -74,7 +74,7 @@ protected:
     }
 
 private:
-    static constexpr std::size_t kPart = 1 << 14;
+    static constexpr std::size_t kPartElements = 1 << 14;
 
     StepSpan span_of(const Part& part) const {
         const auto state = [&](std::span<float> all) {
@@ -90,7 +90,7 @@ private:
     std::vector<Part> parts_;
 };
 
-/// Computes trust ratios from the square sums of the ranges.
+/// Computes the trust ratios of the ranges from sums of squares.
 class TrustRatios {
 public:
     explicit TrustRatios(const Optimizer& optimizer)
@@ -99,17 +99,17 @@ public:
           ratios_(optimizer.ranges.size(), 1.0F) {}
 
     /// Sets each ratio to `ratio(range, |w|, |other|)` if the range has a ratio and neither norm is
-    /// 0, else to 1. |other| is the root of SquareSums::others; `of_parts` has the sums of `parts`.
+    /// 0, else to 1. |other| is the root of SquareSums::others. `part_sums` has one entry per part.
     template <typename Ratio>
-    void set(const std::vector<Part>& parts, const std::vector<SquareSums>& of_parts,
+    void set(const std::vector<Part>& parts, const std::vector<SquareSums>& part_sums,
              const Ratio& ratio) {
         sums_.assign(ranges_.size(), {});
         for (std::size_t index = 0; index < parts.size(); ++index) {
             SquareSums& sum = sums_[parts[index].range];
-            sum.parameters += of_parts[index].parameters;
-            sum.others += of_parts[index].others;
+            sum.parameters += part_sums[index].parameters;
+            sum.others += part_sums[index].others;
         }
-        if (exchange_ != nullptr) sum_over_network();
+        if (exchange_ != nullptr) all_reduce_sums();
         for (std::size_t index = 0; index < ranges_.size(); ++index) {
             if (!ranges_[index].has_trust_ratio) continue;
             const auto& [parameters, others] = sums_[index];
@@ -123,8 +123,8 @@ public:
     float operator[](const Part& part) const { return ratios_[part.range]; }
 
 private:
-    /// Sums over the shards of the network, each of which has some channels of each parameter.
-    void sum_over_network() {
+    /// Sums over all shards of the network; each shard has some channels of each parameter.
+    void all_reduce_sums() {
         std::vector<double> sums;
         for (const SquareSums& sum : sums_) {
             sums.push_back(sum.parameters);
@@ -142,7 +142,7 @@ private:
     std::vector<float> ratios_;  // by range
 };
 
-/// A step by one rule; step() is specialized for each rule.
+/// A step of one rule; step() is specialized for each rule.
 template <typename Rule>
 class RuleUpdate final : public FlatUpdate {
 public:
@@ -154,20 +154,20 @@ private:
     void step() override;
 
     const Rule rule_;
-    TrustRatios ratios_{optimizer()};  // for LARS and LAMB, like the sums
+    TrustRatios ratios_{optimizer()};  // for LARS and LAMB only, like the sums
     std::vector<SquareSums> sums_ = std::vector<SquareSums>(parts().size());
 };
 
 template <>
 void RuleUpdate<Sgd>::step() {
-    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    const float rate = scalars().learning_rate, factor = scalars().gradient_factor;
     if (rule_.momentum_correction) {
-        over_parts([&](const Part& part, const StepSpan& span) {
+        for_each_part([&](const Part& part, const StepSpan& span) {
             loops().sgd(span, {rate, factor, rule_.momentum, decay_of(part), rule_.nesterov});
         });
         return;
     }
-    over_parts([&](const Part& part, const StepSpan& span) {
+    for_each_part([&](const Part& part, const StepSpan& span) {
         loops().momentum_step(span,
                               {factor, rule_.momentum, decay_of(part), rule_.nesterov, rate, 1});
     });
@@ -175,17 +175,17 @@ void RuleUpdate<Sgd>::step() {
 
 template <>
 void RuleUpdate<Lars>::step() {
-    over_parts([&](const Part& part, const StepSpan& span) {
+    for_each_part([&](const Part& part, const StepSpan& span) {
         if (range_of(part).has_trust_ratio) sums_[index_of(part)] = loops().square_sums(span);
     });
-    const float rate = numbers().learning_rate, factor = numbers().gradient_factor;
+    const float rate = scalars().learning_rate, factor = scalars().gradient_factor;
     ratios_.set(parts(), sums_,
                 [&](const Optimizer::Range& range, double parameters, double gradients) {
                     const double decay = range.decays ? optimizer().weight_decay : 0;
                     return rule_.trust_coefficient * parameters /
                            (factor * gradients + decay * parameters + rule_.epsilon);
                 });
-    over_parts([&](const Part& part, const StepSpan& span) {
+    for_each_part([&](const Part& part, const StepSpan& span) {
         const float ratio = ratios_[part];
         const bool corrected = rule_.momentum_correction;
         loops().momentum_step(span, {factor, rule_.momentum, decay_of(part), rule_.nesterov,
@@ -193,66 +193,66 @@ void RuleUpdate<Lars>::step() {
     });
 }
 
-/// 1 - beta^t of this step, in double because fp32 is too inexact.
+/// The bias corrections 1 - beta^t of this step, in double because fp32 is not precise enough.
 struct Corrections {
     double mean, square;
 
-    Corrections(double beta1, double beta2, const StepScalars& numbers) {
-        const double step = static_cast<double>(numbers.taken_steps) + 1;
+    Corrections(double beta1, double beta2, const StepScalars& scalars) {
+        const double step = static_cast<double>(scalars.taken_steps) + 1;
         mean = 1 - std::pow(beta1, step);
         square = 1 - std::pow(beta2, step);
     }
 };
 
 MomentCoefficients moment_coefficients(double beta1, double beta2, float gradient_decay,
-                                       const StepScalars& numbers) {
-    return {numbers.gradient_factor,   gradient_decay,
+                                       const StepScalars& scalars) {
+    return {scalars.gradient_factor,   gradient_decay,
             static_cast<float>(beta1), static_cast<float>(1 - beta1),
             static_cast<float>(beta2), static_cast<float>(1 - beta2)};
 }
 
 template <>
 void RuleUpdate<Adam>::step() {
-    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
-    const double rate = numbers().learning_rate;
-    AdamCoefficients by{};
-    by.rate = static_cast<float>(rate / corrections.mean);
-    by.root_share = static_cast<float>(1 / std::sqrt(corrections.square));
-    by.epsilon = static_cast<float>(rule_.epsilon);
-    over_parts([&](const Part& part, const StepSpan& span) {
+    const Corrections corrections(rule_.beta1, rule_.beta2, scalars());
+    const double rate = scalars().learning_rate;
+    AdamCoefficients common{};
+    common.rate = static_cast<float>(rate / corrections.mean);
+    common.root_scale = static_cast<float>(1 / std::sqrt(corrections.square));
+    common.epsilon = static_cast<float>(rule_.epsilon);
+    for_each_part([&](const Part& part, const StepSpan& span) {
         const float decay = decay_of(part);
-        AdamCoefficients of_part = by;
-        of_part.moments = moment_coefficients(rule_.beta1, rule_.beta2,
-                                              rule_.decoupled_decay ? 0 : decay, numbers());
-        of_part.kept = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
-        loops().adam(span, of_part);
+        AdamCoefficients c = common;
+        c.moments = moment_coefficients(rule_.beta1, rule_.beta2, rule_.decoupled_decay ? 0 : decay,
+                                        scalars());
+        c.decay_factor = rule_.decoupled_decay ? static_cast<float>(1 - rate * decay) : 1;
+        loops().adam(span, c);
     });
 }
 
 template <>
 void RuleUpdate<Lamb>::step() {
-    const Corrections corrections(rule_.beta1, rule_.beta2, numbers());
-    const auto by = [&](const Part& part) {
-        return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, numbers()),
+    const Corrections corrections(rule_.beta1, rule_.beta2, scalars());
+    const auto coefficients = [&](const Part& part) {
+        return LambCoefficients{moment_coefficients(rule_.beta1, rule_.beta2, 0, scalars()),
                                 static_cast<float>(1 / corrections.mean),
                                 static_cast<float>(1 / std::sqrt(corrections.square)),
                                 static_cast<float>(rule_.epsilon), decay_of(part)};
     };
-    over_parts([&](const Part& part, const StepSpan& span) {
-        sums_[index_of(part)] = loops().lamb_moments(span, by(part));
+    for_each_part([&](const Part& part, const StepSpan& span) {
+        sums_[index_of(part)] = loops().lamb_moments(span, coefficients(part));
     });
-    ratios_.set(parts(), sums_, [](const Optimizer::Range&, double parameters, double moves) {
-        return parameters / moves;
+    ratios_.set(parts(), sums_, [](const Optimizer::Range&, double parameters, double directions) {
+        return parameters / directions;
     });
-    over_parts([&](const Part& part, const StepSpan& span) {
-        loops().lamb_step(span, by(part), numbers().learning_rate * ratios_[part]);
+    for_each_part([&](const Part& part, const StepSpan& span) {
+        loops().lamb_step(span, coefficients(part), scalars().learning_rate * ratios_[part]);
     });
 }
 
 template <>
 void RuleUpdate<AdaGrad>::step() {
-    over_parts([&](const Part& part, const StepSpan& span) {
-        loops().adagrad(span, {numbers().gradient_factor, decay_of(part), numbers().learning_rate,
+    for_each_part([&](const Part& part, const StepSpan& span) {
+        loops().adagrad(span, {scalars().gradient_factor, decay_of(part), scalars().learning_rate,
                                rule_.epsilon});
     });
 }

@@ -11,47 +11,48 @@ namespace hpcai::device::cpu {
 namespace {
 
 /// A value (N, H, W, C) or (N, C) whose channels are distributed over the shards of a network.
-class ChannelParts {
+class ChannelShards {
 public:
-    /// `whole` is the value's shape; `exchange` outlives the object.
-    ChannelParts(const Shape& whole, DType dtype, ShardExchange* exchange, const Context& context)
-        : whole_(whole), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
+    /// `shape` has all channels; `exchange` must outlive the object.
+    ChannelShards(const Shape& shape, DType dtype, ShardExchange* exchange, const Context& context)
+        : global_shape_(shape), dtype_(dtype), exchange_(exchange), layouts_(context.layouts) {
         ensure(exchange != nullptr, "a shard of a network needs an exchange");
-        ensure(whole.rank() == 4 || whole.rank() == 2, "the channels of {} cannot be divided",
-               to_string(whole));
+        ensure(shape.rank() == 4 || shape.rank() == 2, "the channels of {} cannot be divided",
+               to_string(shape));
         ensure(dtype == DType::f32 || dtype == DType::bf16, "{} cannot be summed over shards",
                name_of(dtype));
-        images_ = whole[0];
-        pixels_ = whole.rank() == 4 ? whole[1] * whole[2] : 1;
+        images_ = shape[0];
+        pixels_ = shape.rank() == 4 ? shape[1] * shape[2] : 1;
     }
 
-    std::size_t bytes_of(int part) const {
-        return static_cast<std::size_t>(shape_of(part).elements()) * size_of(dtype_);
+    std::size_t bytes_of(int shard) const {
+        return static_cast<std::size_t>(shape_of(shard).elements()) * size_of(dtype_);
     }
+    std::size_t local_bytes() const { return bytes_of(exchange_->shard()); }
     /// Bytes of the workspace of scatter_sum().
     std::size_t workspace_bytes() const {
-        return static_cast<std::size_t>(own_elements()) * sizeof(float);
+        return static_cast<std::size_t>(local_elements()) * sizeof(float);
     }
 
-    /// Gathers `whole` from all shards; `mine` has the channels of this shard. Collective.
-    void gather(const void* mine, void* whole) const;
-    /// Sums `whole` over all shards, in fp32 and in the order of the shards, and writes this
-    /// shard's channels of the sum to `mine`. Collective.
-    void scatter_sum(const void* whole, void* mine, float* workspace) const;
-    /// Copies the channels of shard `part` from `whole`.
-    void take(int part, const void* whole, void* to) const {
-        copy<false>(part, static_cast<std::byte*>(to),
-                    static_cast<std::byte*>(const_cast<void*>(whole)));
+    /// Gathers `global` from all shards; `local` has the channels of this shard. Collective.
+    void gather(const void* local, void* global) const;
+    /// Sums `global` over all shards, in fp32 and in the order of the shards, and writes this
+    /// shard's channels of the sum to `local`. Collective.
+    void scatter_sum(const void* global, void* local, float* workspace) const;
+    /// Copies the channels of `shard` from `global`.
+    void extract(int shard, const void* global, void* to) const {
+        copy<false>(shard, static_cast<std::byte*>(to),
+                    static_cast<std::byte*>(const_cast<void*>(global)));
     }
-    /// Copies the channels of shard `part` to `whole`.
-    void put(int part, const void* from, void* whole) const {
-        copy<true>(part, static_cast<std::byte*>(const_cast<void*>(from)),
-                   static_cast<std::byte*>(whole));
+    /// Copies the channels of `shard` to `global`.
+    void insert(int shard, const void* from, void* global) const {
+        copy<true>(shard, static_cast<std::byte*>(const_cast<void*>(from)),
+                   static_cast<std::byte*>(global));
     }
 
-    ShardExchange& exchange() const { return *exchange_; }
+    /// Adds `term`, which has this shard's channels, to `sums`.
     void add(const void* term, float* sums) const {
-        const std::int64_t elements = own_elements();
+        const std::int64_t elements = local_elements();
         const auto add_up = [&](const auto* numbers) {
 #pragma omp parallel for simd schedule(static)
             for (std::int64_t i = 0; i < elements; ++i) sums[i] += to_float(numbers[i]);
@@ -59,21 +60,21 @@ public:
         if (dtype_ == DType::f32) return add_up(static_cast<const float*>(term));
         add_up(static_cast<const BFloat*>(term));
     }
-    void store(const float* sums, void* mine) const {
-        const std::int64_t elements = own_elements();
+    void store(const float* sums, void* local) const {
+        const std::int64_t elements = local_elements();
         if (dtype_ == DType::f32) {
-            std::memcpy(mine, sums, static_cast<std::size_t>(elements) * sizeof(float));
+            std::memcpy(local, sums, static_cast<std::size_t>(elements) * sizeof(float));
             return;
         }
-        auto* to = static_cast<BFloat*>(mine);
+        auto* to = static_cast<BFloat*>(local);
 #pragma omp parallel for schedule(static)
         for (std::int64_t i = 0; i < elements; ++i) to[i] = to_bfloat(sums[i]);
     }
 
 private:
-    /// The layout of the channels of a value: pixel p of channel c is at element (c / block) *
-    /// block_stride + p * pixel_stride + c % block of its image.
-    struct Place {
+    /// The memory layout of a value: pixel p of channel c is at element (c / block) * block_stride
+    /// + p * pixel_stride + c % block of its image.
+    struct ChannelMap {
         std::int64_t block = 1;
         std::int64_t block_stride = 1;
         std::int64_t pixel_stride = 1;
@@ -83,54 +84,54 @@ private:
         }
     };
 
-    Place place_of(const Shape& shape) const {
+    ChannelMap map_of(const Shape& shape) const {
         const std::int64_t channels = shape[shape.rank() - 1];
-        const Place rows{channels, pixels_ * channels, channels, pixels_ * channels};
+        const ChannelMap rows{channels, pixels_ * channels, channels, pixels_ * channels};
         if (shape.rank() == 2) return rows;
         const TileGrid grid = tile_grid(layouts_, shape, dtype_);
         const bool has_channels_last = grid.tile.stride == channels;
         if (has_channels_last) return rows;
         return {grid.tile.lanes, grid.tile_stride, grid.tile.stride, grid.image_stride};
     }
-    Shape shape_of(int part) const {
-        Shape shape = whole_;
+    Shape shape_of(int shard) const {
+        Shape shape = global_shape_;
         std::int64_t& channels = shape[shape.rank() - 1];
-        channels = ops::channel_range(channels, exchange_->shards(), part).count;
+        channels = ops::channel_range(channels, exchange_->shards(), shard).count;
         return shape;
     }
-    std::int64_t own_elements() const {
+    std::int64_t local_elements() const {
         return shape_of(exchange_->shard()).elements();
     }
-    /// Copies the channels of shard `part` between `own`, which has only these, and `whole`.
-    template <bool is_put>
-    void copy(int part, std::byte* own, std::byte* whole) const {
-        const Place in_own = place_of(shape_of(part)), in_whole = place_of(whole_);
+    /// Copies the channels of `shard` between `own`, which has only these, and `global`.
+    template <bool is_insert>
+    void copy(int shard, std::byte* own, std::byte* global) const {
+        const ChannelMap own_map = map_of(shape_of(shard)), global_map = map_of(global_shape_);
         const auto [first, count] =
-            ops::channel_range(whole_[whole_.rank() - 1], exchange_->shards(), part);
+            ops::channel_range(global_shape_[global_shape_.rank() - 1], exchange_->shards(), shard);
         const std::size_t size = size_of(dtype_);
 #pragma omp parallel for schedule(static)
         for (std::int64_t image = 0; image < images_; ++image) {
             for (std::int64_t channel = 0; channel < count;) {
                 const std::int64_t run =
-                    std::min({count - channel, in_own.block - channel % in_own.block,
-                              in_whole.block - (first + channel) % in_whole.block});
-                const bool is_dense = in_own.pixel_stride == run && in_whole.pixel_stride == run;
+                    std::min({count - channel, own_map.block - channel % own_map.block,
+                              global_map.block - (first + channel) % global_map.block});
+                const bool is_dense = own_map.pixel_stride == run && global_map.pixel_stride == run;
                 const std::int64_t rows = is_dense ? 1 : pixels_;
                 const auto bytes = static_cast<std::size_t>(is_dense ? pixels_ * run : run) * size;
-                std::byte* a = own + static_cast<std::size_t>(in_own.at(image, channel)) * size;
+                std::byte* a = own + static_cast<std::size_t>(own_map.at(image, channel)) * size;
                 std::byte* b =
-                    whole + static_cast<std::size_t>(in_whole.at(image, first + channel)) * size;
+                    global + static_cast<std::size_t>(global_map.at(image, first + channel)) * size;
                 for (std::int64_t row = 0; row < rows; ++row) {
-                    std::memcpy(is_put ? b : a, is_put ? a : b, bytes);
-                    a += static_cast<std::size_t>(in_own.pixel_stride) * size;
-                    b += static_cast<std::size_t>(in_whole.pixel_stride) * size;
+                    std::memcpy(is_insert ? b : a, is_insert ? a : b, bytes);
+                    a += static_cast<std::size_t>(own_map.pixel_stride) * size;
+                    b += static_cast<std::size_t>(global_map.pixel_stride) * size;
                 }
                 channel += run;
             }
         }
     }
 
-    Shape whole_;
+    Shape global_shape_;
     DType dtype_;
     ShardExchange* exchange_;
     Layouts layouts_;
@@ -139,58 +140,58 @@ private:
 
 class GatherMessages final : public ShardMessages {
 public:
-    GatherMessages(const ChannelParts& parts, const void* mine, void* whole)
-        : parts_(parts), mine_(mine), whole_(whole) {}
+    GatherMessages(const ChannelShards& value, const void* local, void* global)
+        : value_(value), local_(local), global_(global) {}
 
-    std::size_t bytes_to(int) const override { return parts_.bytes_of(parts_.exchange().shard()); }
-    std::size_t bytes_from(int part) const override { return parts_.bytes_of(part); }
-    void write(int, std::span<std::byte> to) override { std::memcpy(to.data(), mine_, to.size()); }
-    void read(int part, std::span<const std::byte> from) override {
-        parts_.put(part, from.empty() ? mine_ : from.data(), whole_);
+    std::size_t bytes_to(int) const override { return value_.local_bytes(); }
+    std::size_t bytes_from(int shard) const override { return value_.bytes_of(shard); }
+    void write(int, std::span<std::byte> to) override { std::memcpy(to.data(), local_, to.size()); }
+    void read(int shard, std::span<const std::byte> from) override {
+        value_.insert(shard, from.empty() ? local_ : from.data(), global_);
     }
 
 private:
-    const ChannelParts& parts_;
-    const void* mine_;
-    void* whole_;
+    const ChannelShards& value_;
+    const void* local_;
+    void* global_;
 };
 
-/// `mine` is scratch until the sum is complete.
+/// `local` is scratch until the sum is complete.
 class SumMessages final : public ShardMessages {
 public:
-    SumMessages(const ChannelParts& parts, const void* whole, void* mine, float* sums)
-        : parts_(parts), whole_(whole), mine_(mine), sums_(sums) {}
+    SumMessages(const ChannelShards& value, const void* global, void* local, float* sums)
+        : value_(value), global_(global), local_(local), sums_(sums) {}
 
-    std::size_t bytes_to(int part) const override { return parts_.bytes_of(part); }
-    std::size_t bytes_from(int) const override {
-        return parts_.bytes_of(parts_.exchange().shard());
+    std::size_t bytes_to(int shard) const override { return value_.bytes_of(shard); }
+    std::size_t bytes_from(int) const override { return value_.local_bytes(); }
+    void write(int shard, std::span<std::byte> to) override {
+        value_.extract(shard, global_, to.data());
     }
-    void write(int part, std::span<std::byte> to) override { parts_.take(part, whole_, to.data()); }
-    void read(int part, std::span<const std::byte> from) override {
-        if (from.empty()) parts_.take(part, whole_, mine_);
-        parts_.add(from.empty() ? mine_ : from.data(), sums_);
+    void read(int shard, std::span<const std::byte> from) override {
+        if (from.empty()) value_.extract(shard, global_, local_);
+        value_.add(from.empty() ? local_ : from.data(), sums_);
     }
 
 private:
-    const ChannelParts& parts_;
-    const void* whole_;
-    void* mine_;
+    const ChannelShards& value_;
+    const void* global_;
+    void* local_;
     float* sums_;
 };
 
-void ChannelParts::gather(const void* mine, void* whole) const {
-    GatherMessages messages(*this, mine, whole);
+void ChannelShards::gather(const void* local, void* global) const {
+    GatherMessages messages(*this, local, global);
     exchange_->exchange(messages);
 }
 
-void ChannelParts::scatter_sum(const void* whole, void* mine, float* workspace) const {
-    std::fill_n(workspace, own_elements(), 0.0f);
-    SumMessages messages(*this, whole, mine, workspace);
+void ChannelShards::scatter_sum(const void* global, void* local, float* workspace) const {
+    std::fill_n(workspace, local_elements(), 0.0f);
+    SumMessages messages(*this, global, local, workspace);
     exchange_->exchange(messages);
-    store(workspace, mine);
+    store(workspace, local);
 }
 
-/// Gradients have the compute type, whatever the type of the values.
+/// Gradients have the compute type; op.dtype is the type of the values only.
 class AllGatherKernel final : public OperationKernel<ops::AllGather, Context> {
 public:
     AllGatherKernel(const ops::AllGather& op, const KernelOptions& options, const Context& context)
@@ -205,13 +206,13 @@ public:
 private:
     void forward() override { values_.gather(tensors_.inputs[0], tensors_.output); }
     void input_gradient() override {
-        const void* whole = output_gradient();
-        void* mine = tensors_.input_gradients[0];
-        if (!op_.sums_gradients) return gradients_.take(op_.part, whole, mine);
-        gradients_.scatter_sum(whole, mine, static_cast<float*>(tensors_.workspace));
+        const void* global = output_gradient();
+        void* local = tensors_.input_gradients[0];
+        if (!op_.sums_gradients) return gradients_.extract(op_.shard, global, local);
+        gradients_.scatter_sum(global, local, static_cast<float*>(tensors_.workspace));
     }
 
-    ChannelParts values_, gradients_;
+    ChannelShards values_, gradients_;
 };
 
 class ReduceScatterKernel final : public OperationKernel<ops::ReduceScatter, Context> {
@@ -232,7 +233,7 @@ private:
         values_.gather(output_gradient(), tensors_.input_gradients[0]);
     }
 
-    ChannelParts values_;
+    ChannelShards values_;
 };
 
 }  // namespace

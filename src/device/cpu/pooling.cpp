@@ -23,7 +23,7 @@ public:
 
     KernelMemory memory() const override {
         return {
-            .saved_bytes = winner_bytes_,
+            .saved_bytes = argmax_bytes_,
             .workspace_bytes = std::max(forward_.workspace_bytes(), backward_.workspace_bytes())};
     }
 
@@ -78,7 +78,7 @@ private:
         if (!trains()) return primitive;
         // The workspace of oneDNN has the position of the maximum in each window.
         primitive.add(DNNL_ARG_WORKSPACE, part.forward.workspace_desc());
-        winner_bytes_ += part.forward.workspace_desc().get_size();
+        argmax_bytes_ += part.forward.workspace_desc().get_size();
         return primitive;
     }
 
@@ -95,7 +95,7 @@ private:
     }
 
     BatchPrimitive forward_, backward_;
-    std::size_t winner_bytes_ = 0;
+    std::size_t argmax_bytes_ = 0;
 };
 
 class GlobalAveragePoolKernel final : public OperationKernel<ops::GlobalAveragePool, Context> {
@@ -107,24 +107,24 @@ private:
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             float lanes[16];
             loops_.pixel_sum(grid_.tile, grid_.at(tensors_.inputs[0], image, tile), lanes);
-            divide(lanes);
-            loops_.store_floats(one_, lanes, vector_at(tensors_.output, image, tile));
+            average(lanes);
+            loops_.store_floats(pixel_tile_, lanes, vector_at(tensors_.output, image, tile));
         });
     }
     void input_gradient() override {
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
             float lanes[16];
-            loops_.load_floats(one_, vector_at(output_gradient(), image, tile), lanes);
-            divide(lanes);
+            loops_.load_floats(pixel_tile_, vector_at(output_gradient(), image, tile), lanes);
+            average(lanes);
             void* pixels = grid_.at(tensors_.input_gradients[0], image, tile);
             loops_.pixel_fill(grid_.tile, lanes, pixels);
         });
     }
 
-    void divide(float* lanes) const {
-        for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= share_;
+    void average(float* lanes) const {
+        for (int lane = 0; lane < grid_.tile.lanes; ++lane) lanes[lane] *= inverse_pixels_;
     }
-    /// The address of a tile's channels in a tensor (N, C).
+    /// Returns the address of a tile's channels in a tensor (N, C).
     void* vector_at(void* vectors, std::int64_t image, std::int64_t tile) const {
         const std::int64_t element = (image * grid_.tiles + tile) * grid_.tile.lanes;
         return static_cast<std::byte*>(vectors) +
@@ -133,8 +133,8 @@ private:
 
     const SimdKernels& loops_ = *context_.loops;
     const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
-    const Tile one_{1, grid_.tile.lanes, grid_.tile.lanes, grid_.tile.dtype};
-    const float share_ = 1.0f / static_cast<float>(grid_.tile.pixels);
+    const Tile pixel_tile_{1, grid_.tile.lanes, grid_.tile.lanes, grid_.tile.dtype};
+    const float inverse_pixels_ = 1.0f / static_cast<float>(grid_.tile.pixels);
 };
 
 }  // namespace

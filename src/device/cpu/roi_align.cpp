@@ -15,23 +15,23 @@
 namespace hpcai::device::cpu {
 namespace {
 
-constexpr int kMaxBins = 16;  // a side
-constexpr int kMaxSortLanes = 16;
+constexpr int kMaxPooled = 16;  // bins on a side
+constexpr int kMaxTileLanes = 16;
 constexpr std::int32_t kUnused = -1;
 
-/// In the forward pass threads share the regions and save the level and samples of each. In the
-/// backward pass they share the channels of the levels of all images and process the regions in
-/// order, so that sums have the same bits for any number of threads. Sums are fp32; with bf16
-/// gradients each thread sums into a tile of its own in the workspace.
+/// The forward pass is parallel over regions and saves the level and sample positions of each. The
+/// backward pass is parallel over the tiles of all images and processes regions in order, so that
+/// sums have the same bits for any number of threads. Sums are fp32; with bf16 gradients each
+/// thread has a private tile in the workspace.
 class RoiAlignKernel final : public OperationKernel<ops::RoiAlign, Context> {
 public:
     RoiAlignKernel(const ops::RoiAlign& op, const KernelOptions& options, const Context& context)
         : OperationKernel(op, options, context),
           regions_(op.regions[0] * op.regions[1]),
           channels_(op.pyramid[0][3]),
-          side_samples_(op.pooled * op.sampling_ratio),
+          axis_samples_(op.pooled * op.sampling_ratio),
           threads_(omp_get_max_threads()) {
-        ensure(op.pooled > 0 && op.pooled <= kMaxBins && op.sampling_ratio > 0,
+        ensure(op.pooled > 0 && op.pooled <= kMaxPooled && op.sampling_ratio > 0,
                "regions of {} bins on a side with {} samples are not supported", op.pooled,
                op.sampling_ratio);
         for (const Shape& level : op.pyramid) {
@@ -45,15 +45,15 @@ public:
     KernelMemory memory() const override {
         KernelMemory bytes;
         bytes.saved_bytes = saved().bytes();
-        const auto image = static_cast<std::size_t>(largest_image()) * sizeof(float);
-        if (has_own_images()) bytes.workspace_bytes = static_cast<std::size_t>(threads_) * image;
+        const auto image = static_cast<std::size_t>(largest_tile()) * sizeof(float);
+        if (has_private_sums()) bytes.workspace_bytes = static_cast<std::size_t>(threads_) * image;
         return bytes;
     }
     void bind(const KernelTensors& tensors) override {
         OperationKernel::bind(tensors);
         Scratch scratch(tensors.saved);
         levels_ = scratch.take<std::int32_t>(regions_);
-        samples_ = scratch.take<AxisSample>(regions_ * 2 * side_samples_);
+        samples_ = scratch.take<AxisSample>(regions_ * 2 * axis_samples_);
     }
 
 private:
@@ -75,14 +75,14 @@ private:
     Scratch saved() const {
         Scratch counted;
         counted.take<std::int32_t>(regions_);
-        counted.take<AxisSample>(regions_ * 2 * side_samples_);
+        counted.take<AxisSample>(regions_ * 2 * axis_samples_);
         return counted;
     }
-    bool has_own_images() const {
+    bool has_private_sums() const {
         return trains() && options_.compute != DType::f32;
     }
     /// Elements of the largest tile of an image.
-    std::int64_t largest_image() const {
+    std::int64_t largest_tile() const {
         std::int64_t largest = 0;
         for (const TileGrid& grid : grids_) {
             largest = std::max(largest, grid.tile.pixels * grid.tile.lanes);
@@ -91,15 +91,15 @@ private:
     }
 
     RegionBins bins_of(std::int64_t region, std::size_t level) const {
-        const AxisSample* rows = samples_ + region * 2 * side_samples_;
-        return {rows, rows + side_samples_, static_cast<int>(op_.pooled),
+        const AxisSample* rows = samples_ + region * 2 * axis_samples_;
+        return {rows, rows + axis_samples_, static_cast<int>(op_.pooled),
                 static_cast<int>(op_.sampling_ratio), op_.pyramid[level][2]};
     }
     Tile bins_tile() const {
         const Tile& tile = grids_[0].tile;
         return {op_.pooled * op_.pooled, channels_, tile.lanes, tile.dtype};
     }
-    /// The first channel of a tile in the first bin of the region.
+    /// Returns the address of the first channel of a tile in the first bin of the region.
     void* bins_at(void* base, std::int64_t region, std::int64_t tile) const {
         const std::int64_t element =
             region * op_.pooled * op_.pooled * channels_ + tile * grids_[0].tile.lanes;
@@ -108,7 +108,7 @@ private:
     }
 
     void forward(std::int64_t region) const {
-        place_samples(region);
+        locate_samples(region);
         const std::int32_t level = levels_[region];
         if (level == kUnused) {
             std::memset(bins_at(tensors_.output, region, 0), 0,
@@ -118,7 +118,7 @@ private:
         }
         const auto index = static_cast<std::size_t>(level);
         const TileGrid& grid = grids_[index];
-        float bins[kMaxBins * kMaxBins * kMaxSortLanes];
+        float bins[kMaxPooled * kMaxPooled * kMaxTileLanes];
         for (std::int64_t tile = 0; tile < grid.tiles; ++tile) {
             const void* x = grid.at(tensors_.inputs[index], region / op_.regions[1], tile);
             loops_.gather_region(grid.tile, x, bins_of(region, index), bins);
@@ -126,7 +126,7 @@ private:
         }
     }
 
-    void place_samples(std::int64_t region) const {
+    void locate_samples(std::int64_t region) const {
         const float* row =
             static_cast<const float*>(tensors_.inputs[grids_.size()]) + region * op_.regions[2];
         levels_[region] = kUnused;
@@ -136,15 +136,15 @@ private:
         levels_[region] = level - 2;
         const Shape& image = op_.pyramid[level - 2];
         const float scale = 1.0f / static_cast<float>(1 << level);
-        AxisSample* samples = samples_ + region * 2 * side_samples_;
-        place_axis(box.y1 * scale, box.y2 * scale, image[1], samples);
-        place_axis(box.x1 * scale, box.x2 * scale, image[2], samples + side_samples_);
+        AxisSample* samples = samples_ + region * 2 * axis_samples_;
+        locate_on_axis(box.y1 * scale, box.y2 * scale, image[1], samples);
+        locate_on_axis(box.x1 * scale, box.x2 * scale, image[2], samples + axis_samples_);
     }
 
-    void place_axis(float begin, float end, std::int64_t extent, AxisSample* samples) const {
+    void locate_on_axis(float begin, float end, std::int64_t extent, AxisSample* samples) const {
         const auto ratio = static_cast<float>(op_.sampling_ratio);
         const float bin = std::max(end - begin, 1.0f) / static_cast<float>(op_.pooled);
-        for (std::int64_t i = 0; i < side_samples_; ++i) {
+        for (std::int64_t i = 0; i < axis_samples_; ++i) {
             const auto index = static_cast<float>(i / op_.sampling_ratio);
             const float within = static_cast<float>(i % op_.sampling_ratio) + 0.5f;
             samples[i] = sample_at(begin + index * bin + within * bin / ratio, extent);
@@ -158,8 +158,8 @@ private:
         const float inside = std::max(at, 0.0f);
         const auto low = static_cast<std::int32_t>(inside);
         if (low >= last) return {last, last, 1, 0};
-        const float rest = inside - static_cast<float>(low);
-        return {low, low + 1, 1 - rest, rest};
+        const float fraction = inside - static_cast<float>(low);
+        return {low, low + 1, 1 - fraction, fraction};
     }
 
     void backward(std::size_t level, std::int64_t image, std::int64_t tile) const {
@@ -167,14 +167,14 @@ private:
         void* dx = grid.at(tensors_.input_gradients[level], image, tile);
         Tile sums = grid.tile;
         auto* to = static_cast<float*>(dx);
-        if (has_own_images()) {
-            to = static_cast<float*>(tensors_.workspace) + omp_get_thread_num() * largest_image();
+        if (has_private_sums()) {
+            to = static_cast<float*>(tensors_.workspace) + omp_get_thread_num() * largest_tile();
             sums.stride = sums.lanes;
             sums.dtype = DType::f32;
         }
-        const float zeros[kMaxSortLanes] = {};
+        const float zeros[kMaxTileLanes] = {};
         loops_.pixel_fill(sums, zeros, to);
-        float bins[kMaxBins * kMaxBins * kMaxSortLanes];
+        float bins[kMaxPooled * kMaxPooled * kMaxTileLanes];
         for (std::int64_t region = image * op_.regions[1]; region < (image + 1) * op_.regions[1];
              ++region) {
             if (levels_[region] != static_cast<std::int32_t>(level)) continue;
@@ -182,17 +182,17 @@ private:
                                bins);
             loops_.scatter_region(sums, bins, bins_of(region, level), to);
         }
-        if (has_own_images()) loops_.store_floats(grid.tile, to, dx);
+        if (has_private_sums()) loops_.store_floats(grid.tile, to, dx);
     }
 
     const SimdKernels& loops_ = *context_.loops;
     std::int64_t regions_;  // of all images
     std::int64_t channels_;
-    std::int64_t side_samples_;  // of a region along one axis
+    std::int64_t axis_samples_;  // of a region along one axis
     int threads_;
     std::vector<TileGrid> grids_;     // (levels)
     std::int32_t* levels_ = nullptr;  // (regions), the finest 0
-    AxisSample* samples_ = nullptr;   // (regions, rows and columns, side_samples_)
+    AxisSample* samples_ = nullptr;   // (regions, rows and columns, axis_samples_)
 };
 
 }  // namespace

@@ -61,17 +61,17 @@ private:
     }
 
     void forward(std::int64_t image) const {
-        double classes = 0, boxes = 0;
+        double class_loss = 0, box_loss = 0;
         for (std::int64_t row = image * samples_; row < (image + 1) * samples_; ++row) {
             if (!is_used(row)) continue;
-            classes += log_sum(row) - logits(row)[label(row)];
+            class_loss += log_sum(row) - logits(row)[label(row)];
             for (std::int64_t which = 0; which < 4 && label(row) > 0; ++which) {
-                boxes += ops::smooth_l1(difference(row, which));
+                box_loss += ops::smooth_l1(difference(row, which));
             }
         }
         float* losses = output() + 2 * image;
-        losses[0] = static_cast<float>(classes / count(image));
-        losses[1] = static_cast<float>(boxes / count(image));
+        losses[0] = static_cast<float>(class_loss / count(image));
+        losses[1] = static_cast<float>(box_loss / count(image));
     }
 
     void backward(std::int64_t image) const {
@@ -95,9 +95,9 @@ private:
     void write_delta_gradients(std::int64_t row, double scale) const {
         const std::int64_t foreground = is_used(row) ? label(row) : 0;
         for (std::int64_t k = 0; k < op_.classes; ++k) {
-            const bool counts = foreground > 0 && k == foreground;
+            const bool is_target = foreground > 0 && k == foreground;
             for (std::int64_t which = 0; which < 4; ++which) {
-                const double slope = counts ? ops::smooth_l1_slope(difference(row, which)) : 0;
+                const double slope = is_target ? ops::smooth_l1_slope(difference(row, which)) : 0;
                 write(tensors_.input_gradients[1], (row * op_.classes + k) * 4 + which,
                       scale * slope);
             }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kBoxColumns = 5;
 constexpr std::int64_t kOutputColumns = 9;  // of a row of the output
 
-/// Workspace: the matching box of each candidate, -1 for background, and the keys of the draws.
+/// Workspace: the matching box of each candidate, -1 for background, and the sampling keys.
 class RoiTargetsKernel final : public ScratchKernel<ops::RoiTargets> {
 public:
     RoiTargetsKernel(const ops::RoiTargets& op, const KernelOptions& options,
@@ -23,7 +23,7 @@ public:
 private:
     void forward() override {
 #pragma omp parallel for schedule(static)
-        for (std::int64_t image = 0; image < images_; ++image) draw(image);
+        for (std::int64_t image = 0; image < images_; ++image) sample(image);
     }
 
     void lay_out(Scratch& scratch) override {
@@ -53,11 +53,11 @@ private:
         return best >= foreground_ ? found : -1;
     }
 
-    void draw(std::int64_t image) const {
+    void sample(std::int64_t image) const {
         const auto key = static_cast<std::uint32_t>(input<std::int32_t>(2)[image]);
         std::uint64_t* keys = keys_ + image * 2 * op_.samples;
-        Draw foreground(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 1);
-        Draw background(keys + op_.samples, op_.samples, key, 1);
+        Sampler foreground(keys, ops::positive_limit(op_.samples, op_.positive_share), key, 1);
+        Sampler background(keys + op_.samples, op_.samples, key, 1);
         std::int32_t* matches = match_ + image * (proposals_ + boxes_);
         for (std::int64_t candidate = 0; candidate < proposals_ + boxes_; ++candidate) {
             const float* row = candidate_row(image, candidate);

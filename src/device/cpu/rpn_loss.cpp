@@ -26,7 +26,7 @@ private:
         for (std::int64_t image = 0; image < op_.batch; ++image) backward(image);
     }
 
-    /// Calls body(row of the targets, place of the anchor) for the sampled anchors.
+    /// Calls body(row of the targets, anchor index) for the sampled anchors.
     template <typename Body>
     void for_each_sample(std::int64_t image, const Body& body) const {
         const std::int64_t samples = op_.targets[1];
@@ -34,13 +34,13 @@ private:
             static_cast<const float*>(tensors_.inputs.back()) + image * samples * kRpnTargetColumns;
         for (std::int64_t i = 0; i < samples; ++i, row += kRpnTargetColumns) {
             const bool is_used = row[0] >= 0 && row[0] < static_cast<float>(grid_.count());
-            if (is_used) body(row, grid_.place_of(static_cast<std::int64_t>(row[0])));
+            if (is_used) body(row, grid_.index_of(static_cast<std::int64_t>(row[0])));
         }
     }
 
     double count(std::int64_t image) const {
         double samples = 0;
-        for_each_sample(image, [&](const float*, const AnchorPlace&) { ++samples; });
+        for_each_sample(image, [&](const float*, const AnchorIndex&) { ++samples; });
         return samples;
     }
 
@@ -49,22 +49,22 @@ private:
     }
 
     void forward(std::int64_t image) const {
-        double objectness = 0, boxes = 0;
-        for_each_sample(image, [&](const float* row, const AnchorPlace& at) {
+        double class_loss = 0, box_loss = 0;
+        for_each_sample(image, [&](const float* row, const AnchorIndex& at) {
             // log(1 + exp(x)) - label x, without overflow
-            const double logit = numbers_.logit(tensors_.inputs, image, at);
-            objectness +=
+            const double logit = outputs_.logit(tensors_.inputs, image, at);
+            class_loss +=
                 std::max(logit, 0.0) - row[1] * logit + std::log1p(std::exp(-std::abs(logit)));
             if (row[1] == 0) return;
-            const auto deltas = numbers_.deltas(tensors_.inputs, image, at);
+            const auto deltas = outputs_.deltas(tensors_.inputs, image, at);
             for (const float difference : differences(deltas, row)) {
-                boxes += ops::smooth_l1(difference);
+                box_loss += ops::smooth_l1(difference);
             }
         });
         const double samples = std::max(count(image), 1.0);
         float* losses = output() + 2 * image;
-        losses[0] = static_cast<float>(objectness / samples);
-        losses[1] = static_cast<float>(boxes / samples);
+        losses[0] = static_cast<float>(class_loss / samples);
+        losses[1] = static_cast<float>(box_loss / samples);
     }
 
     void clear_gradients() const {
@@ -84,30 +84,30 @@ private:
 
     void backward(std::int64_t image) const {
         const double scale = *tensors_.loss_scale / std::max(count(image), 1.0);
-        for_each_sample(image, [&](const float* row, const AnchorPlace& at) {
-            const double logit = numbers_.logit(tensors_.inputs, image, at);
+        for_each_sample(image, [&](const float* row, const AnchorIndex& at) {
+            const double logit = outputs_.logit(tensors_.inputs, image, at);
             const double probability = 1 / (1 + std::exp(-logit));
-            const ImageNumbers& logits = numbers_.logits(at.level);
+            const ImageAccessor& logits = outputs_.logits(at.level);
             write(logits, tensors_.input_gradients[at.level],
-                  logits.index(image, at.pixel, at.place), scale * (probability - row[1]));
+                  logits.index(image, at.pixel, at.index), scale * (probability - row[1]));
             if (row[1] == 0) return;
-            const auto deltas = numbers_.deltas(tensors_.inputs, image, at);
-            const ImageNumbers& numbers = numbers_.deltas(at.level);
-            std::int64_t channel = 4 * at.place;
+            const auto deltas = outputs_.deltas(tensors_.inputs, image, at);
+            const ImageAccessor& accessor = outputs_.deltas(at.level);
+            std::int64_t channel = 4 * at.index;
             for (const float difference : differences(deltas, row)) {
-                write(numbers, tensors_.input_gradients[grid_.levels() + at.level],
-                      numbers.index(image, at.pixel, channel++),
+                write(accessor, tensors_.input_gradients[grid_.levels() + at.level],
+                      accessor.index(image, at.pixel, channel++),
                       scale * ops::smooth_l1_slope(difference));
             }
         });
     }
 
-    static void write(const ImageNumbers& numbers, void* to, std::int64_t index, double value) {
-        if (to != nullptr) numbers.write(to, index, static_cast<float>(value));
+    static void write(const ImageAccessor& accessor, void* to, std::int64_t index, double value) {
+        if (to != nullptr) accessor.write(to, index, static_cast<float>(value));
     }
 
     const AnchorGrid grid_{op_.anchors};
-    const AnchorNumbers numbers_{op_.batch, op_.anchors, context_.layouts, options_.compute};
+    const RpnOutputs outputs_{op_.batch, op_.anchors, context_.layouts, options_.compute};
 };
 
 }  // namespace

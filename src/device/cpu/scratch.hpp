@@ -10,7 +10,7 @@
 
 namespace hpcai::device::cpu {
 
-/// Divides memory into arrays that begin at cache lines. Without memory it only counts bytes.
+/// A bump allocator that aligns arrays to cache lines. Without memory it only counts bytes.
 class Scratch {
 public:
     explicit Scratch(void* base = nullptr) : base_(static_cast<std::byte*>(base)) {}
@@ -28,7 +28,7 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// A kernel whose workspace is what lay_out() takes.
+/// A kernel whose workspace consists of the arrays that lay_out() takes.
 template <typename Operation>
 class ScratchKernel : public OperationKernel<Operation, Context> {
 public:

@@ -44,9 +44,9 @@ private:
         double sum = 0, logit_sum = 0;
         for (std::int64_t i = 0; i < classes_; ++i) {
             const double shifted = logits[i] - highest;
-            const double power = std::exp(shifted);
-            softmax[i] = static_cast<float>(power);
-            sum += power;
+            const double exponential = std::exp(shifted);
+            softmax[i] = static_cast<float>(exponential);
+            sum += exponential;
             logit_sum += shifted;
         }
         for (std::int64_t i = 0; i < classes_; ++i) {
@@ -56,8 +56,8 @@ private:
         if (label(row) >= 0) {
             // -sum of target x (logit - log sum exp), with the two terms of the target separate
             const double log_sum = std::log(sum);
-            loss = peak_ * (log_sum - (logits[label(row)] - highest)) +
-                   spread_ * (static_cast<double>(classes_) * log_sum - logit_sum);
+            loss = one_hot_weight_ * (log_sum - (logits[label(row)] - highest)) +
+                   uniform_weight_ * (static_cast<double>(classes_) * log_sum - logit_sum);
         }
         static_cast<float*>(tensors_.saved)[row] = static_cast<float>(loss);
     }
@@ -67,9 +67,9 @@ private:
         float* gradient = static_cast<float*>(tensors_.workspace) + row * classes_;
         const float scale = label(row) >= 0 ? *tensors_.loss_scale : 0.0f;
         for (std::int64_t i = 0; i < classes_; ++i) {
-            gradient[i] = scale * (softmax[i] - static_cast<float>(spread_));
+            gradient[i] = scale * (softmax[i] - static_cast<float>(uniform_weight_));
         }
-        if (label(row) >= 0) gradient[label(row)] -= scale * static_cast<float>(peak_);
+        if (label(row) >= 0) gradient[label(row)] -= scale * static_cast<float>(one_hot_weight_);
         const Tile tile{classes_, 1, 1, options_.compute};
         loops_.store_floats(
             tile, gradient,
@@ -79,8 +79,8 @@ private:
 
     const SimdKernels& loops_ = *context_.loops;
     const std::int64_t rows_ = op_.input[0], classes_ = op_.input[1];
-    const double spread_ = op_.label_smoothing / static_cast<double>(classes_);
-    const double peak_ = 1 - op_.label_smoothing;
+    const double uniform_weight_ = op_.label_smoothing / static_cast<double>(classes_);
+    const double one_hot_weight_ = 1 - op_.label_smoothing;
 };
 
 }  // namespace

@@ -12,12 +12,12 @@
 /// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::device::cpu {
 
-/// Ascending keys are descending scores, NaN last; of equal scores, the lower index comes first.
-inline std::uint64_t rank_key(float score, std::int64_t index) {
+/// Returns a key that sorts by descending score, NaN last; in a tie the lower number comes first.
+inline std::uint64_t rank_key(float score, std::int64_t number) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 is 0
     const std::uint32_t ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
-    const std::uint32_t falling = score != score ? 0xffffffffu : ~ascending;
-    return std::uint64_t{falling} << 32 | static_cast<std::uint32_t>(index);
+    const std::uint32_t descending = score != score ? 0xffffffffu : ~ascending;
+    return std::uint64_t{descending} << 32 | static_cast<std::uint32_t>(number);
 }
 inline std::int64_t index_of(std::uint64_t key) {
     return static_cast<std::int64_t>(key & 0xffffffffu);
@@ -27,21 +27,21 @@ inline float score_of(std::uint64_t key) {
     return std::bit_cast<float>(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-/// A list of the boxes that were kept, with their keys, the best first.
+/// The boxes that suppression keeps, with their keys, best first.
 struct RankedBoxes {
     BoxColumns columns{};
     std::uint64_t* keys = nullptr;
     std::int64_t count = 0;
 
-    /// Takes room for `most` boxes.
-    void lay_out(Scratch& scratch, std::int64_t most) {
+    /// Takes memory for `capacity` boxes.
+    void lay_out(Scratch& scratch, std::int64_t capacity) {
         for (float** column : {&columns.x1, &columns.y1, &columns.x2, &columns.y2, &columns.area}) {
-            *column = scratch.take<float>(most);
+            *column = scratch.take<float>(capacity);
         }
-        keys = scratch.take<std::uint64_t>(most);
+        keys = scratch.take<std::uint64_t>(capacity);
     }
-    /// Appends a box unless its IoU with one in the list is above `max_iou`.
-    void offer(const ops::Box& box, std::uint64_t key, float max_iou, const SimdKernels& loops) {
+    /// Appends a box unless its IoU with a box in the list is above `max_iou`.
+    void try_add(const ops::Box& box, std::uint64_t key, float max_iou, const SimdKernels& loops) {
         const float area = ops::area_of(box);
         if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, max_iou})) {
             return;
@@ -58,13 +58,13 @@ struct RankedBoxes {
     }
 };
 
-/// Calls body(list, index in the list) for the `most` best boxes of all lists, the best first;
-/// `next` is scratch of one number for each list. Returns the number of calls.
+/// Calls body(list, index in the list) for the `limit` best boxes of all lists, the best first;
+/// `next` is scratch memory for one number per list. Returns the number of calls.
 template <typename Body>
 std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, std::int64_t* next,
-                           std::int64_t most, const Body& body) {
+                           std::int64_t limit, const Body& body) {
     for (std::int64_t list = 0; list < list_count; ++list) next[list] = 0;
-    for (std::int64_t taken = 0; taken < most; ++taken) {
+    for (std::int64_t taken = 0; taken < limit; ++taken) {
         std::int64_t best = -1;
         for (std::int64_t list = 0; list < list_count; ++list) {
             if (next[list] == lists[list].count) continue;
@@ -74,7 +74,7 @@ std::int64_t for_each_best(const RankedBoxes* lists, std::int64_t list_count, st
         if (best < 0) return taken;
         body(lists[best], next[best]++);
     }
-    return most;
+    return limit;
 }
 
 }  // namespace hpcai::device::cpu

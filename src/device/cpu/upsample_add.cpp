@@ -8,8 +8,8 @@
 namespace hpcai::device::cpu {
 namespace {
 
-/// An axis of `fine` places that read `coarse` ones: the coarse index of each fine place, and the
-/// first fine place of each coarse one.
+/// Maps indices of an axis: the coarse index of each fine index, and the first fine index of each
+/// coarse index.
 struct Axis {
     std::vector<std::int32_t> coarse_of;   // (fine)
     std::vector<std::int32_t> first_fine;  // (coarse + 1)
@@ -38,7 +38,7 @@ private:
         if (tensors_.input_gradients[0] != nullptr) sum_gradients();
         if (tensors_.input_gradients[1] == nullptr) return;
         for_each_row(op_.coarse[1], [this](std::int64_t image, std::int64_t tile,
-                                           std::int64_t row) { shrink(image, tile, row); });
+                                           std::int64_t row) { downsample(image, tile, row); });
     }
 
     template <typename Body>
@@ -62,7 +62,7 @@ private:
         pixels.pixels = op_.input[2];
         const std::int64_t coarse_row = rows_.coarse_of[row];
         const std::int64_t fine = row * op_.input[2], coarse = coarse_row * op_.coarse[2];
-        loops_.enlarge_add(
+        loops_.upsample_add(
             pixels, {row_at(fine_, tensors_.inputs[0], image, tile, fine),
                      row_at(coarse_, tensors_.inputs[1], image, tile, coarse),
                      row_at(fine_, tensors_.output, image, tile, fine), columns_.coarse_of.data()});
@@ -71,17 +71,17 @@ private:
     void sum_gradients() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             loops_.apply(tile, {offset(output_gradient(), at), offset(second_gradient(), at),
-                                offset(tensors_.input_gradients[0], at), identity_.one,
-                                identity_.zero, false});
+                                offset(tensors_.input_gradients[0], at), identity_.ones,
+                                identity_.zeros, false});
         });
     }
 
-    void shrink(std::int64_t image, std::int64_t tile, std::int64_t row) const {
+    void downsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
         Tile pixels = coarse_.tile;
         pixels.pixels = op_.coarse[2];
         const auto index = static_cast<std::size_t>(row);
         const std::int64_t first = rows_.first_fine[index] * op_.input[2];
-        loops_.shrink_sum(
+        loops_.downsample_sum(
             pixels, {row_at(fine_, output_gradient(), image, tile, first),
                      row_at(fine_, second_gradient(), image, tile, first),
                      row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),

@@ -17,16 +17,16 @@ WorkingCopy::WorkingCopy(const memory::desc& master, const memory::desc& wanted,
                          const Context& context)
     : bytes_(wanted == master ? 0 : aligned_bytes(wanted)), reorder_(master, wanted, context) {}
 
-void* WorkingCopy::bind(float* master, void* place) {
+void* WorkingCopy::bind(float* master, void* buffer) {
     if (bytes_ == 0) return master;
-    reorder_.set(master, place);
-    return place;
+    reorder_.set(master, buffer);
+    return buffer;
 }
 
 ParameterGradient::ParameterGradient(const memory::desc& written, const memory::desc& master,
                                      std::size_t parts, const Context& context)
     : parts_(parts),
-      places_(written == master ? parts - 1 : parts),
+      buffers_(written == master ? parts - 1 : parts),
       part_bytes_(aligned_bytes(written)),
       elements_(written.get_size() / sizeof(float)) {
     const memory::dims dims = master.dims();  // (K, C, R, S)
@@ -35,26 +35,26 @@ ParameterGradient::ParameterGradient(const memory::desc& written, const memory::
         channels_ = dims[1];
         taps_ = dims[2] * dims[3];
         const memory::desc blocks(dims, memory::data_type::f32, memory::format_tag::OIhw16i16o);
-        blocked_ = filters_ % 16 == 0 && channels_ % 16 == 0 && written == blocks;
+        is_blocked_ = filters_ % 16 == 0 && channels_ % 16 == 0 && written == blocks;
     }
-    if (!blocked_) reorder_ = Reorder(written, master, context);
+    if (!is_blocked_) reorder_ = Reorder(written, master, context);
 }
 
-void ParameterGradient::bind(void* place, float* master) {
-    place_ = static_cast<float*>(place);
+void ParameterGradient::bind(void* buffer, float* master) {
+    buffer_ = static_cast<float*>(buffer);
     master_ = master;
     reorder_.set(part(0), master);
 }
 
 float* ParameterGradient::part(std::size_t index) const {
-    const std::size_t in_master = parts_ - places_;
-    if (index < in_master) return master_;
-    return place_ + (index - in_master) * part_bytes_ / sizeof(float);
+    const std::size_t master_parts = parts_ - buffers_;
+    if (index < master_parts) return master_;
+    return buffer_ + (index - master_parts) * part_bytes_ / sizeof(float);
 }
 
 void ParameterGradient::run(const Context& context) const {
     if (parts_ > 1) sum_parts();
-    blocked_ ? transpose_blocks(context) : reorder_.run(context);
+    is_blocked_ ? transpose_blocks(context) : reorder_.run(context);
 }
 
 void ParameterGradient::sum_parts() const {

@@ -212,10 +212,10 @@ public:
         kernels::update_loss_scale(policy, scalars, stream_);
     }
 
-    bool resizes_crops() const override { return true; }
+    bool can_resize_crops() const override { return true; }
     void resize_crops(const ViewBatch& batch) override { kernels::crop_resize(batch, stream_); }
 
-    bool records() const override { return true; }
+    bool can_record() const override { return true; }
     std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
         return record_work(stream_, enqueue);
     }

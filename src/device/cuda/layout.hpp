@@ -27,7 +27,7 @@ inline Shape stored_shape(Shape shape) {
     return shape;
 }
 
-/// The per-channel sums that follow the elements of a tensor (ops::carries_sums).
+/// The per-channel sums that follow the elements of a tensor (ops::outputs_channel_sums).
 struct Sums {
     float* sum = nullptr;      // (C)
     float* squares = nullptr;  // (C), sums of the elements' squares

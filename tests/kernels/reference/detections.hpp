@@ -38,7 +38,7 @@ inline std::vector<ScoredBox> of_class(const DetectionsShape& shape, const Detec
         ops::Box box = ops::decode({deltas[0], deltas[1], deltas[2], deltas[3]},
                                    ops::box_of(of.proposals + row * 5), shape.coder);
         const bool used = of.proposals[row * 5 + 4] >= 0 && score > shape.score_threshold;
-        if (used && fits(box, shape.bounds)) all.push_back({score, label, region, box});
+        if (used && clip_to_image(box, shape.bounds)) all.push_back({score, label, region, box});
     }
     std::sort(all.begin(), all.end(), is_better);
     for (const ScoredBox& at : all) {

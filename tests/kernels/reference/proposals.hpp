@@ -46,7 +46,7 @@ inline std::vector<ProposedBox> of_level(const ProposalsShape& shape, const RpnO
     all.resize(std::min(all.size(), static_cast<std::size_t>(shape.per_level)));
     for (ProposedBox& at : all) {
         at.box = moved_anchor(shape, rpn, image, at.number);
-        if (!fits(at.box, shape.bounds)) continue;
+        if (!clip_to_image(at.box, shape.bounds)) continue;
         const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](const ProposedBox& better) {
             return ops::iou_of(better.box, at.box) > shape.nms_iou;
         });

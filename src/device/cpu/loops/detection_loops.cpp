@@ -12,7 +12,7 @@ namespace hpcai::device::cpu::HPCAI_ISA {
 namespace {
 
 template <int Lanes, typename T>
-void enlarge_add_loop(const Tile& tile, const EnlargedRow& task) {
+void upsample_add_loop(const Tile& tile, const UpsampleRow& task) {
     const T* x = static_cast<const T*>(task.x);
     const T* coarse = static_cast<const T*>(task.coarse);
     T* y = static_cast<T*>(task.y);
@@ -24,7 +24,7 @@ void enlarge_add_loop(const Tile& tile, const EnlargedRow& task) {
 }
 
 template <int Lanes, typename T>
-void shrink_sum_loop(const Tile& tile, const ShrunkRow& task) {
+void downsample_sum_loop(const Tile& tile, const DownsampleRow& task) {
     const T* dy0 = static_cast<const T*>(task.dy0);
     const T* dy1 = static_cast<const T*>(task.dy1);
     T* dz = static_cast<T*>(task.dz);
@@ -45,7 +45,7 @@ void shrink_sum_loop(const Tile& tile, const ShrunkRow& task) {
 template <int Lanes, typename T>
 void gather_region_loop(const Tile& tile, const T* x, const RegionBins& region, float* bins) {
     const int samples = region.samples;
-    const float share = 1.0f / static_cast<float>(samples * samples);
+    const float weight = 1.0f / static_cast<float>(samples * samples);
     for (int bin_row = 0; bin_row < region.pooled; ++bin_row) {
         for (int bin_column = 0; bin_column < region.pooled; ++bin_column) {
             Floats<Lanes> sum = {};
@@ -63,7 +63,7 @@ void gather_region_loop(const Tile& tile, const T* x, const RegionBins& region, 
                            row.high_weight * column.high_weight * load<Lanes>(high + right);
                 }
             }
-            store<Lanes>(bins + (bin_row * region.pooled + bin_column) * Lanes, sum * share);
+            store<Lanes>(bins + (bin_row * region.pooled + bin_column) * Lanes, sum * weight);
         }
     }
 }
@@ -76,11 +76,11 @@ inline void add_to(float* to, Floats<Lanes> values) {
 template <int Lanes>
 void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& region, float* dx) {
     const int samples = region.samples;
-    const float share = 1.0f / static_cast<float>(samples * samples);
+    const float weight = 1.0f / static_cast<float>(samples * samples);
     for (int bin_row = 0; bin_row < region.pooled; ++bin_row) {
         for (int bin_column = 0; bin_column < region.pooled; ++bin_column) {
             const Floats<Lanes> g =
-                share * load<Lanes>(bins + (bin_row * region.pooled + bin_column) * Lanes);
+                weight * load<Lanes>(bins + (bin_row * region.pooled + bin_column) * Lanes);
             for (int i = 0; i < samples; ++i) {
                 const AxisSample& row = region.rows[bin_row * samples + i];
                 float* low = dx + row.low * region.width * tile.stride;
@@ -99,7 +99,7 @@ void scatter_region_loop(const Tile& tile, const float* bins, const RegionBins& 
     }
 }
 
-/// Whether one of the `Lanes` boxes from `first` on has an IoU (ops::iou_of) above box.max_iou.
+/// Returns whether any of `Lanes` boxes, beginning with `first`, has an IoU above box.max_iou.
 template <int Lanes>
 inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const ReferenceBox& box) {
     using F = Floats<Lanes>;
@@ -117,12 +117,12 @@ inline bool any_overlaps(const BoxColumns& boxes, std::int64_t first, const Refe
     return any;
 }
 
-void enlarge_add(const Tile& tile, const EnlargedRow& task) {
-    with_type(tile, [&]<int Lanes, typename T>() { enlarge_add_loop<Lanes, T>(tile, task); });
+void upsample_add(const Tile& tile, const UpsampleRow& task) {
+    with_type(tile, [&]<int Lanes, typename T>() { upsample_add_loop<Lanes, T>(tile, task); });
 }
 
-void shrink_sum(const Tile& tile, const ShrunkRow& task) {
-    with_type(tile, [&]<int Lanes, typename T>() { shrink_sum_loop<Lanes, T>(tile, task); });
+void downsample_sum(const Tile& tile, const DownsampleRow& task) {
+    with_type(tile, [&]<int Lanes, typename T>() { downsample_sum_loop<Lanes, T>(tile, task); });
 }
 
 void gather_region(const Tile& tile, const void* x, const RegionBins& region, float* bins) {
@@ -151,8 +151,8 @@ bool overlaps(const BoxColumns& boxes, std::int64_t count, const ReferenceBox& b
 }  // namespace
 
 void set_detection_loops(SimdKernels& table) {
-    table.enlarge_add = enlarge_add;
-    table.shrink_sum = shrink_sum;
+    table.upsample_add = upsample_add;
+    table.downsample_sum = downsample_sum;
     table.gather_region = gather_region;
     table.scatter_region = scatter_region;
     table.overlaps = overlaps;

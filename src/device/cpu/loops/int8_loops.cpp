@@ -23,7 +23,7 @@ struct Products {
     Words high, low;
 };
 
-/// The high and low words of the products of 32-bit words with `factor`.
+/// Returns the high and low words of the products of 32-bit words with `factor`.
 inline Products multiply(Words words, std::uint32_t factor) {
     constexpr std::uint64_t kLow = 0xffffffff;
     const Wide both = (Wide)words;
@@ -32,8 +32,8 @@ inline Products multiply(Words words, std::uint32_t factor) {
     return {(Words)((even >> 32) | (odd & ~kLow)), (Words)((even & kLow) | (odd << 32))};
 }
 
-/// The generator of hpcai/base/philox.hpp for the kBlocks blocks from dither.first_block + `block`
-/// on; words[i] receives word i of every block.
+/// Computes kBlocks Philox blocks (hpcai/base/philox.hpp), beginning with dither.first_block +
+/// `block`; words[i] receives word i of every block.
 inline void philox(const Dither& dither, std::uint32_t block, Words* words) {
     const Words lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const Words zero = {};
@@ -66,11 +66,11 @@ inline void fill_dithers(const Dither& dither, std::uint32_t block, float* dithe
     }
 }
 
-/// Clamps to +-127 and rounds to nearest, ties to even: the low bits of the sum with 3 * 2^22.
+/// Clamps to +-127 and rounds to nearest even: takes the low bits of the sum with 3 * 2^22.
 inline void store_rounded(Numbers values, std::int8_t* to) {
-    const Numbers most = Numbers{} + 127.0f;
-    values = values > most ? most : values;
-    values = values < -most ? -most : values;
+    const Numbers limit = Numbers{} + 127.0f;
+    values = values > limit ? limit : values;
+    values = values < -limit ? -limit : values;
     const auto bytes = __builtin_convertvector((Words)(values + 0x1.8p23f), Vectors<kLanes>::Bytes);
     __builtin_memcpy(to, &bytes, sizeof bytes);
 }
@@ -85,33 +85,33 @@ inline void store_words(std::uint32_t* to, Words words) {
     __builtin_memcpy(to, &words, sizeof words);
 }
 
-/// The larger of `most` and the bits of |x|.
-inline Words larger(Words most, const float* x) {
+/// Returns, for each lane, the larger of `largest` and the bits of |x|.
+inline Words max_bits(Words largest, const float* x) {
     const auto bits = (Words)load<kLanes>(x) & 0x7fffffffu;
-    return bits > most ? bits : most;
+    return bits > largest ? bits : largest;
 }
 
 void largest_bits(const Tile& tile, const float* x, std::uint32_t* largest) {
-    Words most = load_words(largest);
+    Words maxima = load_words(largest);
     for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
-        most = larger(most, x + pixel * tile.stride);
+        maxima = max_bits(maxima, x + pixel * tile.stride);
     }
-    store_words(largest, most);
+    store_words(largest, maxima);
 }
 
-std::uint32_t largest_of_filter(const FilterRows& filter, std::uint32_t* of_channels) {
-    Words most = {};
+std::uint32_t largest_of_filter(const FilterRows& filter, std::uint32_t* channel_maxima) {
+    Words maxima = {};
     const float* row = filter.values;
     for (std::int64_t tap = 0; tap < filter.taps; ++tap, row += filter.channels) {
         for (std::int64_t channel = 0; channel < filter.channels; channel += kLanes) {
-            most = larger(most, row + channel);
-            store_words(of_channels + channel,
-                        larger(load_words(of_channels + channel), row + channel));
+            maxima = max_bits(maxima, row + channel);
+            store_words(channel_maxima + channel,
+                        max_bits(load_words(channel_maxima + channel), row + channel));
         }
     }
     std::uint32_t largest = 0;
     for (int lane = 0; lane < kLanes; ++lane) {
-        largest = most[lane] > largest ? most[lane] : largest;
+        largest = maxima[lane] > largest ? maxima[lane] : largest;
     }
     return largest;
 }
@@ -124,7 +124,7 @@ void round_to_int8(const Tile& tile, const RoundTile& task) {
     }
 }
 
-void round_turned(const FilterRows& filter, const float* inverse_steps, std::int8_t* to) {
+void round_rotated(const FilterRows& filter, const float* inverse_steps, std::int8_t* to) {
     for (std::int64_t tap = filter.taps - 1; tap >= 0; --tap, to += filter.channels) {
         const float* row = filter.values + tap * filter.channels;
         for (std::int64_t channel = 0; channel < filter.channels; channel += kLanes) {
@@ -165,7 +165,7 @@ void set_int8_loops(SimdKernels& table) {
     table.largest_bits = largest_bits;
     table.largest_of_filter = largest_of_filter;
     table.round_to_int8 = round_to_int8;
-    table.round_turned = round_turned;
+    table.round_rotated = round_rotated;
     table.dither_to_int8 = dither_to_int8;
     table.scale_sums = scale_sums;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set; HPCAI_ISA is its namespace and its name.
+// Compiled once per instruction set; HPCAI_ISA is its name and the namespace.
 #include <utility>
 
 #include "loops.hpp"
 
 namespace hpcai::device::cpu::HPCAI_ISA {
 
-// set_<name>_loops() sets the loops of the file <name>_loops.cpp.
+// <name>_loops.cpp defines set_<name>_loops(), which adds its loops to the table.
 void set_optimizer_loops(SimdKernels& table);
 void set_detection_loops(SimdKernels& table);
 void set_int8_loops(SimdKernels& table);
@@ -15,7 +15,7 @@ void set_int8_loops(SimdKernels& table);
 
 namespace {
 
-// Two running sums hide the latency of additions; blocks of pixels keep single sums short.
+// Two running sums hide the latency of additions; blocks limit the terms of each sum.
 constexpr std::int64_t kPixelsPerBlock = 256;
 
 template <int Lanes, typename T>
@@ -74,22 +74,23 @@ void apply(const Tile& tile, const ApplyTile& task) {
     }
 }
 
-enum class Gate { open, affine, output };
+/// What determines where a ReLU blocks the gradient; see GradientSource.
+enum class Gate { none, affine, output };
 
-/// The gradient g of one pixel; see GradientSource.
-template <int Lanes, typename T, Gate Closed, bool Two>
+/// Returns the gradient g of one pixel; see GradientSource.
+template <int Lanes, typename T, Gate Kind, bool HasSecond>
 inline Floats<Lanes> gradient_at(const GradientSource& source, std::int64_t at, Floats<Lanes> x,
                                  Floats<Lanes> scale, Floats<Lanes> shift) {
     Floats<Lanes> g = load<Lanes>(static_cast<const T*>(source.dy0) + at);
-    if constexpr (Two) g += load<Lanes>(static_cast<const T*>(source.dy1) + at);
-    if constexpr (Closed == Gate::affine) g = where_positive<Lanes>(x * scale + shift, g);
-    if constexpr (Closed == Gate::output) {
+    if constexpr (HasSecond) g += load<Lanes>(static_cast<const T*>(source.dy1) + at);
+    if constexpr (Kind == Gate::affine) g = where_positive<Lanes>(x * scale + shift, g);
+    if constexpr (Kind == Gate::output) {
         g = where_positive<Lanes>(load<Lanes>(static_cast<const T*>(source.y) + at), g);
     }
     return g;
 }
 
-template <int Lanes, typename T, Gate Closed, bool Two>
+template <int Lanes, typename T, Gate Kind, bool HasSecond>
 void gradient_sums_loop(const Tile& tile, const GradientSumsTile& task) {
     const GradientSource& source = task.source;
     T* masked = static_cast<T*>(task.masked);
@@ -103,7 +104,7 @@ void gradient_sums_loop(const Tile& tile, const GradientSumsTile& task) {
         for (std::int64_t pixel = start; pixel < end; ++pixel) {
             const std::int64_t at = pixel * tile.stride;
             const Floats<Lanes> x = load<Lanes>(static_cast<const T*>(source.x) + at);
-            const auto g = gradient_at<Lanes, T, Closed, Two>(source, at, x, scale, shift);
+            const auto g = gradient_at<Lanes, T, Kind, HasSecond>(source, at, x, scale, shift);
             if (masked != nullptr) store<Lanes>(masked + at, g);
             block_sum += g;
             block_products += g * (x - mean);
@@ -115,7 +116,7 @@ void gradient_sums_loop(const Tile& tile, const GradientSumsTile& task) {
     store<Lanes>(task.products, products);
 }
 
-template <int Lanes, typename T, Gate Closed, bool Two>
+template <int Lanes, typename T, Gate Kind, bool HasSecond>
 void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
     const GradientSource& source = task.source;
     T* dx = static_cast<T*>(task.dx);
@@ -124,20 +125,20 @@ void gradient_apply_loop(const Tile& tile, const GradientApplyTile& task) {
     for (std::int64_t pixel = 0; pixel < tile.pixels; ++pixel) {
         const std::int64_t at = pixel * tile.stride;
         const Floats<Lanes> x = load<Lanes>(static_cast<const T*>(source.x) + at);
-        const auto g = gradient_at<Lanes, T, Closed, Two>(source, at, x, scale, shift);
+        const auto g = gradient_at<Lanes, T, Kind, HasSecond>(source, at, x, scale, shift);
         store<Lanes>(dx + at, a * g + b * x + c);
     }
 }
 
-/// Calls `loop` with the source's gate and number of gradients as compile-time constants.
+/// Calls `loop` with the source's gate, and whether dy1 exists, as compile-time constants.
 template <typename Loop>
 void with_source(const GradientSource& source, Loop&& loop) {
     const bool two = source.dy1 != nullptr;
-    const Gate gate = !source.relu ? Gate::open : source.y != nullptr ? Gate::output : Gate::affine;
+    const Gate gate = !source.relu ? Gate::none : source.y != nullptr ? Gate::output : Gate::affine;
     switch (gate) {
-        case Gate::open:
-            return two ? loop.template operator()<Gate::open, true>()
-                       : loop.template operator()<Gate::open, false>();
+        case Gate::none:
+            return two ? loop.template operator()<Gate::none, true>()
+                       : loop.template operator()<Gate::none, false>();
         case Gate::affine:
             return two ? loop.template operator()<Gate::affine, true>()
                        : loop.template operator()<Gate::affine, false>();
@@ -149,15 +150,15 @@ void with_source(const GradientSource& source, Loop&& loop) {
 
 template <int Lanes, typename T>
 void gradient_sums(const Tile& tile, const GradientSumsTile& task) {
-    with_source(task.source, [&]<Gate Closed, bool Two>() {
-        gradient_sums_loop<Lanes, T, Closed, Two>(tile, task);
+    with_source(task.source, [&]<Gate Kind, bool HasSecond>() {
+        gradient_sums_loop<Lanes, T, Kind, HasSecond>(tile, task);
     });
 }
 
 template <int Lanes, typename T>
 void gradient_apply(const Tile& tile, const GradientApplyTile& task) {
-    with_source(task.source, [&]<Gate Closed, bool Two>() {
-        gradient_apply_loop<Lanes, T, Closed, Two>(tile, task);
+    with_source(task.source, [&]<Gate Kind, bool HasSecond>() {
+        gradient_apply_loop<Lanes, T, Kind, HasSecond>(tile, task);
     });
 }
 
@@ -208,8 +209,8 @@ inline void transpose_4x4(const float* from, float* to, std::int64_t to_stride) 
     store<4>(to + 3 * to_stride, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
 }
 
-// Whole rows of 64 bytes are completed four at a time: rows whose distance is a power of two share
-// a few cache sets, and sixteen partial rows would evict each other.
+// Completes four rows of 64 bytes at a time. Rows whose distance is a power of two share a few
+// cache sets, and 16 partial rows would evict each other.
 void transpose_16x16(const float* from, float* to, std::int64_t to_stride) {
     for (std::int64_t row = 0; row < 16; row += 4) {
         for (std::int64_t column = 0; column < 16; column += 4) {

@@ -49,8 +49,7 @@ struct GradientSource {
     bool relu;
 };
 
-/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); g is also written to `masked` if that
-/// is not null.
+/// sum[l] = sum of g, products[l] = sum of g (x - mean[l]); `masked`, unless null, receives g.
 struct GradientSumsTile {
     GradientSource source;
     void* masked;
@@ -72,8 +71,8 @@ struct GradientApplyTile {
 struct StepSpan {
     float* parameters;
     const float* gradients;
-    float* first;   // m of Adam and LAMB, v of SGD and LARS, s of AdaGrad
-    float* second;  // v of Adam and LAMB; else null
+    float* first_state;   // m of Adam and LAMB, v of SGD and LARS, s of AdaGrad
+    float* second_state;  // v of Adam and LAMB; else null
     std::size_t length;
 };
 
@@ -86,39 +85,39 @@ struct SgdCoefficients {
     bool nesterov;
 };
 
-/// v = momentum v + share g; w -= rate v, or rate (share g + momentum v) with Nesterov: LARS, and
-/// SGD without momentum correction.
+/// v = momentum v + scale g; w -= rate v, or rate (scale g + momentum v) with Nesterov, where scale
+/// is gradient_scale: LARS, and SGD without momentum correction.
 struct MomentumCoefficients {
     float gradient_factor;
     float momentum;
     float weight_decay;
     bool nesterov;
-    float share;
+    float gradient_scale;
     float rate;
 };
 
-/// Updates of the running means of g and g^2 in Adam and LAMB.
+/// Updates of the moments m and v in Adam and LAMB.
 struct MomentCoefficients {
     float gradient_factor;
-    float gradient_decay;  // times w, added to g
-    float beta1, rest1;    // rest1 = 1 - beta1
-    float beta2, rest2;
+    float gradient_decay;  // factor of w, which is added to g
+    float beta1, one_minus_beta1;
+    float beta2, one_minus_beta2;
 };
 
-/// w is multiplied by `kept`, then w -= rate m / (root_share sqrt(v) + epsilon).
+/// w is multiplied by `decay_factor`, then w -= rate m / (root_scale sqrt(v) + epsilon).
 struct AdamCoefficients {
     MomentCoefficients moments;
-    float kept;
+    float decay_factor;
     float rate;        // lr / (1 - beta1^t)
-    float root_share;  // 1 / sqrt(1 - beta2^t)
+    float root_scale;  // 1 / sqrt(1 - beta2^t)
     float epsilon;
 };
 
-/// u = mean_share m / (root_share sqrt(v) + epsilon) + weight_decay w.
+/// u = mean_scale m / (root_scale sqrt(v) + epsilon) + weight_decay w.
 struct LambCoefficients {
     MomentCoefficients moments;
-    float mean_share;  // 1 / (1 - beta1^t)
-    float root_share;  // 1 / sqrt(1 - beta2^t)
+    float mean_scale;  // 1 / (1 - beta1^t)
+    float root_scale;  // 1 / sqrt(1 - beta2^t)
     float epsilon;
     float weight_decay;
 };
@@ -130,14 +129,14 @@ struct AdaGradCoefficients {
     float epsilon;
 };
 
-/// Sums of exact squares in double, in an order that depends on the length alone.
+/// Sums of exact squares in double, in an order that depends only on the length.
 struct SquareSums {
     double parameters = 0;
     double others = 0;  // gradients, or u of LAMB
 };
 
 /// y = x + z: pixel p of a row of y adds pixel column[p] of a row of z.
-struct EnlargedRow {
+struct UpsampleRow {
     const void* x;
     const void* coarse;  // z
     void* y;
@@ -146,7 +145,7 @@ struct EnlargedRow {
 
 /// dz = the sum of dy0 (+ dy1) over `rows` rows and, for pixel p, the columns from first_column[p]
 /// up to first_column[p + 1], exclusive.
-struct ShrunkRow {
+struct DownsampleRow {
     const void* dy0;  // the first of the rows
     const void* dy1;  // null: none
     void* dz;
@@ -155,7 +154,7 @@ struct ShrunkRow {
     const std::int32_t* first_column;  // (pixels + 1)
 };
 
-/// A position between two rows or columns of an image, with the weight of each.
+/// A position between two rows or columns of an image, and the weights of these.
 struct AxisSample {
     std::int32_t low;
     std::int32_t high;
@@ -180,7 +179,7 @@ struct RoundTile {
     std::int64_t to_stride;  // elements between pixels
 };
 
-/// The numbers of one filter, row after row.
+/// The weights of one filter: a row of channels for each tap.
 struct FilterRows {
     const float* values;
     std::int64_t taps;
@@ -235,34 +234,34 @@ struct SimdKernels {
     void (*momentum_step)(const StepSpan&, const MomentumCoefficients&);
     void (*adam)(const StepSpan&, const AdamCoefficients&);
     void (*adagrad)(const StepSpan&, const AdaGradCoefficients&);
-    /// The square sums of parameters and gradients.
+    /// Returns the sums of squares of the parameters and of the gradients.
     SquareSums (*square_sums)(const StepSpan&);
-    /// Updates the running means and returns the square sums of the parameters and of u.
+    /// Updates the moments; returns the sums of squares of the parameters and of u.
     SquareSums (*lamb_moments)(const StepSpan&, const LambCoefficients&);
     /// w -= rate u.
     void (*lamb_step)(const StepSpan&, const LambCoefficients&, float rate);
     /// to[row * to_stride + column] = from[column * 16 + row], 16 rows of 16.
     void (*transpose_16x16)(const float* from, float* to, std::int64_t to_stride);
-    /// The sum in Device::hash over `words` words, the first of which is word `first`.
+    /// Returns the sum in Device::hash() over `words` words, beginning with word `first`.
     std::uint64_t (*hash_words)(const float* pairs, std::int64_t words, std::int64_t first);
-    void (*enlarge_add)(const Tile&, const EnlargedRow&);
-    void (*shrink_sum)(const Tile&, const ShrunkRow&);
+    void (*upsample_add)(const Tile&, const UpsampleRow&);
+    void (*downsample_sum)(const Tile&, const DownsampleRow&);
     /// bins[b * lanes + l] = channel l of bin b of the region in image x.
     void (*gather_region)(const Tile&, const void* x, const RegionBins&, float* bins);
     /// Adds the gradients of the bins to dx; both are fp32, whatever the type of the tile.
     void (*scatter_region)(const Tile&, const float* bins, const RegionBins&, float* dx);
-    /// Whether the IoU (ops::iou_of) of `box` and any of the boxes is above box.max_iou.
+    /// Returns whether the IoU (ops::iou_of) of `box` and any of the boxes is above box.max_iou.
     bool (*overlaps)(const BoxColumns&, std::int64_t count, const ReferenceBox& box);
-    // The next six are for fp32 and tiles of 16 lanes.
-    /// largest[l] = the larger of itself and the bits of |x|; bits of numbers that are not finite
-    /// are larger than all others.
+    // The functions below are for fp32 and tiles of 16 lanes.
+    /// Updates largest[l], the largest bits of |x| in lane l. The bits of infinity and NaN are
+    /// larger than those of finite numbers.
     void (*largest_bits)(const Tile&, const float* x, std::uint32_t* largest);
-    /// The largest bits in a filter; of_channels[c] = the larger of itself and those in channel c.
-    std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* of_channels);
+    /// Returns the largest bits in a filter; updates channel_maxima[c] with those of channel c.
+    std::uint32_t (*largest_of_filter)(const FilterRows&, std::uint32_t* channel_maxima);
     /// Rounds to the nearest integer, ties to even.
     void (*round_to_int8)(const Tile&, const RoundTile&);
-    /// Rounds a filter likewise, with a step for each channel, and reverses the order of its taps.
-    void (*round_turned)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
+    /// Rounds a filter in the same way, with a step per channel, and reverses its taps.
+    void (*round_rotated)(const FilterRows&, const float* inverse_steps, std::int8_t* to);
     /// Rounds x / step + (h + 1/2) / 2^16 - 1/2 to the nearest integer for random h of 16 bits:
     /// stochastic rounding.
     void (*dither_to_int8)(const Tile&, const RoundTile&, const Dither&);

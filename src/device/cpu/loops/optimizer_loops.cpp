@@ -6,8 +6,8 @@ namespace hpcai::device::cpu::HPCAI_ISA {
 
 namespace {
 
-/// Sums in separate lanes, which the compiler vectorizes.
-class Squares {
+/// Sums squares in separate lanes, which the compiler vectorizes.
+class LaneSquares {
 public:
     static constexpr std::size_t kLanes = 16;
 
@@ -25,94 +25,93 @@ private:
     double lanes_[kLanes] = {};
 };
 
-inline void move_means(const StepSpan& span, std::size_t i, const MomentCoefficients& by,
-                       float weight) {
-    const float gradient = by.gradient_decay * weight + by.gradient_factor * span.gradients[i];
-    span.first[i] = by.beta1 * span.first[i] + by.rest1 * gradient;
-    span.second[i] = by.beta2 * span.second[i] + by.rest2 * gradient * gradient;
+inline void update_moments(const StepSpan& span, std::size_t i, const MomentCoefficients& c,
+                           float weight) {
+    const float gradient = c.gradient_decay * weight + c.gradient_factor * span.gradients[i];
+    span.first_state[i] = c.beta1 * span.first_state[i] + c.one_minus_beta1 * gradient;
+    span.second_state[i] = c.beta2 * span.second_state[i] + c.one_minus_beta2 * gradient * gradient;
 }
 
-inline float lamb_move(const StepSpan& span, std::size_t i, const LambCoefficients& by) {
-    const float root = by.root_share * __builtin_sqrtf(span.second[i]);
-    return by.weight_decay * span.parameters[i] +
-           by.mean_share * span.first[i] / (root + by.epsilon);
+inline float lamb_direction(const StepSpan& span, std::size_t i, const LambCoefficients& c) {
+    const float root = c.root_scale * __builtin_sqrtf(span.second_state[i]);
+    return c.weight_decay * span.parameters[i] +
+           c.mean_scale * span.first_state[i] / (root + c.epsilon);
 }
 
-/// Calls `body(i, lane)` for whole rows of lanes and then for the rest.
+/// Calls `body(i, lane)` for all elements, in rows of lanes.
 template <typename Body>
-inline void over_lanes(std::size_t length, const Body& body) {
-    const std::size_t whole = length / Squares::kLanes * Squares::kLanes;
-    for (std::size_t i = 0; i < whole; i += Squares::kLanes) {
-        for (std::size_t lane = 0; lane < Squares::kLanes; ++lane) body(i + lane, lane);
+inline void for_each_lane(std::size_t length, const Body& body) {
+    const std::size_t tail_begin = length / LaneSquares::kLanes * LaneSquares::kLanes;
+    for (std::size_t i = 0; i < tail_begin; i += LaneSquares::kLanes) {
+        for (std::size_t lane = 0; lane < LaneSquares::kLanes; ++lane) body(i + lane, lane);
     }
-    for (std::size_t i = whole; i < length; ++i) body(i, i - whole);
+    for (std::size_t i = tail_begin; i < length; ++i) body(i, i - tail_begin);
 }
 
-void sgd(const StepSpan& span, const SgdCoefficients& by) {
+void sgd(const StepSpan& span, const SgdCoefficients& c) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        // In this order an FMA fuses the product of the decay, so with a gradient_factor of 1 the
-        // sum is rounded once.
+        // In this order an FMA rounds the sum only once if gradient_factor is 1.
         const float gradient =
-            by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
-        const float velocity = by.momentum * span.first[i] + gradient;
-        span.first[i] = velocity;
+            c.weight_decay * span.parameters[i] + c.gradient_factor * span.gradients[i];
+        const float velocity = c.momentum * span.first_state[i] + gradient;
+        span.first_state[i] = velocity;
         span.parameters[i] -=
-            by.learning_rate * (by.nesterov ? gradient + by.momentum * velocity : velocity);
+            c.learning_rate * (c.nesterov ? gradient + c.momentum * velocity : velocity);
     }
 }
 
-void momentum_step(const StepSpan& span, const MomentumCoefficients& by) {
+void momentum_step(const StepSpan& span, const MomentumCoefficients& c) {
     for (std::size_t i = 0; i < span.length; ++i) {
         const float gradient =
-            by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
-        const float share = by.share * gradient;
-        const float velocity = by.momentum * span.first[i] + share;
-        span.first[i] = velocity;
-        span.parameters[i] -= by.rate * (by.nesterov ? share + by.momentum * velocity : velocity);
+            c.weight_decay * span.parameters[i] + c.gradient_factor * span.gradients[i];
+        const float scaled = c.gradient_scale * gradient;
+        const float velocity = c.momentum * span.first_state[i] + scaled;
+        span.first_state[i] = velocity;
+        span.parameters[i] -= c.rate * (c.nesterov ? scaled + c.momentum * velocity : velocity);
     }
 }
 
-void adam(const StepSpan& span, const AdamCoefficients& by) {
+void adam(const StepSpan& span, const AdamCoefficients& c) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        const float weight = by.kept * span.parameters[i];
-        move_means(span, i, by.moments, weight);
-        const float root = by.root_share * __builtin_sqrtf(span.second[i]);
-        span.parameters[i] = weight - by.rate * span.first[i] / (root + by.epsilon);
+        const float weight = c.decay_factor * span.parameters[i];
+        update_moments(span, i, c.moments, weight);
+        const float root = c.root_scale * __builtin_sqrtf(span.second_state[i]);
+        span.parameters[i] = weight - c.rate * span.first_state[i] / (root + c.epsilon);
     }
 }
 
-void adagrad(const StepSpan& span, const AdaGradCoefficients& by) {
+void adagrad(const StepSpan& span, const AdaGradCoefficients& c) {
     for (std::size_t i = 0; i < span.length; ++i) {
         const float gradient =
-            by.weight_decay * span.parameters[i] + by.gradient_factor * span.gradients[i];
-        const float sum = span.first[i] + gradient * gradient;
-        span.first[i] = sum;
-        span.parameters[i] -= by.rate * gradient / (__builtin_sqrtf(sum) + by.epsilon);
+            c.weight_decay * span.parameters[i] + c.gradient_factor * span.gradients[i];
+        const float sum = span.first_state[i] + gradient * gradient;
+        span.first_state[i] = sum;
+        span.parameters[i] -= c.rate * gradient / (__builtin_sqrtf(sum) + c.epsilon);
     }
 }
 
 SquareSums square_sums(const StepSpan& span) {
-    Squares parameters, gradients;
-    over_lanes(span.length, [&](std::size_t i, std::size_t lane) {
+    LaneSquares parameters, gradients;
+    for_each_lane(span.length, [&](std::size_t i, std::size_t lane) {
         parameters.add(lane, span.parameters[i]);
         gradients.add(lane, span.gradients[i]);
     });
     return {parameters.total(), gradients.total()};
 }
 
-SquareSums lamb_moments(const StepSpan& span, const LambCoefficients& by) {
-    Squares parameters, moves;
-    over_lanes(span.length, [&](std::size_t i, std::size_t lane) {
-        move_means(span, i, by.moments, span.parameters[i]);
+SquareSums lamb_moments(const StepSpan& span, const LambCoefficients& c) {
+    LaneSquares parameters, directions;
+    for_each_lane(span.length, [&](std::size_t i, std::size_t lane) {
+        update_moments(span, i, c.moments, span.parameters[i]);
         parameters.add(lane, span.parameters[i]);
-        moves.add(lane, lamb_move(span, i, by));
+        directions.add(lane, lamb_direction(span, i, c));
     });
-    return {parameters.total(), moves.total()};
+    return {parameters.total(), directions.total()};
 }
 
-void lamb_step(const StepSpan& span, const LambCoefficients& by, float rate) {
+void lamb_step(const StepSpan& span, const LambCoefficients& c, float rate) {
     for (std::size_t i = 0; i < span.length; ++i) {
-        span.parameters[i] -= rate * lamb_move(span, i, by);
+        span.parameters[i] -= rate * lamb_direction(span, i, c);
     }
 }
 

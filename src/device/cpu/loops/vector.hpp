@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Included inside the namespace of one instruction set, so that the linker never mixes versions of
-// these functions.
+// Included in the namespace of each instruction set, so that the linker does not mix versions.
 
 /// 16 bits of a bfloat16: the upper half of a float.
 struct Bf16 {
@@ -48,7 +47,7 @@ inline void store(float* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &values, sizeof values);
 }
 
-/// Rounds to nearest even. NaN with the payloads that arithmetic produces stay NaN.
+/// Rounds to nearest even. A NaN with a payload that arithmetic produces stays NaN.
 template <int Lanes>
 inline void store(Bf16* to, Floats<Lanes> values) {
     using Words = typename Vectors<Lanes>::Words;
@@ -58,8 +57,8 @@ inline void store(Bf16* to, Floats<Lanes> values) {
     __builtin_memcpy(to, &halves, sizeof halves);
 }
 
-/// 0 where `gate` is not positive, else `values`. A gate that is NaN passes them, so that invalid
-/// numbers stay visible after a ReLU.
+/// Returns 0 where `gate` is not positive, else `values`; also `values` where `gate` is NaN, so
+/// that a ReLU does not hide NaN.
 template <int Lanes>
 inline Floats<Lanes> where_positive(Floats<Lanes> gate, Floats<Lanes> values) {
     const Floats<Lanes> zero = {};
