@@ -103,7 +103,7 @@ private:
         const AnnotatedPicture& picture = set_.pictures[sample];
         DecodedImage decoded =
             decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
-        const std::string fault = size_fault(picture.size, decoded.full);
+        const std::string fault = size_fault(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
         const ImageView whole = decoded.image.view();

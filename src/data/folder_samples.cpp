@@ -12,8 +12,8 @@
 namespace hpcai::data {
 namespace {
 
-/// Returns the position of the crop in the divided pixels that it touches.
-RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator) {
+/// Returns the crop in downscaled pixels, relative to the pixels `touched` that it overlaps.
+RealBox downscaled_crop(const PixelBox& touched, const PixelBox& crop, int denominator) {
     const auto scale = static_cast<float>(denominator);
     const auto left = static_cast<float>(crop.left) / scale - static_cast<float>(touched.left);
     const auto top = static_cast<float>(crop.top) / scale - static_cast<float>(touched.top);
@@ -67,8 +67,8 @@ public:
         const std::span<std::uint8_t> pixels = as_u8(view.pixels);
         return decode_or_grey(pixels, [&] {
             const DecodedImage decoded = whole_picture(sample);
-            resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
-                            pixels);
+            resize_bilinear(decoded.image.view(),
+                            evaluation_request(decoded.full_size, image_size_), pixels);
             return decoded.damage;
         });
     }
@@ -91,9 +91,9 @@ private:
         const int denominator = largest_denominator(view.crop, image_size_);
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
         // Crop first, as torchvision does: the filter must not read pixels outside the crop.
-        PixelBox touched = divided_box(view.crop, denominator);
+        PixelBox touched = downscaled_box(view.crop, denominator);
         ResizeRequest request = whole_resize({}, image_size_, image_size_);
-        request.box = place_in(touched, view.crop, denominator);
+        request.box = downscaled_crop(touched, view.crop, denominator);
         touched.left -= decoded.left;
         touched.top -= decoded.top;
         resize_bilinear(decoded.image.view().crop(touched), request, pixels);
@@ -104,7 +104,7 @@ private:
     std::string vary_whole(std::uint32_t sample, CounterStream& random,
                            std::span<std::uint8_t> pixels) const {
         const auto decoded = cache_->get(sample, [&] { return whole_picture(sample); });
-        const TrainingView view = draw_training_view(decoded->full, augmentation_, random);
+        const TrainingView view = draw_training_view(decoded->full_size, augmentation_, random);
         const ImageView crop = decoded->image.view().crop(view.crop);
         resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);
         flip(pixels, {image_size_, image_size_}, view);

@@ -164,13 +164,13 @@ void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8
     }
 }
 
-/// Returns the columns and rows to decode, in divided pixels: the requested ones and one column at
-/// either side, because libjpeg upsamples chroma only within the decoded region.
-PixelBox divided_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
+/// Returns the region to decode, in downscaled pixels. It has one more column at either side than
+/// requested, because libjpeg upsamples chroma only within the decoded region.
+PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);
     if (!request.region) return {0, 0, width, height};
-    const PixelBox box = divided_box(*request.region, request.denominator);
+    const PixelBox box = downscaled_box(*request.region, request.denominator);
     ensure(box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
                box.left + box.width <= width && box.top + box.height <= height,
            "region ({}, {}, {} x {}) of a {} x {} JPEG", request.region->left, request.region->top,
@@ -234,7 +234,7 @@ void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedIma
 
 }  // namespace
 
-PixelBox divided_box(const PixelBox& box, int denominator) {
+PixelBox downscaled_box(const PixelBox& box, int denominator) {
     const int left = box.left / denominator;
     const int top = box.top / denominator;
     const int right = ceil_div(box.left + box.width, denominator);
@@ -258,8 +258,8 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     start(decompressor, request.denominator);
 
     DecodedImage out;
-    out.full = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
-    enter_region(decompressor, divided_region(request, info), out);
+    out.full_size = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
+    enter_region(decompressor, downscaled_region(request, info), out);
     read_rows(decompressor, out.image);
     out.damage = decompressor.message();
     // A region may end before the truncated part of the file.

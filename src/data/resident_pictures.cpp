@@ -48,7 +48,7 @@ std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& 
         decoded.reset();  // the error is reported when its pixels are prepared
     }
     const bool is_fit = decoded && decoded->damage.empty() &&
-                        can_be_resized(decoded->full, samples.format().height);
+                        can_be_resized(decoded->full_size, samples.format().height);
     const std::lock_guard lock(mutex_);
     const auto [found, is_new] = places_.try_emplace(sample);
     if (!is_new || !is_fit) return found->second;  // another thread may have been faster
@@ -56,7 +56,7 @@ std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& 
     is_full_ = is_full_ || bytes > memory_->bytes() - used_bytes_;
     if (is_full_) return std::nullopt;
     const auto offset = static_cast<std::int64_t>(used_bytes_);
-    found->second = Place{offset, decoded->full};
+    found->second = Place{offset, decoded->full_size};
     arriving_.emplace(offset, std::move(decoded->image));
     used_bytes_ = std::min(memory_->bytes(), align_up(used_bytes_ + bytes, kAlignment));
     ++contents_.pictures;

@@ -69,7 +69,7 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
         const AnnotatedPicture& picture = set.pictures[i];
         faults[i] = fault_of(set.root / picture.path, [&](const DecodedImage& decoded) {
-            return size_fault(picture.size, decoded.full);
+            return size_fault(picture.size, decoded.full_size);
         });
     });
     AnnotationReport report;
@@ -96,7 +96,8 @@ FolderReport survey(const SampleIndex& index, int threads) {
         faults[i] = fault_of(index.path_of(i), [&](const DecodedImage& decoded) {
             PixelSums own;
             own.add(decoded.image);
-            const auto [shorter, longer] = std::minmax(decoded.full.width, decoded.full.height);
+            const auto [shorter, longer] =
+                std::minmax(decoded.full_size.width, decoded.full_size.height);
             const std::lock_guard lock(mutex);
             sums.add(own);
             smallest = std::min<std::int64_t>(smallest, shorter);
