@@ -107,7 +107,8 @@ private:
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
         const ImageView whole = decoded.image.view();
-        resize_bilinear(whole, whole_resize(whole, size_.width, size_.height), resized.pixels);
+        resize_bilinear(whole, full_resize_request(whole, size_.width, size_.height),
+                        resized.pixels);
         decoded.image = std::move(resized);
         return decoded;
     }

@@ -92,7 +92,7 @@ private:
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
         // Crop first, as torchvision does: the filter must not read pixels outside the crop.
         PixelBox touched = downscaled_box(view.crop, denominator);
-        ResizeRequest request = whole_resize({}, image_size_, image_size_);
+        ResizeRequest request = full_resize_request({}, image_size_, image_size_);
         request.box = downscaled_crop(touched, view.crop, denominator);
         touched.left -= decoded.left;
         touched.top -= decoded.top;
@@ -106,7 +106,7 @@ private:
         const auto decoded = cache_->get(sample, [&] { return whole_picture(sample); });
         const TrainingView view = draw_training_view(decoded->full_size, augmentation_, random);
         const ImageView crop = decoded->image.view().crop(view.crop);
-        resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);
+        resize_bilinear(crop, full_resize_request(crop, image_size_, image_size_), pixels);
         flip(pixels, {image_size_, image_size_}, view);
         return decoded->damage;
     }

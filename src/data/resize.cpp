@@ -143,7 +143,7 @@ void check(const ImageView& source, const ResizeRequest& request, std::size_t ta
 
 }  // namespace
 
-ResizeRequest whole_resize(const ImageView& source, int width, int height) {
+ResizeRequest full_resize_request(const ImageView& source, int width, int height) {
     return {{0, 0, static_cast<float>(source.width), static_cast<float>(source.height)},
             width,
             height,

@@ -78,7 +78,8 @@ TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
                             [](float number) { return number == 0; }));
     const Image whole = decode_jpeg(test::read_file_bytes(folder_.picture("a"))).image;
     std::vector<std::uint8_t> expected(got.pixels.size());
-    resize_bilinear(whole.view(), whole_resize(whole.view(), kInputWidth, kInputHeight), expected);
+    resize_bilinear(whole.view(), full_resize_request(whole.view(), kInputWidth, kInputHeight),
+                    expected);
     EXPECT_EQ(got.pixels, expected);
 }
 
