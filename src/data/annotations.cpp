@@ -56,7 +56,7 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
                     "{}: an object of class '{}', which the training set does not have",
                     picture.annotation, object.name);
             if (found == categories.end()) {
-                ++chosen.left_out.other_classes;
+                ++chosen.omitted.other_classes;
                 continue;
             }
             Box box = clipped(object, picture.size);
@@ -65,7 +65,7 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
                 chosen.pictures.back().boxes.push_back(box);
                 chosen.clipped_boxes += leaves(object, picture.size);
             } else {
-                ++chosen.left_out.without_area;
+                ++chosen.omitted.without_area;
             }
         }
     }

@@ -130,7 +130,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     });
     AnnotatedPictures chosen = choose(pictures, choice, file_path);
     chosen.root = root;
-    chosen.left_out.crowds = crowds;
+    chosen.omitted.crowds = crowds;
     return chosen;
 }
 

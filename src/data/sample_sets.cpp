@@ -88,12 +88,12 @@ void require_every_class(const AnnotatedPictures& set) {
     }
 }
 
-std::string left_out_note(const LeftOut& left_out, std::int64_t narrow, const char* which) {
-    if (left_out == LeftOut{} && narrow == 0) return "";
+std::string omission_note(const OmittedObjects& omitted, std::int64_t narrow, const char* which) {
+    if (omitted == OmittedObjects{} && narrow == 0) return "";
     return fmt::format(
         "{} annotations left out: {} without area, {} less than a pixel wide or high, {} of other "
         "classes, {} crowds",
-        which, left_out.without_area, narrow, left_out.other_classes, left_out.crowds);
+        which, omitted.without_area, narrow, omitted.other_classes, omitted.crowds);
 }
 
 SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
@@ -120,10 +120,10 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     SampleSets sets;
     const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
                          std::shared_ptr<const StagedPictures> copies, const char* which) {
-        const LeftOut left_out = read.left_out;
+        const OmittedObjects omitted = read.omitted;
         ResizedPictures resized =
             make_annotated_samples(std::move(read), data, size, std::move(copies));
-        const std::string note = left_out_note(left_out, resized.narrow_boxes, which);
+        const std::string note = omission_note(omitted, resized.narrow_boxes, which);
         if (!note.empty()) sets.notes.push_back(note);
         return std::move(resized.samples);
     };

@@ -59,12 +59,12 @@ TEST_F(Coco, BoxesGoFromTheirCornerByTheirSize) {
     EXPECT_EQ(set.pictures[0].path, "b.jpg");
     EXPECT_TRUE(set.pictures[0].boxes.empty());
     EXPECT_THAT(set.pictures[1].boxes, ElementsAre(Box{1, 2.5f, 4, 6.5f, 1}, Box{0, 0, 20, 5, 2}));
-    EXPECT_EQ(set.left_out, (LeftOut{1, 0, 1}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{1, 0, 1}));
 }
 
 TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRefused) {
     const AnnotatedPictures set = read(kGood.dump(), {{"fox"}, true});
-    EXPECT_EQ(set.left_out, (LeftOut{1, 1, 1}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{1, 1, 1}));
     EXPECT_THAT(refusal([&] {
                     read(kGood.dump(), {{"fox"}, false});
                 }),

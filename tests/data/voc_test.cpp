@@ -45,7 +45,7 @@ TEST(Voc, BoxesCoverTheirLastPixelAndCountFromOne) {
     EXPECT_EQ(set.pictures[0].size.width, 40);
     EXPECT_EQ(set.pictures[0].size.height, 30);
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{0, 1, 40, 30, 1}));
-    EXPECT_EQ(set.left_out, LeftOut{});
+    EXPECT_EQ(set.omitted, OmittedObjects{});
 }
 
 TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
@@ -68,7 +68,7 @@ TEST(Voc, ClassesThatAreNotChosenAreLeftOutOrRefused) {
     const AnnotatedPictures set = read(folder, {{"WBC", "Platelets"}, true});
     EXPECT_THAT(set.classes, ElementsAre("WBC", "Platelets"));
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{1, 1, 9, 9, 1}));
-    EXPECT_EQ(set.left_out, (LeftOut{0, 1, 0}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{0, 1, 0}));
     EXPECT_THAT(refusal_of(folder, {{"WBC"}, false}),
                 AllOf(HasSubstr(folder.annotation("a").string()), HasSubstr("class 'RBC'")));
 }
@@ -80,7 +80,7 @@ TEST(Voc, BoxesAreClippedAndThoseWithoutAreaCounted) {
                    voc_object("a", "7", "7", "7", "7") + voc_object("a", "9", "1", "5", "9"));
     const AnnotatedPictures set = read(folder);
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{0, 0, 40, 10, 1}));
-    EXPECT_EQ(set.left_out, (LeftOut{3, 0, 0}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{3, 0, 0}));
 }
 
 TEST(Voc, NumbersThatAreNoneAreRefusedWithTheirTag) {
@@ -155,12 +155,12 @@ TEST(Bccd, HasThePicturesAndObjectsOfItsAnnotations) {
     if (!std::filesystem::exists(root)) GTEST_SKIP() << "no " << root.string();
     const ClassChoice choice{{"WBC", "Platelets"}, true};
     std::size_t pictures = 0, boxes[3] = {};
-    LeftOut all_left_out;
+    OmittedObjects all_omitted;
     for (const char* split : {"train", "val", "test"}) {
         const AnnotatedPictures set = read_voc(root, split, choice);
         pictures += set.pictures.size();
-        all_left_out.other_classes += set.left_out.other_classes;
-        all_left_out.without_area += set.left_out.without_area;
+        all_omitted.other_classes += set.omitted.other_classes;
+        all_omitted.without_area += set.omitted.without_area;
         for (const AnnotatedPicture& picture : set.pictures) {
             EXPECT_EQ(picture.size.width, 640);
             for (const Box& box : picture.boxes) ++boxes[box.category];
@@ -169,7 +169,7 @@ TEST(Bccd, HasThePicturesAndObjectsOfItsAnnotations) {
     EXPECT_EQ(pictures, 364U);
     EXPECT_EQ(boxes[1], 372U);
     EXPECT_EQ(boxes[2], 361U);
-    EXPECT_EQ(all_left_out.other_classes, 4155);
+    EXPECT_EQ(all_omitted.other_classes, 4155);
     const AnnotatedPictures all = read_voc(root, "trainval", {});
     EXPECT_THAT(all.classes, ElementsAre("Platelets", "RBC", "WBC"));
 }
