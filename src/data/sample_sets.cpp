@@ -179,7 +179,7 @@ std::string digest_of(const SampleSets& samples, config::ProblemClass problem_cl
 
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
-    std::vector<float> boxes(format().box_numbers());
+    std::vector<float> boxes(format().box_values());
     evaluation_sample(sample, {pixels, boxes});  // of a damaged sample: grey pixels, or zeros
     return pixels;
 }

@@ -99,8 +99,8 @@ std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& o
 }  // namespace
 
 void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
-    ensure(boxes.size() * kBoxNumbers <= rows.size(), "{} boxes in {} rows", boxes.size(),
-           rows.size() / kBoxNumbers);
+    ensure(boxes.size() * kBoxValues <= rows.size(), "{} boxes in {} rows", boxes.size(),
+           rows.size() / kBoxValues);
     float* row = rows.data();
     for (const Box& box : boxes) {
         for (const float number :
@@ -122,9 +122,9 @@ BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillR
                   }) {}
 
 BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {
-    const std::size_t numbers = format.box_numbers();
+    const std::size_t values = format.box_values();
     return {{batch.images.raw().subspan(index * format.pixel_bytes(), format.pixel_bytes()),
-             std::span(boxes).subspan(index * numbers, numbers)},
+             std::span(boxes).subspan(index * values, values)},
             labels[index],
             keys[index],
             views[index]};
@@ -139,13 +139,13 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
         slot.pixels.resize(ceil_div(bytes, sizeof(CacheLine)));
         slot.labels.resize(rows);
         slot.keys.resize(rows);
-        slot.boxes.resize(rows * format.box_numbers());
+        slot.boxes.resize(rows * format.box_values());
         slot.batch.images = {slot.pixels.data(),
                              {sizes.rows, format.height, format.width, format.channels},
                              format.dtype};
         slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
         slot.batch.boxes = {slot.boxes.data(),
-                            {sizes.rows, format.max_boxes, std::int64_t{kBoxNumbers}},
+                            {sizes.rows, format.max_boxes, std::int64_t{kBoxValues}},
                             tensor::DType::f32};
         if (format.max_boxes > 0) {
             slot.batch.keys = {slot.keys.data(), {sizes.rows}, tensor::DType::s32};

@@ -101,7 +101,7 @@ protected:
 
 struct LoadedSample {
     explicit LoadedSample(const SampleSet& set, std::uint32_t number)
-        : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_numbers()) {
+        : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_values()) {
         reason = set.evaluation_sample(number, {bytes, boxes});
     }
     float number(std::size_t index) const {

@@ -19,7 +19,7 @@
 
 namespace hpcai::data {
 
-inline constexpr std::size_t kBoxNumbers = 5;  // values of a row: x1, y1, x2, y2, category
+inline constexpr std::size_t kBoxValues = 5;  // per box: x1, y1, x2, y2, category
 
 /// The format of all samples of a set when they are ready for the network.
 struct SampleFormat {
@@ -31,7 +31,7 @@ struct SampleFormat {
     std::int64_t max_boxes = 0;  // of a sample; 0 if samples have a label and no boxes
 
     std::size_t pixel_bytes() const { return height * width * channels * tensor::size_of(dtype); }
-    std::size_t box_numbers() const { return max_boxes * kBoxNumbers; }
+    std::size_t box_values() const { return max_boxes * kBoxValues; }
     bool operator==(const SampleFormat&) const = default;
 };
 
