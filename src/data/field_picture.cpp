@@ -204,7 +204,7 @@ Bytes deflated(const Bytes& content) {
 
 }  // namespace
 
-ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
+LabelledField read_field(const ClimateFile& file, std::int64_t sample, int channel) {
     require_place(sample, file.samples(), channel, kClimateChannels);
     const std::ptrdiff_t pixels = std::ptrdiff_t{1} * file.height() * file.width();
     std::vector<float> fields(pixels * kClimateChannels);
@@ -213,9 +213,9 @@ ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
     return {file.height(), file.width(), {first, first + pixels}, file.boxes(sample)};
 }
 
-ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) {
+LabelledField read_field(const RecordSet& records, std::int64_t sample, int channel) {
     require_place(sample, records.samples(), channel, records.channels());
-    ShownField field{records.height(), records.width(), {}, records.boxes(sample)};
+    LabelledField field{records.height(), records.width(), {}, records.boxes(sample)};
     std::vector<float> numbers(records.record_bytes() / tensor::size_of(records.dtype()));
     read_numbers(records.record(sample), records.dtype(), numbers);
     for (std::size_t at = channel; at < numbers.size(); at += records.channels()) {
@@ -224,7 +224,7 @@ ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) 
     return field;
 }
 
-Image draw_field(const ShownField& field) {
+Image draw_field(const LabelledField& field) {
     const int scale = std::clamp(kEnlargedHeight / field.height, 1, kMaxScale);
     Image image(field.width * scale, field.height * scale);
     const Range range = range_of(field.values);
