@@ -20,7 +20,7 @@ std::vector<std::uint32_t> BadSamples::numbers() const {
     return numbers;
 }
 
-void BadSamples::remember(std::span<const std::uint32_t> samples) {
+void BadSamples::restore(std::span<const std::uint32_t> samples) {
     const std::lock_guard lock(mutex_);
     seen_.insert(samples.begin(), samples.end());
 }

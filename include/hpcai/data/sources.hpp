@@ -57,10 +57,11 @@ public:
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const { return bad_samples_.report(); }
-    /// Returns all bad samples, in ascending order, for remember_bad_samples() after a resume.
+    /// Returns the numbers of all bad samples in ascending order. A resumed run passes them to
+    /// restore_bad_samples().
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
-    void remember_bad_samples(std::span<const std::uint32_t> samples) {
-        bad_samples_.remember(samples);
+    void restore_bad_samples(std::span<const std::uint32_t> samples) {
+        bad_samples_.restore(samples);
     }
 
 private:
