@@ -110,7 +110,7 @@ TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
         test::write_file_bytes(training() / "precious", precious);
         test::write_file_bytes(stage() / "notes", precious);
         fs::create_symlink(shared_.path(0), training() / "link.index");
-        staged.stage->leave(true);
+        staged.stage->release(true);
     }
     EXPECT_EQ(files_below(stage()),
               (std::vector<std::string>{"notes", "stage.json", "training/link.index",

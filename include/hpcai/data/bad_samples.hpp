@@ -21,7 +21,7 @@ struct BadSample {
 /// The samples that were damaged or unreadable so far.
 struct BadSampleReport {
     std::int64_t count = 0;        // distinct samples
-    std::vector<BadSample> first;  // the kNamedBadSamples with the lowest sample numbers
+    std::vector<BadSample> first;  // up to kNamedBadSamples, in order of sample numbers
 };
 
 inline constexpr std::size_t kNamedBadSamples = 20;

@@ -307,19 +307,19 @@ namespace hpcai::data {
 LocalStage::LocalStage(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 LocalStage::~LocalStage() {
-    leave(false);
+    release(false);
 }
 
 std::int64_t LocalStage::lost_copies() const {
     return state_ == nullptr ? 0 : state_->lost_copies->load();
 }
 
-void LocalStage::leave(bool completed) noexcept {
+void LocalStage::release(bool completed) noexcept {
     const std::unique_ptr<State> state = std::move(state_);
     if (state == nullptr) return;
     try {
         if (completed) state->folder.mark_completed(state->node_rank);
-        // Unlock first, so that one of two ranks that leave at once gets the exclusive lock.
+        // Unlock first, so that one of two simultaneous calls gets the exclusive lock.
         state->folder.unlock();
         if (!state->folder.lock_exclusive()) return;  // other ranks of the node still read
         const bool all_completed = completed && state->folder.all_completed();
