@@ -19,7 +19,7 @@ using storage::JsonPlace;
 constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// An object in the file with checked members.
+/// A JSON object in the file, with accessors that check the type of a member.
 class Row {
 public:
     Row(const json& row, const JsonPlace& place) : row_(row), place_(place) {
@@ -117,7 +117,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
         pictures.push_back(
             {path, where, checked_size(row.number("width"), row.number("height"), where), {}});
     });
-    require(!pictures.empty(), ExitCode::data, "{}: no image in it", name);
+    require(!pictures.empty(), ExitCode::data, "{}: the file has no image", name);
     std::int64_t crowds = 0;
     for_each(document, "annotations", [&](const Row& row) {
         RawPicture& picture = pictures[looked_up(places, row, "image_id")];
@@ -128,7 +128,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
             picture.objects.push_back(std::move(object));
         }
     });
-    AnnotatedPictures chosen = choose(pictures, choice, file_path);
+    AnnotatedPictures chosen = select_classes(pictures, choice, file_path);
     chosen.root = root;
     chosen.omitted.crowds = crowds;
     return chosen;

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kMaxScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
 
-/// libjpeg's error manager, followed by our own state. The default manager exits.
+/// libjpeg's error manager, which by default exits the process, followed by our own state.
 struct ErrorState {
-    jpeg_error_mgr manager;  // first, so that its address is that of the struct
+    jpeg_error_mgr manager;  // first member, because libjpeg has only its address
     std::jmp_buf jump;
-    std::array<char, JMSG_LENGTH_MAX> message;  // of the error or the first warning
+    std::array<char, JMSG_LENGTH_MAX> message;  // the error or the first warning
 };
 
 ErrorState& state_of(j_common_ptr info) {
@@ -30,7 +30,7 @@ ErrorState& state_of(j_common_ptr info) {
 
 extern "C" {
 
-[[noreturn]] static void leave_on_error(j_common_ptr info) {
+[[noreturn]] static void jump_on_error(j_common_ptr info) {
     ErrorState& state = state_of(info);
     state.manager.format_message(info, state.message.data());
     std::longjmp(state.jump, 1);
@@ -56,14 +56,14 @@ static void limit_scans(j_common_ptr info) {
 
 void install(ErrorState& state) {
     jpeg_std_error(&state.manager);
-    state.manager.error_exit = leave_on_error;
+    state.manager.error_exit = jump_on_error;
     state.manager.emit_message = keep_first_warning;
     state.manager.output_message = print_nothing;
     state.message.fill('\0');
 }
 
-/// Runs calls of libjpeg; returns false when one failed. `step` must own nothing, because a failure
-/// leaves it by longjmp.
+/// Runs `step`, which calls libjpeg, and returns false if a call failed. `step` must not own
+/// anything, because a failure exits it by longjmp.
 template <typename Step>
 bool succeeds(ErrorState& state, const Step& step) {
     static_assert(std::is_trivially_destructible_v<Step>);
@@ -111,16 +111,16 @@ private:
     jpeg_decompress_struct info_{};
 };
 
-void refuse_other_formats(std::span<const std::uint8_t> bytes) {
+void require_jpeg(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) throw DecodeError("the file is empty");
     struct Magic {
         std::string_view start, name;
     };
-    constexpr std::array kOthers{Magic{"\x89PNG", "PNG"}, Magic{"GIF8", "GIF"},
-                                 Magic{"RIFF", "WebP"},   Magic{"BM", "BMP"},
-                                 Magic{"II*", "TIFF"},    Magic{"MM", "TIFF"}};
+    constexpr std::array kOtherFormats{Magic{"\x89PNG", "PNG"}, Magic{"GIF8", "GIF"},
+                                       Magic{"RIFF", "WebP"},   Magic{"BM", "BMP"},
+                                       Magic{"II*", "TIFF"},    Magic{"MM", "TIFF"}};
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    for (const Magic& other : kOthers) {
+    for (const Magic& other : kOtherFormats) {
         if (text.starts_with(other.start)) {
             throw DecodeError(fmt::format("a {} file, not a JPEG", other.name));
         }
@@ -141,7 +141,7 @@ void check_limits(const jpeg_decompress_struct& info) {
     }
 }
 
-/// Returns whether the file has an end marker; trailing bytes after it are harmless.
+/// Returns whether the file has an end-of-image marker, also before trailing bytes.
 bool has_end_marker(std::span<const std::uint8_t> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return text.rfind("\xff\xd9") != std::string_view::npos;
@@ -152,7 +152,7 @@ std::uint8_t multiply_bytes(unsigned a, unsigned b) {
     return static_cast<std::uint8_t>(((product >> 8) + product) >> 8);
 }
 
-/// Converts one row of inks to RGB as Pillow does; Adobe's files store inverted inks.
+/// Converts one row of CMYK to RGB like Pillow. Adobe's files store inverted values.
 void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8_t* target) {
     const unsigned flip = inverted ? 0xff : 0;
     for (int x = 0; x < width; ++x) {
@@ -180,7 +180,7 @@ PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_s
     return {left, box.top, right - left, box.height};
 }
 
-/// Reads rows until `image` is full or the file fails.
+/// Reads rows until `image` is full or decoding fails.
 void read_rows(Decompressor& decompressor, Image& image) {
     jpeg_decompress_struct& info = decompressor.info();
     const bool inks = info.out_color_space == JCS_CMYK;
@@ -212,7 +212,7 @@ void start(Decompressor& decompressor, int denominator) {
     if (!started) throw DecodeError(decompressor.message());
 }
 
-/// Skips to the region; rows then have `out.image.width` pixels from column `out.left`.
+/// Skips to the region. Allocates `out.image` for its rows, which start at column `out.left`.
 void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
     jpeg_decompress_struct& info = decompressor.info();
     JDIMENSION left = static_cast<JDIMENSION>(region.left);
@@ -243,7 +243,7 @@ PixelBox downscaled_box(const PixelBox& box, int denominator) {
 }
 
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
-    refuse_other_formats(bytes);
+    require_jpeg(bytes);
     Decompressor decompressor(bytes);
     check_limits(decompressor.info());
     return {static_cast<int>(decompressor.info().image_width),
@@ -251,7 +251,7 @@ ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
 }
 
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {
-    refuse_other_formats(bytes);
+    require_jpeg(bytes);
     Decompressor decompressor(bytes);
     jpeg_decompress_struct& info = decompressor.info();
     check_limits(info);
@@ -262,7 +262,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     enter_region(decompressor, downscaled_region(request, info), out);
     read_rows(decompressor, out.image);
     out.damage = decompressor.message();
-    // A region may end before the truncated part of the file.
+    // Decoding a region does not notice that the file is truncated after it.
     if (out.damage.empty() && !has_end_marker(bytes)) out.damage = "the file ends early";
     return out;
 }

@@ -44,7 +44,7 @@ std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSe
                                                                   std::uint32_t sample) {
     std::optional<DecodedImage> decoded;
     try {
-        decoded = samples.whole_picture(sample);
+        decoded = samples.decode_full_size(sample);
     } catch (const DecodeError&) {
         decoded.reset();  // training_sample() will report the error
     }

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kIndexSchema = "hpcai500-index-1";
 
-bool named_like_a_picture(const fs::path& path) {
+bool has_picture_extension(const fs::path& path) {
     std::string extension = path.extension().string();
     for (char& letter : extension) {
         if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
@@ -49,7 +49,7 @@ void scan_class(const std::string& name, SampleIndex& index) {
     const auto label = static_cast<std::int32_t>(index.classes.size());
     const std::size_t before = index.samples.size();
     for (const std::string& file : sorted_names(index.root / name)) {
-        if (!named_like_a_picture(file)) continue;
+        if (!has_picture_extension(file)) continue;
         const std::string path = name + "/" + file;
         std::error_code error;
         if (fs::is_regular_file(index.root / path, error)) {
@@ -85,7 +85,7 @@ std::string to_lines(const SampleIndex& index, const std::string& root) {
     return text;
 }
 
-/// Reads the lines of an index file. Messages contain the position.
+/// Reads the lines of an index file. Error messages contain file and line.
 class LineReader {
 public:
     LineReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
@@ -129,7 +129,7 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
             "{}: label {} of {} classes", lines.where(), label, index.classes.size());
     sample.label = static_cast<std::int32_t>(label);
-    // By class first, as the scan sorts: "a-b/x" precedes "a/x" by bytes, but class a precedes a-b.
+    // Compare labels first, like the scan: class a precedes a-b, though "a-b/x" precedes "a/x".
     const Sample* const last = index.samples.empty() ? nullptr : &index.samples.back();
     const bool in_order = last == nullptr || last->label < sample.label ||
                           (last->label == sample.label && last->path < sample.path);
@@ -212,8 +212,9 @@ void write_index(const SampleIndex& index, const fs::path& file) {
     const fs::path root = fs::absolute(index.root).lexically_normal();
     const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
     const fs::path relative = root.lexically_relative(folder);
-    const bool beside = !relative.empty() && *relative.begin() != "..";
-    storage::write_file_durably(file, to_lines(index, beside ? relative.string() : root.string()));
+    const bool is_below_folder = !relative.empty() && *relative.begin() != "..";
+    storage::write_file_durably(
+        file, to_lines(index, is_below_folder ? relative.string() : root.string()));
 }
 
 SampleIndex read_index(const fs::path& file) {
@@ -226,7 +227,7 @@ SampleIndex read_index(const fs::path& file) {
 
 SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
     if (communicator.size() == 1) return load_samples(path);
-    std::string text;  // up to 100 MB, so it is sent without another encoding
+    std::string text;  // up to 100 MB, so not encoded a second time for the broadcast
     comm::collective_try(communicator, [&] {
         if (communicator.rank() != 0) return;
         const SampleIndex index = load_samples(path);

@@ -38,8 +38,8 @@ public:
                                 const SampleView& view) const override {
         return samples_->training_sample(chosen_[sample], std::move(random), view);
     }
-    DecodedImage whole_picture(std::uint32_t sample) const override {
-        return samples_->whole_picture(chosen_[sample]);
+    DecodedImage decode_full_size(std::uint32_t sample) const override {
+        return samples_->decode_full_size(chosen_[sample]);
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return samples_->training_view(size, std::move(random));

@@ -9,7 +9,7 @@ namespace hpcai::data {
 namespace {
 
 constexpr int kCells = 8;               // per side of a pattern
-constexpr std::uint32_t kPatterns = 2;  // third field of the stream's key, after the two splits
+constexpr std::uint32_t kPatterns = 2;  // in the stream's key, where samples have Split 0 or 1
 
 class SyntheticSamples : public SampleSet {
 public:
@@ -79,7 +79,7 @@ private:
                         noise = random.next_u32();
                         noise_bytes = 4;
                     }
-                    // 64 .. 191 plus -64 .. 63 stays within a byte.
+                    // The sum of [64, 191] and [-64, 63] fits in a byte.
                     *out++ = static_cast<std::byte>(cell[c] + (noise & 127U) - 64U);
                     noise >>= 8;
                     --noise_bytes;

@@ -37,7 +37,7 @@ public:
             document_.load_buffer(bytes_.data(), bytes_.size(), pugi::parse_default);
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",
                 name_, result.description(), result.offset);
-        require(root(), ExitCode::data, "{}: no <annotation> at the top", name_);
+        require(root(), ExitCode::data, "{}: no <annotation> at the top level", name_);
     }
 
     const std::string& name() const { return name_; }
@@ -71,13 +71,13 @@ private:
 RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     RawObject object;
     object.name = file.text(node, "name");
-    require(!object.name.empty(), ExitCode::data, "{}: an object without a name", file.name());
+    require(!object.name.empty(), ExitCode::data, "{}: an object has no name", file.name());
     const pugi::xml_node box = file.child(node, "bndbox");
     object.x1 = file.number(box, "xmin");
     object.y1 = file.number(box, "ymin");
     object.x2 = file.number(box, "xmax");
     object.y2 = file.number(box, "ymax");
-    // Equal corners would span one pixel by the VOC rule, but are clicks, so they get no area.
+    // Equal corners would span one pixel by VOC's rule, but come from clicks, so give them no area.
     if (object.x1 < object.x2) --object.x1;
     if (object.y1 < object.y2) --object.y1;
     return object;
@@ -112,7 +112,7 @@ std::vector<std::string> names_in(const fs::path& list) {
                 name);
         names.emplace_back(name);
     }
-    require(!names.empty(), ExitCode::data, "{}: names no picture", list.string());
+    require(!names.empty(), ExitCode::data, "{}: the list has no picture", list.string());
     return names;
 }
 
@@ -125,7 +125,7 @@ AnnotatedPictures read_voc(const fs::path& root, const std::string& split,
     const fs::path list = root / "ImageSets" / "Main" / (split + ".txt");
     std::vector<RawPicture> pictures;
     for (const std::string& name : names_in(list)) pictures.push_back(picture_of(root, name));
-    AnnotatedPictures chosen = choose(pictures, choice, list);
+    AnnotatedPictures chosen = select_classes(pictures, choice, list);
     chosen.root = root;
     return chosen;
 }

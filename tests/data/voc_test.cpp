@@ -104,11 +104,11 @@ TEST(Voc, BrokenAnnotationsAreRefused) {
     EXPECT_THAT(refusal_of("<annotation><size/><size/></annotation>"), HasSubstr("one <size>"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object/>")), HasSubstr("one <name>"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object><name> </name></object>")),
-                HasSubstr("without a name"));
+                HasSubstr("has no name"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object><name>a</name></object>")),
                 HasSubstr("one <bndbox>"));
     for (const auto& [width, height] : {std::pair{0, 30}, {40, -1}, {40, 1'000'000'000}}) {
-        EXPECT_THAT(refusal_of(test::voc_text(width, height, "")), HasSubstr("whole sides"));
+        EXPECT_THAT(refusal_of(test::voc_text(width, height, "")), HasSubstr("integers from 1"));
     }
     EXPECT_THAT(refusal_of("<!DOCTYPE a [<!ENTITY b SYSTEM \"file:///etc/passwd\">]>" +
                            test::voc_text(40, 30, voc_object("&b;", "1", "1", "5", "9"))),
@@ -139,7 +139,7 @@ TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
     EXPECT_THAT(with_list("a\na\n"), HasSubstr("'a' occurs twice"));
     EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("leaves the folder"));
     EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("leaves the folder"));
-    EXPECT_THAT(with_list("\n \n"), HasSubstr("names no picture"));
+    EXPECT_THAT(with_list("\n \n"), HasSubstr("the list has no picture"));
     EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("leaves"));
 }
 

@@ -28,7 +28,7 @@ enum class BoxOrder : std::uint8_t {
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
     /// The file was already compared with the manifest in its folder, so it is not compared again.
-    bool is_vouched_for = false;
+    bool is_verified = false;
 };
 
 /// The pressure level of channel 13, which the description calls Z100 and published programs Z1000.

@@ -67,7 +67,7 @@ public:
     /// has another size. Records themselves are not read.
     explicit RecordSet(const std::filesystem::path& folder);
 
-    std::int64_t samples() const { return first_.back(); }
+    std::int64_t samples() const { return first_samples_.back(); }
     int height() const { return index_.height; }
     int width() const { return index_.width; }
     int channels() const { return static_cast<int>(index_.channels.size()); }
@@ -91,20 +91,20 @@ public:
     std::vector<RecordSource> sources() const;
 
 private:
-    struct Place {
+    struct Position {
         std::size_t file, record;
     };
     struct Contents;
 
-    Place place_of(std::int64_t sample) const;
-    const IndexedRecord& record_at(const Place& place) const {
-        return index_.files[place.file].records[place.record];
+    Position locate(std::int64_t sample) const;
+    const IndexedRecord& record_at(const Position& position) const {
+        return index_.files[position.file].records[position.record];
     }
 
     std::filesystem::path folder_;
     RecordIndex index_;
-    std::vector<std::int64_t> first_{0};  // first sample of each file, then the number of samples
-    std::shared_ptr<Contents> contents_;  // shared by the copies of this object
+    std::vector<std::int64_t> first_samples_{0};  // by file, then the number of samples
+    std::shared_ptr<Contents> contents_;          // shared by the copies of this object
 };
 
 }  // namespace hpcai::data

@@ -76,9 +76,9 @@ public:
                                         const SampleView& view) const = 0;
     /// Decodes a whole picture file at full size. Throws DecodeError like decode_jpeg(),
     /// Error(internal) for all sets but those of make_folder_samples() and their subsets.
-    virtual DecodedImage whole_picture(std::uint32_t sample) const;
+    virtual DecodedImage decode_full_size(std::uint32_t sample) const;
     /// Returns the augmentation that training_sample() would draw for a picture of this size.
-    /// Throws Error(internal) like whole_picture().
+    /// Throws Error(internal) like decode_full_size().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample as it is evaluated. Returns like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;

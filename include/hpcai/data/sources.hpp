@@ -109,10 +109,10 @@ private:
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
-    std::int64_t block_ = 0;  // samples of a full share, ceil(samples / P)
+    std::int64_t full_share_ = 0;  // ceil(samples / P)
     std::int64_t first_ = 0;
     std::int64_t count_ = 0;
-    std::int64_t handed_out_ = 0;  // batches of this pass
+    std::int64_t delivered_batches_ = 0;  // of this pass
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;
 };

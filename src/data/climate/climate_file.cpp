@@ -269,7 +269,7 @@ ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settin
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
     const auto trial = [&] { walk_chunks(open(path, settings, facts_)->images); };
     require_file(path);
-    if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
+    if (!settings.is_verified && !storage::matches_manifest(path)) {
         const TrialResult result = try_apart(trial);
         require(result != TrialResult::too_slow, ExitCode::data,
                 "'{}' is damaged or its disk too slow: opening it took more than {} s",
