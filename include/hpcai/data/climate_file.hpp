@@ -55,24 +55,24 @@ public:
     ClimateFile(ClimateFile&&) noexcept;
     ClimateFile& operator=(ClimateFile&&) noexcept;
 
-    const std::filesystem::path& path() const { return facts_.path; }
-    std::int64_t samples() const { return static_cast<std::int64_t>(facts_.boxes.size()); }
-    int height() const { return facts_.height; }
-    int width() const { return facts_.width; }
-    BoxOrder box_order() const { return facts_.order; }  // corners or ranges
+    const std::filesystem::path& path() const { return metadata_.path; }
+    std::int64_t samples() const { return static_cast<std::int64_t>(metadata_.boxes.size()); }
+    int height() const { return metadata_.height; }
+    int width() const { return metadata_.width; }
+    BoxOrder box_order() const { return metadata_.order; }  // corners or ranges
     /// Returns hpa_1000 if the middle row of channel 13 of sample 0 has a mean below 2000 m, else
     /// hpa_100; unknown if the row has no finite value.
-    GeopotentialLevel level() const { return facts_.level; }
+    GeopotentialLevel level() const { return metadata_.level; }
     /// Returns the number of boxes without area inside the picture.
-    std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
+    std::int64_t dropped_boxes() const { return metadata_.dropped_boxes; }
     /// Returns the attribute `generator`, which synthetic files have; empty if there is none.
-    const std::string& generator() const { return facts_.generator; }
+    const std::string& generator() const { return metadata_.generator; }
     /// Returns a CRC-32 of the shape, the boxes and the row that level() uses; copies of a file
     /// have equal fingerprints.
-    std::uint32_t fingerprint() const { return facts_.fingerprint; }
+    std::uint32_t fingerprint() const { return metadata_.fingerprint; }
     /// Returns the number of samples per chunk of `images`. Reading one sample costs as much as
     /// reading its chunk.
-    std::int64_t chunk_samples() const { return facts_.chunk_samples; }
+    std::int64_t chunk_samples() const { return metadata_.chunk_samples; }
 
     /// Returns the boxes in pixels, clipped, without dropped ones; category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
@@ -81,7 +81,7 @@ public:
     void read(std::int64_t first, std::int64_t count, std::span<float> fields) const;
 
 private:
-    struct Facts {
+    struct Metadata {
         std::filesystem::path path;
         int height = 0;
         int width = 0;
@@ -96,9 +96,9 @@ private:
     struct State;
 
     static std::unique_ptr<State> open(const std::filesystem::path& path,
-                                       const ClimateFileSettings& settings, Facts& facts);
+                                       const ClimateFileSettings& settings, Metadata& metadata);
 
-    Facts facts_;
+    Metadata metadata_;
     std::unique_ptr<State> state_;
 };
 
