@@ -19,7 +19,7 @@ public:
     virtual std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const = 0;
 };
 
-/// This rank's use of the staging folder on its node.
+/// This rank's lock of the staging folder on its node.
 class LocalStage {
 public:
     struct State;
