@@ -106,9 +106,8 @@ private:
         const std::string fault = size_mismatch(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
-        const ImageView whole = decoded.image.view();
-        resize_bilinear(whole, full_resize_request(whole, size_.width, size_.height),
-                        resized.pixels);
+        const ImageView full = decoded.image.view();
+        resize_bilinear(full, full_resize_request(full, size_.width, size_.height), resized.pixels);
         decoded.image = std::move(resized);
         return decoded;
     }

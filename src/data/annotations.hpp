@@ -26,8 +26,7 @@ struct RawPicture {
     std::vector<RawObject> objects;
 };
 
-/// Selects the objects of the chosen classes and clips boxes. Throws Error(data) naming `file` if
-/// there is no class, Error(usage) if `choice` names a class twice.
+/// Selects the objects of the chosen classes and clips boxes. Throws Error(data) naming `file`.
 AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
                                  const std::filesystem::path& file);
 
@@ -38,8 +37,7 @@ void require_picture(const std::filesystem::path& root, const std::string& path,
 /// Returns how the size of a picture differs from its annotation; "" if it does not.
 std::string size_mismatch(ImageSize annotated, ImageSize found);
 
-/// Returns the size. Throws Error(data) naming `where` unless both sides are integers from 1 to
-/// kMaxImageSide.
+/// Returns the size. Throws Error(data) naming `where` for sides other than 1 to kMaxImageSide.
 ImageSize checked_size(double width, double height, const std::string& where);
 
 }  // namespace hpcai::data

@@ -11,18 +11,16 @@
 namespace hpcai::data {
 namespace {
 
-/// Calls transform(values) with the fields in fp32 and stores the result in `fields`.
-template <typename Transform>
-void transform_in_fp32(std::span<std::byte> fields, tensor::DType dtype,
-                       const Transform& transform) {
+/// Calls update(values) with the fields in fp32 and stores the result in `fields`.
+template <typename Update>
+void update_in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Update& update) {
     if (dtype == tensor::DType::f32) {
-        transform(
-            std::span(reinterpret_cast<float*>(fields.data()), fields.size() / sizeof(float)));
+        update(std::span(reinterpret_cast<float*>(fields.data()), fields.size() / sizeof(float)));
         return;
     }
     std::vector<float> numbers(fields.size() / tensor::size_of(dtype));
     convert_to_fp32(fields, dtype, numbers);
-    transform(std::span(numbers));
+    update(std::span(numbers));
     convert_from_fp32(numbers, dtype, fields);
 }
 
@@ -60,16 +58,15 @@ std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream rand
     std::vector<Box> sample_boxes = boxes(sample);
     const FieldSize size{static_cast<int>(format_.height), static_cast<int>(format_.width)};
     const bool is_flipped = random.uniform() < 0.5;
-    const std::uint32_t roll_columns = random.below(static_cast<std::uint32_t>(size.width));
+    const std::uint32_t shift = random.below(static_cast<std::uint32_t>(size.width));
     const bool is_rolled = size.width == kClimateColumns;
     if (is_augmented_ && (is_flipped || is_rolled)) {
-        transform_in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
+        update_in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
             if (is_flipped) {
                 flip_hemispheres(fields, size, sample_boxes, statistics_.mean,
                                  statistics_.standard_deviation);
             }
-            if (is_rolled)
-                roll_longitude(fields, size, static_cast<int>(roll_columns), sample_boxes);
+            if (is_rolled) roll_longitude(fields, size, static_cast<int>(shift), sample_boxes);
         });
     }
     write_boxes(sample_boxes, view.boxes);

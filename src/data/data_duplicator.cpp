@@ -111,7 +111,7 @@ struct DataDuplicator::State {
     StagingRecord record = {};
 
     /// Returns the metadata of all files. Each rank reads a share, because the file system is slow.
-    std::vector<FileMetadata> read_all_metadata(const StagingRequest& request) {
+    std::vector<FileMetadata> read_metadata(const StagingRequest& request) {
         const auto ranks = static_cast<std::uint32_t>(everyone.size());
         const std::uint32_t block = ceil_div(request.files, ranks);
         const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
@@ -154,10 +154,9 @@ struct DataDuplicator::State {
     void add(Split split, const StagingRequest& request, bool is_packed) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
         const Stopwatch watch;
-        StagedSet set{
-            staging::kSetNames[index_of(split)],
-            {request.root, request.files, request.path_of, read_all_metadata(request), {}},
-            is_packed};
+        StagedSet set{staging::kSetNames[index_of(split)],
+                      {request.root, request.files, request.path_of, read_metadata(request), {}},
+                      is_packed};
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
             if (!is_packed) {
@@ -207,10 +206,10 @@ struct DataDuplicator::State {
     void require_disk_space() const {
         constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
         constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
-        std::uint64_t needed = 0, total = 0;
+        std::uint64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
-            total = capped_sum(total, bytes_of(set->packs));
+            sum = capped_sum(sum, bytes_of(set->packs));
             for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
                 if (set->is_staged[pack] != std::byte{0}) continue;
                 const std::uint64_t index_bytes =
@@ -226,8 +225,7 @@ struct DataDuplicator::State {
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
             "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
-            format_bytes(total), format_bytes(total - std::min(total, needed)),
-            format_bytes(reserve));
+            format_bytes(sum), format_bytes(sum - std::min(sum, needed)), format_bytes(reserve));
     }
     /// Copies this rank's packs with threads, while the rank regularly checks for failed ranks.
     void copy() {

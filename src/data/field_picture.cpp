@@ -148,9 +148,8 @@ void draw_box(Image& image, const Box& box, int scale) {
     const PixelBox frame{pixel(box.x1), image.height - pixel(box.y2), pixel(box.x2 - box.x1),
                          pixel(box.y2 - box.y1)};
     draw_frame(image, frame, style.color);
-    const int label_height = (kGlyphHeight + 2) * kTextScale;
-    draw_name(image, frame.left, frame.top >= label_height ? frame.top - label_height : frame.top,
-              style);
+    const int height = (kGlyphHeight + 2) * kTextScale;
+    draw_name(image, frame.left, frame.top >= height ? frame.top - height : frame.top, style);
 }
 
 void require_in_range(std::int64_t sample, std::int64_t samples, int channel, int channels) {

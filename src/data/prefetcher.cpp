@@ -103,8 +103,7 @@ void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
 
 int Prefetcher::next() {
     std::unique_lock lock(mutex_);
-    ensure(delivered_batches_ < batches_, "next() for batch {} of {}", delivered_batches_,
-           batches_);
+    ensure(delivered_batches_ < batches_, "batch {} of {}", delivered_batches_, batches_);
     if (released_batches_ != delivered_batches_) {
         released_batches_ = delivered_batches_;
         work_available_.notify_all();

@@ -212,9 +212,9 @@ void write_index(const SampleIndex& index, const fs::path& file) {
     const fs::path root = fs::absolute(index.root).lexically_normal();
     const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
     const fs::path relative = root.lexically_relative(folder);
-    const bool is_below_folder = !relative.empty() && *relative.begin() != "..";
-    storage::write_file_durably(
-        file, to_lines(index, is_below_folder ? relative.string() : root.string()));
+    const bool is_below = !relative.empty() && *relative.begin() != "..";
+    storage::write_file_durably(file,
+                                to_lines(index, is_below ? relative.string() : root.string()));
 }
 
 SampleIndex read_index(const fs::path& file) {

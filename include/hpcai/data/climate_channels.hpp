@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-/// The fields and labels of the ExtremeWeather data (Racah et al., 2017), in the order of its
-/// files.
+/// The fields and labels of ExtremeWeather (Racah et al., 2017), in the order of its files.
 namespace hpcai::data {
 
 inline constexpr int kClimateChannels = 16;

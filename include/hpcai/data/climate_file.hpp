@@ -37,10 +37,9 @@ enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 /// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file. Everything but the values of `images` is validated. Unless the settings state
-/// that the file is verified, the constructor first compares it with the manifest.sha256 in its
-/// folder or, if that does not list it, opens it in a child process, because a damaged file may
-/// crash the library.
+/// One open file, validated except for the values of `images`. Unless the settings state that it is
+/// verified, the constructor first compares it with a manifest.sha256 in its folder, or else opens
+/// it in a child process, because a damaged file may crash the library.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset if the file is unreadable, takes over 120 s to

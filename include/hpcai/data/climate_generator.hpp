@@ -35,7 +35,7 @@ struct ClimateSettings {
     double intensity_spread = 0.6;
     double extent_spread = 0.25;  // likewise, of log(side of a box / visible structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
-    double event_windows = 0.9;   // probability that a window contains an event
+    double event_windows = 0.9;   // probability that a window is placed around an event
     double kept_share = 0.6;      // minimum share of a box's area in the window; others are removed
 };
 

@@ -54,9 +54,8 @@ void require_source_name(const std::filesystem::path& file);
 /// A source file of a data set of records or HDF5 files.
 struct RecordSource {
     std::string name;
-    std::string generator;  // ClimateFile::generator()
-    std::uint32_t fingerprint =
-        0;  // CRC-32 of the records' checksums, or ClimateFile::fingerprint()
+    std::string generator;          // ClimateFile::generator()
+    std::uint32_t fingerprint = 0;  // ClimateFile::fingerprint(), or CRC-32 of records' checksums
 };
 
 /// Normalized samples that `data transcode` has written: a folder with records.json (shapes,

@@ -70,9 +70,8 @@ private:
     Contents contents_;
     std::size_t used_bytes_ = 0;
     bool is_full_ = false;
-    std::unordered_map<std::uint32_t, std::optional<Location>>
-        locations_;                                            // of samples decoded so far
-    std::unordered_map<std::int64_t, Image> pending_uploads_;  // by offset in memory_
+    std::unordered_map<std::uint32_t, std::optional<Location>> locations_;  // by decoded sample
+    std::unordered_map<std::int64_t, Image> pending_uploads_;               // by offset in memory_
 };
 
 }  // namespace hpcai::data

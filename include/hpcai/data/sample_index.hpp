@@ -46,8 +46,7 @@ SampleIndex read_index(const std::filesystem::path& file);
 /// Reads an index file if `path` is a regular file; otherwise scans the folder.
 SampleIndex load_samples(const std::filesystem::path& path);
 
-/// Calls load_samples(path) on rank 0 and broadcasts the index. Collective; all ranks throw rank
-/// 0's error.
+/// Returns load_samples(path) of rank 0 on all ranks, which also throw its error. Collective.
 SampleIndex load_samples(const std::filesystem::path& path, comm::Communicator& communicator);
 
 /// Throws Error(data) unless the index has `classes` classes (workload.classes).

@@ -119,11 +119,10 @@ struct SampleSets {
     double staging_seconds = 0;
 };
 
-/// Makes the data sets of a run according to data.kind. Rank 0 of `group` lists folders and reads
-/// annotations for all ranks. If `duplicator` is not null, it first copies the data that
-/// data.staging selects to each node. Throws Error(data) if the data are not usable or do not fit
-/// the workload, Error(usage) if workload.channels is not 3 for pictures, and the errors of the
-/// duplicator. Collective.
+/// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all
+/// ranks. A `duplicator` first copies the data that data.staging selects to each node. Throws
+/// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
+/// workload.channels is not 3 for pictures, and the errors of the duplicator. Collective.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 

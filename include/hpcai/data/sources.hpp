@@ -40,9 +40,8 @@ struct BatchRow;
 /// decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
-    /// Makes rows from `pictures` in device memory if possible, otherwise from `samples`;
-    /// `pictures` may be null. Throws Error(internal) if batch_size is not a multiple of the
-    /// degree.
+    /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
+    /// Error(internal) if batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
                    std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
@@ -58,8 +57,7 @@ public:
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const { return bad_samples_.report(); }
-    /// Returns the numbers of all bad samples in ascending order. A resumed run passes them to
-    /// restore_bad_samples().
+    /// Returns the numbers of bad samples, ascending, for restore_bad_samples() after a resume.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
     void restore_bad_samples(std::span<const std::uint32_t> samples) {
         bad_samples_.restore(samples);

@@ -61,9 +61,8 @@ struct TranscodeReport {
 };
 
 /// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one
-/// record file per HDF5 file with a good sample, and a manifest.sha256. The folder is renamed to
-/// its final name when complete. Throws Error(data) for bad input, Error(usage) for bad options or
-/// a failed write.
+/// record file per HDF5 file with a good sample, and a manifest.sha256. Renames the folder when it
+/// is complete. Throws Error(data) for bad input, Error(usage) for bad options or a failed write.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

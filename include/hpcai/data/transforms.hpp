@@ -32,8 +32,7 @@ struct TrainingView {
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// Returns the largest of 8, 4, 2, 1 for which the downscaled crop keeps at least `image_size`
-/// pixels per side, or 1 if there is none.
+/// Returns the largest of 8, 4, 2 that keeps `image_size` pixels per side of the crop, else 1.
 int largest_denominator(const PixelBox& crop, int image_size);
 
 /// Returns the request for evaluation: resizes the shorter side to round(image_size * 256 / 224)

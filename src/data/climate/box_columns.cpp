@@ -64,11 +64,10 @@ BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated) {
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
             "possible for all rows; {}",
             table.location, kChooseOrder);
-    require(
-        corners == rows || ranges == rows, ExitCode::data,
-        "{}: the rows fit neither ymin,xmin,ymax,xmax (corners) nor ymin,ymax,xmin,xmax (ranges) "
-        "within {} x {} pixels; first impossible row for corners: {}, for ranges: {}",
-        table.location, table.height, table.width, where(table, corners), where(table, ranges));
+    require(corners == rows || ranges == rows, ExitCode::data,
+            "{}: the rows fit neither ymin,xmin,ymax,xmax (corners) nor ymin,ymax,xmin,xmax "
+            "(ranges) within {} x {} pixels; corners first fail at {}, ranges at {}",
+            table.location, table.height, table.width, where(table, corners), where(table, ranges));
     return corners == rows ? BoxOrder::corners : BoxOrder::ranges;
 }
 

@@ -40,8 +40,7 @@ constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_heig
 
 enum class ChildResult : std::uint8_t { survived, crashed, too_slow };
 
-/// Prepares a child for a crash: disables MPI's signal handlers, core files and output, and sets
-/// an alarm.
+/// Disables MPI's signal handlers, core files and output in a child process, and sets an alarm.
 void isolate_child() {
     constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
     for (const int number : kSignals) std::signal(number, SIG_DFL);

@@ -27,8 +27,7 @@ FileMetadata metadata_of(const struct stat& status) {
     return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-/// Reads up to `bytes` bytes of an open file in blocks and calls consume(block) for each. Returns
-/// the number of bytes read. Throws Stopped when `stop` is set.
+/// Reads up to `bytes` bytes, calls consume(block) for each block, and returns the bytes read.
 template <typename Consume>
 std::uint64_t for_each_block(const storage::Descriptor& file, const std::filesystem::path& path,
                              std::uint64_t bytes, const std::atomic<bool>& stop,

@@ -39,7 +39,7 @@ struct OpenPack {
     std::vector<std::optional<Digest>> digests;  // read on first use
 };
 
-enum class CopyState : std::uint8_t { unverified, verified, unusable };
+enum class CopyState : std::uint8_t { unverified, verified, lost };
 
 /// Returns `bytes` bytes from `offset` on, or nothing on failure.
 std::optional<std::vector<std::uint8_t>> read_range(const std::filesystem::path& path,
@@ -78,7 +78,7 @@ public:
         const PackPosition& position = positions_[sample];
         std::atomic<CopyState>& copy = copies_[sample];
         const CopyState state = copy.load(std::memory_order_relaxed);
-        if (position.pack < 0 || state == CopyState::unusable) return std::nullopt;
+        if (position.pack < 0 || state == CopyState::lost) return std::nullopt;
 
         OpenPack& pack = packs_[position.pack];
         auto bytes = read_range(pack.path, position.offset, position.bytes);
@@ -92,8 +92,7 @@ public:
             copy.store(CopyState::verified, std::memory_order_relaxed);
             return bytes;
         }
-        if (copy.exchange(CopyState::unusable) != CopyState::unusable && !is_omitted)
-            ++*lost_copies_;
+        if (copy.exchange(CopyState::lost) != CopyState::lost && !is_omitted) ++*lost_copies_;
         return std::nullopt;
     }
 
