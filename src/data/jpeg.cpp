@@ -54,7 +54,7 @@ static void limit_scans(j_common_ptr info) {
 
 }  // extern "C"
 
-void install(ErrorState& state) {
+void install_error_handlers(ErrorState& state) {
     jpeg_std_error(&state.manager);
     state.manager.error_exit = jump_on_error;
     state.manager.emit_message = keep_first_warning;
@@ -75,7 +75,7 @@ bool succeeds(ErrorState& state, const Step& step) {
 class Decompressor {
 public:
     explicit Decompressor(std::span<const std::uint8_t> bytes) {
-        install(state_);
+        install_error_handlers(state_);
         info_.err = &state_.manager;
         const bool made = succeeds(state_, [this, bytes] {
             jpeg_create_decompress(&info_);
@@ -114,14 +114,14 @@ private:
 void require_jpeg(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) throw DecodeError("the file is empty");
     struct Magic {
-        std::string_view start, name;
+        std::string_view prefix, name;
     };
     constexpr std::array kOtherFormats{Magic{"\x89PNG", "PNG"}, Magic{"GIF8", "GIF"},
                                        Magic{"RIFF", "WebP"},   Magic{"BM", "BMP"},
                                        Magic{"II*", "TIFF"},    Magic{"MM", "TIFF"}};
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     for (const Magic& other : kOtherFormats) {
-        if (text.starts_with(other.start)) {
+        if (text.starts_with(other.prefix)) {
             throw DecodeError(fmt::format("a {} file, not a JPEG", other.name));
         }
     }
@@ -153,13 +153,13 @@ std::uint8_t multiply_bytes(unsigned a, unsigned b) {
 }
 
 /// Converts one row of CMYK to RGB like Pillow. Adobe's files store inverted values.
-void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8_t* target) {
-    const unsigned flip = inverted ? 0xff : 0;
+void convert_cmyk(const std::uint8_t* cmyk, int width, bool is_inverted, std::uint8_t* target) {
+    const unsigned mask = is_inverted ? 0xff : 0;
     for (int x = 0; x < width; ++x) {
-        const unsigned light = 255 - (inks[4 * x + 3] ^ flip);
+        const unsigned light = 255 - (cmyk[4 * x + 3] ^ mask);
         for (int c = 0; c < kImageChannels; ++c) {
-            const unsigned taken = multiply_bytes(inks[4 * x + c] ^ flip, light);
-            target[3 * x + c] = static_cast<std::uint8_t>(light - taken);
+            const unsigned absorbed = multiply_bytes(cmyk[4 * x + c] ^ mask, light);
+            target[3 * x + c] = static_cast<std::uint8_t>(light - absorbed);
         }
     }
 }
@@ -183,28 +183,28 @@ PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_s
 /// Reads rows until `image` is full or decoding fails.
 void read_rows(Decompressor& decompressor, Image& image) {
     jpeg_decompress_struct& info = decompressor.info();
-    const bool inks = info.out_color_space == JCS_CMYK;
-    const bool inverted = info.saw_Adobe_marker != FALSE;
-    std::vector<std::uint8_t> ink_row(inks ? std::size_t{4} * image.width : 0);
-    std::uint8_t* const ink_pixels = ink_row.data();
+    const bool is_cmyk = info.out_color_space == JCS_CMYK;
+    const bool is_inverted = info.saw_Adobe_marker != FALSE;
+    std::vector<std::uint8_t> cmyk_row(is_cmyk ? std::size_t{4} * image.width : 0);
+    std::uint8_t* const cmyk_pixels = cmyk_row.data();
     Image* const target = &image;
-    decompressor.attempt([&info, ink_pixels, target, inverted] {
+    decompressor.attempt([&info, cmyk_pixels, target, is_inverted] {
         const std::size_t row_bytes = std::size_t{kImageChannels} * target->width;
         std::uint8_t* out = target->pixels.data();
         for (int y = 0; y < target->height; ++y, out += row_bytes) {
-            JSAMPROW row = ink_pixels != nullptr ? ink_pixels : out;
+            JSAMPROW row = cmyk_pixels != nullptr ? cmyk_pixels : out;
             if (jpeg_read_scanlines(&info, &row, 1) != 1) return;
-            if (ink_pixels != nullptr) convert_inks(ink_pixels, target->width, inverted, out);
+            if (cmyk_pixels != nullptr) convert_cmyk(cmyk_pixels, target->width, is_inverted, out);
         }
         if (info.output_scanline == info.output_height) jpeg_finish_decompress(&info);
     });
 }
 
-void start(Decompressor& decompressor, int denominator) {
+void start_decoding(Decompressor& decompressor, int denominator) {
     jpeg_decompress_struct& info = decompressor.info();
     const bool started = decompressor.attempt([&info, denominator] {
-        const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
-        info.out_color_space = inks ? JCS_CMYK : JCS_RGB;
+        const bool is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+        info.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
         info.scale_num = static_cast<unsigned>(8 / denominator);
         info.scale_denom = 8;
         jpeg_start_decompress(&info);
@@ -213,7 +213,7 @@ void start(Decompressor& decompressor, int denominator) {
 }
 
 /// Skips to the region. Allocates `out.image` for its rows, which start at column `out.left`.
-void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
+void skip_to_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
     jpeg_decompress_struct& info = decompressor.info();
     JDIMENSION left = static_cast<JDIMENSION>(region.left);
     JDIMENSION width = static_cast<JDIMENSION>(region.width);
@@ -255,11 +255,11 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
     Decompressor decompressor(bytes);
     jpeg_decompress_struct& info = decompressor.info();
     check_limits(info);
-    start(decompressor, request.denominator);
+    start_decoding(decompressor, request.denominator);
 
     DecodedImage out;
     out.full_size = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
-    enter_region(decompressor, downscaled_region(request, info), out);
+    skip_to_region(decompressor, downscaled_region(request, info), out);
     read_rows(decompressor, out.image);
     out.damage = decompressor.message();
     // Decoding a region does not notice that the file is truncated after it.
@@ -269,7 +269,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeReques
 
 std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality) {
     ErrorState state{};
-    install(state);
+    install_error_handlers(state);
     jpeg_compress_struct info{};
     info.err = &state.manager;
     unsigned char* buffer = nullptr;

@@ -83,7 +83,7 @@ RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     return object;
 }
 
-RawPicture picture_of(const fs::path& root, const std::string& id) {
+RawPicture read_annotation(const fs::path& root, const std::string& id) {
     const AnnotationFile file(root / "Annotations" / (id + ".xml"));
     RawPicture picture{"JPEGImages/" + id + ".jpg", file.name(), {}, {}};
     require_picture(root, picture.path, file.name());
@@ -96,7 +96,7 @@ RawPicture picture_of(const fs::path& root, const std::string& id) {
     return picture;
 }
 
-std::vector<std::string> names_in(const fs::path& list) {
+std::vector<std::string> read_names(const fs::path& list) {
     const std::vector<std::byte> bytes = storage::read_file_bytes(list, kMaxListBytes);
     std::string_view rest = storage::text_of(bytes);
     std::vector<std::string> names;
@@ -124,7 +124,8 @@ AnnotatedPictures read_voc(const fs::path& root, const std::string& split,
             split);
     const fs::path list = root / "ImageSets" / "Main" / (split + ".txt");
     std::vector<RawPicture> pictures;
-    for (const std::string& name : names_in(list)) pictures.push_back(picture_of(root, name));
+    for (const std::string& name : read_names(list))
+        pictures.push_back(read_annotation(root, name));
     AnnotatedPictures chosen = select_classes(pictures, choice, list);
     chosen.root = root;
     return chosen;

@@ -21,10 +21,10 @@ struct BadSample {
 /// The samples that were damaged or unreadable so far.
 struct BadSampleReport {
     std::int64_t count = 0;        // distinct samples
-    std::vector<BadSample> first;  // up to kNamedBadSamples, in order of sample numbers
+    std::vector<BadSample> first;  // up to kMaxNamedBadSamples, in order of sample numbers
 };
 
-inline constexpr std::size_t kNamedBadSamples = 20;
+inline constexpr std::size_t kMaxNamedBadSamples = 20;
 
 /// Thread-safe list of bad samples. The report does not depend on the order of calls.
 class BadSamples {

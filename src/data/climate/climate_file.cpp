@@ -59,15 +59,15 @@ void isolate_child() {
         action();
     } catch (const std::exception&) {  // the parent gets the same error when it opens the file
     }
-    const char word = 1;
-    const bool is_written = ::write(out, &word, 1) == 1;
+    const char byte = 1;
+    const bool is_written = ::write(out, &byte, 1) == 1;
     ::_exit(is_written ? 0 : 1);
 }
 
 /// Returns whether a byte arrives before the other end of the pipe is closed.
 bool receives_byte(int in) {
-    char word = 0;
-    return TEMP_FAILURE_RETRY(::read(in, &word, 1)) == 1;
+    char byte = 0;
+    return TEMP_FAILURE_RETRY(::read(in, &byte, 1)) == 1;
 }
 
 /// Waits for the child and returns whether its alarm ended it; false if there is no exit status.
@@ -87,18 +87,18 @@ bool was_alarmed(pid_t child) {
 /// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
 /// ignored, returns crashed for too_slow. Throws Error(internal) if no process can be started.
 ChildResult run_in_child(const std::function<void()>& action) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_start_error(errno);
+    std::array<int, 2> pipe_ends{};
+    if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_start_error(errno);
     const pid_t child = ::fork();
     if (child == 0) {
-        ::close(ends[0]);
+        ::close(pipe_ends[0]);
         isolate_child();
-        run_and_exit(action, ends[1]);
+        run_and_exit(action, pipe_ends[1]);
     }
     const int error = errno;
-    ::close(ends[1]);
-    const bool has_survived = child > 0 && receives_byte(ends[0]);
-    ::close(ends[0]);
+    ::close(pipe_ends[1]);
+    const bool has_survived = child > 0 && receives_byte(pipe_ends[0]);
+    ::close(pipe_ends[0]);
     if (child < 0) throw_start_error(error);
     const bool is_slow = was_alarmed(child);
     if (has_survived) return ChildResult::survived;
@@ -268,10 +268,10 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
-    const auto trial = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
+    const auto try_open = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
     require_file(path);
     if (!settings.is_verified && !storage::matches_manifest(path)) {
-        const ChildResult result = run_in_child(trial);
+        const ChildResult result = run_in_child(try_open);
         require(result != ChildResult::too_slow, ExitCode::data,
                 "'{}' is damaged or its disk is too slow: opening it took more than {} s",
                 path.string(), kOpenTimeoutSeconds);

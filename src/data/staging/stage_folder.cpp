@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using storage::Descriptor;
 
 constexpr const char* kMarker = "stage.json";
-constexpr int kOpenMarker =
+constexpr int kMarkerFlags =
     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // the lock needs read and write access
 constexpr std::string_view kRunning = "running-";
 
@@ -39,8 +39,9 @@ std::string marker_text() {
                 fmt::format("data.staging_directory: '{}' {}", path.string(), why));
 }
 
-[[noreturn]] void fail_at(const fs::path& path, const char* action) {
-    fail(path, fmt::format("cannot be used: {}: {}", action, std::strerror(errno)));
+[[noreturn]] void fail_with_errno(const fs::path& path, const char* action) {
+    throw Error(ExitCode::usage, fmt::format("data.staging_directory: cannot {} '{}': {}", action,
+                                             path.string(), std::strerror(errno)));
 }
 
 /// Opens a subfolder without following a link. Returns an invalid descriptor on failure.
@@ -53,9 +54,9 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
 /// be void. Trusts the members of a Unix group that shares the directory.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!open.open()) fail_at(directory, "open");
+    if (!open.open()) fail_with_errno(directory, "open");
     struct stat status {};
-    if (::fstat(open.number(), &status) != 0) fail_at(directory, "stat");
+    if (::fstat(open.number(), &status) != 0) fail_with_errno(directory, "inspect");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
     if (is_open_to_all) fail(directory, "can be written by all users without the sticky bit");
     return open;
@@ -64,12 +65,12 @@ Descriptor open_directory(const fs::path& directory) {
 Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
     const std::string name = path.filename();
     if (::mkdirat(parent.number(), name.c_str(), 0700) != 0 && errno != EEXIST) {
-        fail_at(path, "make");
+        fail_with_errno(path, "create");
     }
     Descriptor folder = open_folder(parent, name);
-    if (!folder.open()) fail_at(path, "open");
+    if (!folder.open()) fail_with_errno(path, "open");
     struct stat status {};
-    if (::fstat(folder.number(), &status) != 0) fail_at(path, "stat");
+    if (::fstat(folder.number(), &status) != 0) fail_with_errno(path, "inspect");
     if (status.st_uid != ::geteuid()) fail(path, "belongs to another user");
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) fail(path, "can be written by other users");
     return folder;
@@ -77,11 +78,11 @@ Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
 
 std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path) {
     const int own = ::openat(folder.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (own < 0) fail_at(path, "open");
+    if (own < 0) fail_with_errno(path, "open");
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(own), ::closedir);
     if (entries == nullptr) {
         ::close(own);
-        fail_at(path, "list");
+        fail_with_errno(path, "list");
     }
     std::vector<std::string> names;
     errno = 0;
@@ -89,7 +90,7 @@ std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path
         const std::string name = entry->d_name;
         if (name != "." && name != "..") names.push_back(name);
     }
-    if (errno != 0) fail_at(path, "list");
+    if (errno != 0) fail_with_errno(path, "list");
     return names;
 }
 
@@ -152,9 +153,9 @@ fs::path stage_path(const fs::path& directory) {
 StageFolder::StageFolder(const fs::path& directory)
     : path_(stage_path(directory)),
       folder_(open_own_folder(open_directory(directory), path_)),
-      marker_(::openat(folder_.number(), kMarker, kOpenMarker)) {
+      marker_(::openat(folder_.number(), kMarker, kMarkerFlags)) {
     if (!marker_.open() && errno == ENOENT) make_marker();
-    if (!marker_.open()) fail_at(path_ / kMarker, "open");
+    if (!marker_.open()) fail_with_errno(path_ / kMarker, "open");
     const std::string text = marker_text();
     std::string found(text.size() + 1, '\0');
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
@@ -169,36 +170,38 @@ StageFolder::StageFolder(const fs::path& directory)
 /// Writes a temporary file and links it to the marker's name; the first of several processes wins.
 void StageFolder::make_marker() {
     if (!std::ranges::all_of(names_in(folder_, path_), is_temporary)) {
-        marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+        marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
         if (marker_.open()) return;  // another process has just created it
         fail(path_, fmt::format("is not a staging folder of this program: it has files but no {}",
                                 kMarker));
     }
     const std::string text = marker_text();
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
-    const Descriptor fresh(::openat(folder_.number(), name.c_str(),
-                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fresh.open()) fail_at(path_ / kMarker, "make");
+    const Descriptor temporary(::openat(folder_.number(), name.c_str(),
+                                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                        0600));
+    if (!temporary.open()) fail_with_errno(path_ / kMarker, "create");
     int error = 0;
-    if (::write(fresh.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(fresh.number()) != 0 ||
+    if (::write(temporary.number(), text.data(), text.size()) !=
+            static_cast<ssize_t>(text.size()) ||
+        ::fsync(temporary.number()) != 0 ||
         ::linkat(folder_.number(), name.c_str(), folder_.number(), kMarker, 0) != 0) {
         error = errno;
     }
     ::unlinkat(folder_.number(), name.c_str(), 0);
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
-    marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+    marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
     if (marker_.open()) return;  // this or another process made it
     errno = error;
-    fail_at(path_ / kMarker, "write");
+    fail_with_errno(path_ / kMarker, "write");
 }
 
 bool StageFolder::lock(short type) {
-    struct flock whole {};
-    whole.l_type = type;
-    whole.l_whence = SEEK_SET;
-    if (::fcntl(marker_.number(), F_OFD_SETLK, &whole) == 0) return true;
-    if (errno != EAGAIN && errno != EACCES) fail_at(path_ / kMarker, "lock");
+    struct flock range {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    if (::fcntl(marker_.number(), F_OFD_SETLK, &range) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) fail_with_errno(path_ / kMarker, "lock");
     return false;
 }
 
@@ -250,7 +253,7 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
 
 std::uint64_t StageFolder::free_bytes() const {
     struct statvfs status {};
-    if (::fstatvfs(folder_.number(), &status) != 0) fail_at(path_, "statvfs");
+    if (::fstatvfs(folder_.number(), &status) != 0) fail_with_errno(path_, "get the free space of");
     return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
@@ -260,13 +263,13 @@ void StageFolder::mark_running(int node_ranks) {
         const std::string name = fmt::format("{}{}", kRunning, rank);
         const Descriptor file(::openat(folder_.number(), name.c_str(),
                                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file.open()) fail_at(path_ / name, "make");
+        if (!file.open()) fail_with_errno(path_ / name, "create");
     }
 }
 
 void StageFolder::mark_completed(int node_rank) {
     const std::string name = fmt::format("{}{}", kRunning, node_rank);
-    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_at(path_ / name, "remove");
+    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_with_errno(path_ / name, "remove");
 }
 
 bool StageFolder::all_completed() const {
