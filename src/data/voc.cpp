@@ -124,8 +124,7 @@ AnnotatedPictures read_voc(const fs::path& root, const std::string& split,
             split);
     const fs::path list = root / "ImageSets" / "Main" / (split + ".txt");
     std::vector<RawPicture> pictures;
-    for (const std::string& name : read_names(list))
-        pictures.push_back(read_annotation(root, name));
+    for (const std::string& id : read_names(list)) pictures.push_back(read_annotation(root, id));
     AnnotatedPictures chosen = select_classes(pictures, choice, list);
     chosen.root = root;
     return chosen;

@@ -177,14 +177,12 @@ void StageFolder::make_marker() {
     }
     const std::string text = marker_text();
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
-    const Descriptor temporary(::openat(folder_.number(), name.c_str(),
-                                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                        0600));
-    if (!temporary.open()) fail_with_errno(path_ / kMarker, "create");
+    const Descriptor file(::openat(folder_.number(), name.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.open()) fail_with_errno(path_ / kMarker, "create");
     int error = 0;
-    if (::write(temporary.number(), text.data(), text.size()) !=
-            static_cast<ssize_t>(text.size()) ||
-        ::fsync(temporary.number()) != 0 ||
+    if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(file.number()) != 0 ||
         ::linkat(folder_.number(), name.c_str(), folder_.number(), kMarker, 0) != 0) {
         error = errno;
     }
