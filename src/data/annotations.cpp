@@ -73,7 +73,7 @@ AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const 
 }
 
 void require_picture(const fs::path& root, const std::string& path, const std::string& where) {
-    require(is_path_below(path), ExitCode::data, "{}: picture '{}' leaves its folder", where, path);
+    require(is_path_below(path), ExitCode::data, "{}: '{}' is outside its folder", where, path);
     std::error_code error;
     require(fs::is_regular_file(root / path, error), ExitCode::data,
             "{}: the picture {} does not exist", where, (root / path).string());

@@ -45,7 +45,7 @@ void require_boxes(const Requirements& required, const std::vector<Box>& boxes,
             required.format.max_boxes);
     for (const Box& box : boxes) {
         require(box.category >= 1 && box.category <= kClimateCategories, ExitCode::data,
-                "{}: a box of class {}, expected 1 to {}", name, box.category, kClimateCategories);
+                "{}: a box has class {}, expected 1 to {}", name, box.category, kClimateCategories);
     }
 }
 

@@ -66,8 +66,8 @@ public:
 
 private:
     void check(bool condition, const char* key) const {
-        require(condition, ExitCode::data, "'{}': {}: not what `data transcode` writes", path_,
-                key);
+        require(condition, ExitCode::data,
+                "'{}': the value of {} is not as `data transcode` writes it", path_, key);
     }
     const json& member(const json& object, const char* key) const {
         check(object.is_object() && object.contains(key), key);

@@ -39,7 +39,7 @@ std::vector<std::string> sorted_names(const fs::path& folder) {
     for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
         names.push_back(entry->path().filename().string());
     }
-    require(!error, ExitCode::data, "{}: cannot list this folder: {}", folder.string(),
+    require(!error, ExitCode::data, "{}: the folder cannot be listed: {}", folder.string(),
             error.message());
     std::sort(names.begin(), names.end());
     return names;
@@ -69,7 +69,7 @@ std::string dump(const json& value, const fs::path& root) {
         return value.dump() + "\n";
     } catch (const json::exception&) {
         throw Error(ExitCode::data,
-                    fmt::format("{}: a file or class name in it is not UTF-8", root.string()));
+                    fmt::format("{}: the name of a file or class is not UTF-8", root.string()));
     }
 }
 
@@ -105,7 +105,7 @@ public:
     template <typename T>
     T member(const json& object, const char* key) const {
         const auto found = object.find(key);
-        require(found != object.end(), ExitCode::data, "{}: no \"{}\"", where(), key);
+        require(found != object.end(), ExitCode::data, "{}: \"{}\" is missing", where(), key);
         try {
             return found->get<T>();
         } catch (const json::exception&) {
@@ -124,7 +124,7 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
     const json line = lines.next();
     Sample sample{lines.member<std::string>(line, "path"), 0};
     const auto label = lines.member<std::int64_t>(line, "label");
-    require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' leaves the folder",
+    require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' is outside the folder",
             lines.where(), sample.path);
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
             "{}: label {} of {} classes", lines.where(), label, index.classes.size());
@@ -155,11 +155,11 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     SampleIndex index;
     index.root = lines.member<std::string>(header, "root");
     index.classes = lines.member<std::vector<std::string>>(header, "classes");
-    require(!index.classes.empty(), ExitCode::data, "{}: no classes", lines.where());
+    require(!index.classes.empty(), ExitCode::data, "{}: \"classes\" is empty", lines.where());
     const auto samples = lines.member<std::uint64_t>(header, "samples");
     while (!lines.at_end()) index.samples.push_back(read_sample(lines, index));
-    require(index.samples.size() == samples, ExitCode::data, "{}: {} samples, but {} in the header",
-            name, index.samples.size(), samples);
+    require(index.samples.size() == samples, ExitCode::data,
+            "{}: {} samples, but the header has {}", name, index.samples.size(), samples);
     require_no_empty_class(index, name);
     return index;
 }
@@ -170,7 +170,7 @@ SampleIndex scan_image_folder(const fs::path& root) {
     require(!root.empty(), ExitCode::data,
             "no folder of pictures is given (data.path, data.validation_path)");
     std::error_code error;
-    require(fs::exists(root, error), ExitCode::data, "{}: no such folder of pictures",
+    require(fs::exists(root, error), ExitCode::data, "{}: the folder of pictures does not exist",
             root.string());
     require(fs::is_directory(root, error), ExitCode::data,
             "{}: not a folder; expected <folder>/<class>/<picture>.jpg", root.string());
@@ -180,7 +180,7 @@ SampleIndex scan_image_folder(const fs::path& root) {
         if (!name.starts_with('.') && fs::is_directory(root / name, error)) scan_class(name, index);
     }
     require(!index.classes.empty(), ExitCode::data,
-            "{}: no class folder in it; expected <folder>/<class>/<picture>.jpg", root.string());
+            "{}: has no class folder; expected <folder>/<class>/<picture>.jpg", root.string());
     return index;
 }
 

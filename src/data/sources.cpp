@@ -226,7 +226,7 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& 
         if (settings_.on_bad_sample == config::BadSamplePolicy::count) return;
     }
     throw Error(ExitCode::data,
-                fmt::format("{}: bad, and so are the next samples of the order (data.on_bad_sample "
+                fmt::format("{}: this and the following samples are bad (data.on_bad_sample "
                             "is skip)",
                             samples_->location(epoch_->order[first])));
 }

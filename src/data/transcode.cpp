@@ -180,10 +180,11 @@ TranscodeReport transcode(const TranscodeOptions& options) {
                 ++report.samples;
                 return;
             }
-            require(
-                options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                climate::name_of(sample),
-                is_sound ? fmt::format(" as normalized {}", tensor::name_of(options.dtype)) : "");
+            require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
+                    climate::name_of(sample),
+                    is_sound
+                        ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
+                        : "");
             ++report.skipped_samples;
         });
     });

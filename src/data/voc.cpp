@@ -106,7 +106,7 @@ std::vector<std::string> read_names(const fs::path& list) {
         const std::string_view name = trimmed(rest.substr(0, end));
         rest.remove_prefix(std::min(end + 1, rest.size()));
         if (name.empty()) continue;
-        require(is_path_below(std::string(name)), ExitCode::data, "{}: '{}' leaves the folder",
+        require(is_path_below(std::string(name)), ExitCode::data, "{}: '{}' is outside the folder",
                 list.string(), name.substr(0, 100));
         require(seen.insert(name).second, ExitCode::data, "{}: '{}' occurs twice", list.string(),
                 name);
@@ -120,8 +120,8 @@ std::vector<std::string> read_names(const fs::path& list) {
 
 AnnotatedPictures read_voc(const fs::path& root, const std::string& split,
                            const ClassChoice& choice) {
-    require(is_path_below(split), ExitCode::data, "{}: split '{}' leaves the folder", root.string(),
-            split);
+    require(is_path_below(split), ExitCode::data, "{}: split '{}' is outside the folder",
+            root.string(), split);
     const fs::path list = root / "ImageSets" / "Main" / (split + ".txt");
     std::vector<RawPicture> pictures;
     for (const std::string& id : read_names(list)) pictures.push_back(read_annotation(root, id));

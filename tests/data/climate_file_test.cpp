@@ -225,7 +225,7 @@ TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
     EXPECT_THAT(refusal_of([](auto& raw) { raw.image_type = H5T_STD_I32LE; }),
                 HasSubstr("images: expected floating-point numbers"));
     EXPECT_THAT(refusal_of([](auto& raw) { raw.box_type = H5T_IEEE_F32LE; }),
-                HasSubstr("boxes: expected whole numbers"));
+                HasSubstr("boxes: expected integers"));
 }
 
 TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {

@@ -109,9 +109,10 @@ TEST_F(Coco, TextThatIsNoStrictJsonIsRefused) {
 TEST_F(Coco, PicturesThatAreMissingOrElsewhereAreRefused) {
     EXPECT_THAT(refusal_with("/images/0/file_name", "c.jpg"),
                 AllOf(HasSubstr("image 7"), HasSubstr("c.jpg does not exist")));
-    EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("leaves its folder"));
-    EXPECT_THAT(refusal_with("/images/0/file_name", "/etc/passwd"), HasSubstr("leaves its folder"));
-    EXPECT_THAT(refusal_with("/images/0/file_name", ""), HasSubstr("leaves its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("outside its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", "/etc/passwd"),
+                HasSubstr("outside its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", ""), HasSubstr("outside its folder"));
     EXPECT_THAT(refusal_with("/images/0/file_name", "sub"), HasSubstr("does not exist"));
 }
 

@@ -196,7 +196,7 @@ TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
     options_.statistics_from = options_.output;
     options_.output = folder_.path() / "more";
     EXPECT_THAT(refusal(ExitCode::data),
-                HasSubstr("c.h5/1: not all values are finite as normalized fp16"));
+                HasSubstr("c.h5/1: not all values are finite after normalization to fp16"));
     options_.skip_bad_samples = true;
     EXPECT_EQ(transcode(options_).skipped_samples, 1);
     const RecordSet set(options_.output);

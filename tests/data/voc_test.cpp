@@ -137,10 +137,10 @@ TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
     };
     EXPECT_EQ(with_list("\r\n a \r\n\n"), "accepted");
     EXPECT_THAT(with_list("a\na\n"), HasSubstr("'a' occurs twice"));
-    EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("leaves the folder"));
-    EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("leaves the folder"));
+    EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("outside the folder"));
+    EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("outside the folder"));
     EXPECT_THAT(with_list("\n \n"), HasSubstr("the list has no picture"));
-    EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("leaves"));
+    EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("outside"));
 }
 
 TEST(Voc, ASetWithoutAnyObjectIsRefused) {

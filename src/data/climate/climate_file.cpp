@@ -143,7 +143,7 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
     std::vector<climate::BoxRow> rows(boxes.extents[0] * kMaxClimateBoxes);
     const herr_t status =
         H5Dread(boxes.handle.id(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
-    require(status >= 0, ExitCode::data, "{}: cannot be read: damaged", boxes.location);
+    require(status >= 0, ExitCode::data, "{}: is damaged and cannot be read", boxes.location);
     return rows;
 }
 
@@ -172,7 +172,7 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
                                           nullptr, block.count.data(), nullptr) >= 0 &&
                       H5Dread(images.handle.id(), H5T_NATIVE_FLOAT, memory_space.id(),
                               file_space.id(), H5P_DEFAULT, target) >= 0;
-    require(read, ExitCode::data, "{}: samples {} to {} cannot be read: damaged", images.location,
+    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location,
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 

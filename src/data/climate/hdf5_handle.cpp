@@ -21,7 +21,7 @@ bool is_hard_link(const Hdf5Handle& file, const char* name) {
 void require_type(const Hdf5Dataset& dataset, const Hdf5Expectation& expected) {
     const Hdf5Handle type(H5Dget_type(dataset.handle.id()), H5Tclose);
     const char* const type_name =
-        expected.type == H5T_FLOAT ? "floating-point numbers" : "whole numbers";
+        expected.type == H5T_FLOAT ? "floating-point numbers" : "integers";
     require(type.valid() && H5Tget_class(type.id()) == expected.type, ExitCode::data,
             "{}: expected {}, found another type", dataset.location, type_name);
     const std::size_t bytes = H5Tget_size(type.id());
