@@ -53,15 +53,15 @@ std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte
 }
 
 std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream random,
-                                        const SampleView& view) const {
-    const std::string reason = write_or_clear(sample, view.pixels);
+                                        const SampleView& out) const {
+    const std::string reason = write_or_clear(sample, out.pixels);
     std::vector<Box> sample_boxes = boxes(sample);
     const FieldSize size{static_cast<int>(format_.height), static_cast<int>(format_.width)};
     const bool is_flipped = random.uniform() < 0.5;
     const std::uint32_t shift = random.below(static_cast<std::uint32_t>(size.width));
     const bool is_rolled = size.width == kClimateColumns;
     if (is_augmented_ && (is_flipped || is_rolled)) {
-        update_in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
+        update_in_fp32(out.pixels, format_.dtype, [&](std::span<float> fields) {
             if (is_flipped) {
                 flip_hemispheres(fields, size, sample_boxes, statistics_.mean,
                                  statistics_.standard_deviation);
@@ -69,13 +69,13 @@ std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream rand
             if (is_rolled) roll_longitude(fields, size, static_cast<int>(shift), sample_boxes);
         });
     }
-    write_boxes(sample_boxes, view.boxes);
+    write_boxes(sample_boxes, out.boxes);
     return reason;
 }
 
-std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView& view) const {
-    const std::string reason = write_or_clear(sample, view.pixels);
-    write_boxes(boxes(sample), view.boxes);
+std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView& out) const {
+    const std::string reason = write_or_clear(sample, out.pixels);
+    write_boxes(boxes(sample), out.boxes);
     return reason;
 }
 

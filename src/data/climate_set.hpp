@@ -65,8 +65,8 @@ public:
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override;
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override;
+                                const SampleView& out) const override;
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override;
 
     /// Returns kClimateChannelNames, unless the set has its own names.
     virtual std::vector<std::string> channel_names() const {

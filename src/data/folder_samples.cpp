@@ -49,8 +49,8 @@ public:
     }
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
+                                const SampleView& out) const override {
+        const std::span<std::uint8_t> pixels = as_u8(out.pixels);
         return decode_or_grey(pixels, [&] {
             return cache_ ? augment_full(sample, random, pixels)
                           : augment_region(sample, random, pixels);
@@ -64,8 +64,8 @@ public:
         return draw_training_view(size, augmentation_, random);
     }
 
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        const std::span<std::uint8_t> pixels = as_u8(out.pixels);
         return decode_or_grey(pixels, [&] {
             const DecodedImage decoded = decode_full_size(sample);
             resize_bilinear(decoded.image.view(),

@@ -35,8 +35,8 @@ public:
         return samples_->location(chosen_[sample]);
     }
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
-        return samples_->training_sample(chosen_[sample], std::move(random), view);
+                                const SampleView& out) const override {
+        return samples_->training_sample(chosen_[sample], std::move(random), out);
     }
     DecodedImage decode_full_size(std::uint32_t sample) const override {
         return samples_->decode_full_size(chosen_[sample]);
@@ -44,8 +44,8 @@ public:
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return samples_->training_view(size, std::move(random));
     }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        return samples_->evaluation_sample(chosen_[sample], view);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        return samples_->evaluation_sample(chosen_[sample], out);
     }
 
 private:

@@ -44,13 +44,13 @@ public:
     }
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
+                                const SampleView& out) const override {
         const bool mirrored = random.uniform() < flip_probability_;
-        draw(sample, mirrored, view.pixels);
+        draw(sample, mirrored, out.pixels);
         return "";
     }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        draw(sample, false, view.pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        draw(sample, false, out.pixels);
         return "";
     }
 

@@ -71,7 +71,7 @@ public:
     /// is bad, else "". A bad picture has the pixels that could be decoded, or is grey; bad fields
     /// are 0 before augmentation.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
-                                        const SampleView& view) const = 0;
+                                        const SampleView& out) const = 0;
     /// Decodes a picture file at full size. Throws DecodeError like decode_jpeg(). Throws
     /// Error(internal) for all sets except those of make_folder_samples() and their subsets.
     virtual DecodedImage decode_full_size(std::uint32_t sample) const;
@@ -79,7 +79,7 @@ public:
     /// Throws Error(internal) like decode_full_size().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample without augmentation. Returns the same as training_sample().
-    virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
+    virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const = 0;
     /// Returns the bytes of the sample for a digest: the file of a picture, or the output of
     /// evaluation_sample(). Throws DecodeError for a file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
