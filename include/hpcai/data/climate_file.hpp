@@ -17,8 +17,8 @@
 /// library is not thread-safe: calls of this header must not overlap.
 namespace hpcai::data {
 
-/// The order of a box's first four columns. The published description of the data has another one
-/// than the program that wrote the files.
+/// The order of a box's first four columns. The published description of the data and the program
+/// that wrote the files differ in it.
 enum class BoxOrder : std::uint8_t {
     detect,   // by the attribute `columns` of `boxes`, else by the values of the boxes
     corners,  // ymin, xmin, ymax, xmax
@@ -27,7 +27,7 @@ enum class BoxOrder : std::uint8_t {
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
-    /// True if the caller has compared the file with the manifest in its folder.
+    /// True if the caller has verified that the file matches the manifest in its folder.
     bool is_verified = false;
 };
 

@@ -78,7 +78,7 @@ public:
     /// Returns the augmentation that training_sample() would draw for a picture of this size.
     /// Throws Error(internal) like decode_full_size().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
-    /// Writes the sample without augmentation. Returns the same as training_sample().
+    /// Writes the sample without augmentation. Returns the reason like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const = 0;
     /// Returns the bytes of the sample for a digest: the file of a picture, or the output of
     /// evaluation_sample(). Throws DecodeError for a file that cannot be read.
