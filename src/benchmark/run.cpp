@@ -99,7 +99,7 @@ void leave_stage(const PreparedRun& run, bool is_success, Logger& log) {
         log.warn("rank {} read {} from their sources, as their staged copies were lost or damaged",
                  run.context.place.world_rank, counted(lost, "sample"));
     }
-    stage->leave(is_success);
+    stage->release(is_success);
 }
 
 struct Invocation {

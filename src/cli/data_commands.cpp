@@ -113,24 +113,24 @@ void require_sample(const ShowOptions& options, std::int64_t samples) {
             "data show: --sample: expected 0 to {}, got {}", samples - 1, options.sample);
 }
 
-data::ShownField field_at(const ShowOptions& options) {
+data::LabelledField field_at(const ShowOptions& options) {
     const DataKind kind = kind_of(options.path);
     require(kind != DataKind::pictures, ExitCode::usage,
             "data show: {}: expected an HDF5 file or a folder of records", printable(options.path));
     if (kind == DataKind::records) {
         const data::RecordSet records(options.path);
         require_sample(options, records.samples());
-        return data::field_of(records, options.sample,
-                              channel_number(records.channel_names(), options.channel));
+        return data::read_field(records, options.sample,
+                                channel_number(records.channel_names(), options.channel));
     }
     const data::ClimateFile file(options.path, options.source);
     require_sample(options, file.samples());
-    return data::field_of(file, options.sample,
-                          channel_number(data::channel_names(file.level()), options.channel));
+    return data::read_field(file, options.sample,
+                            channel_number(data::channel_names(file.level()), options.channel));
 }
 
 ExitCode show(const ShowOptions& options, const Context& context) {
-    const data::ShownField field = field_at(options);
+    const data::LabelledField field = field_at(options);
     const data::Image image = data::draw_field(field);
     const std::vector<std::uint8_t> png = data::encode_png(image.view());
     const storage::Bytes bytes = std::as_bytes(std::span(png));

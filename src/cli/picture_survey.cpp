@@ -109,7 +109,7 @@ std::string describe(const data::AnnotatedPictures& set, const data::AnnotationR
         "without area, {} crowds\n",
         format_count(std::ssize(set.pictures)), format_count(report.pictures_without_box),
         format_count(boxes), set.classes.size(), format_count(set.clipped_boxes),
-        format_count(set.left_out.without_area), format_count(set.left_out.crowds));
+        format_count(set.omitted.without_area), format_count(set.omitted.crowds));
     for (std::size_t i = 0; i < set.classes.size(); ++i) {
         text += fmt::format("boxes    {}: {}\n", printable(set.classes[i]),
                             format_count(report.boxes_per_class[i]));
@@ -162,8 +162,8 @@ Survey check_annotations(const SurveyOptions& options) {
                    {"samples_without_box", report.pictures_without_box},
                    {"classes", classes_json(set.classes, "boxes", report.boxes_per_class)},
                    {"clipped_boxes", set.clipped_boxes},
-                   {"dropped_boxes", set.left_out.without_area},
-                   {"crowds", set.left_out.crowds},
+                   {"dropped_boxes", set.omitted.without_area},
+                   {"crowds", set.omitted.crowds},
                    {"bad", json_of(report.bad)}};
     if (is_voc(options.path)) survey.json["split"] = split;
     return survey;

@@ -14,7 +14,7 @@
 namespace hpcai::data {
 namespace {
 
-/// Returns the boxes of a picture scaled to `size`, without those narrower or lower than a pixel.
+/// Returns the boxes of a picture scaled to `size`, without boxes less than a pixel wide or high.
 std::vector<Box> scaled_boxes(const AnnotatedPicture& picture, ImageSize size) {
     const float scale_x = static_cast<float>(size.width) / static_cast<float>(picture.size.width);
     const float scale_y = static_cast<float>(size.height) / static_cast<float>(picture.size.height);
@@ -103,11 +103,11 @@ private:
         const AnnotatedPicture& picture = set_.pictures[sample];
         DecodedImage decoded =
             decode_jpeg(read_picture(staged_.get(), sample, set_.root / picture.path));
-        const std::string fault = size_fault(picture.size, decoded.full);
+        const std::string fault = size_mismatch(picture.size, decoded.full_size);
         if (!fault.empty()) decoded.damage = fault;
         Image resized(size_.width, size_.height);
-        const ImageView whole = decoded.image.view();
-        resize_bilinear(whole, whole_resize(whole, size_.width, size_.height), resized.pixels);
+        const ImageView full = decoded.image.view();
+        resize_bilinear(full, full_resize_request(full, size_.width, size_.height), resized.pixels);
         decoded.image = std::move(resized);
         return decoded;
     }

@@ -31,17 +31,17 @@ Box clipped(const RawObject& object, ImageSize size) {
             inside(object.x2, size.width), inside(object.y2, size.height)};
 }
 
-bool leaves(const RawObject& object, ImageSize size) {
+bool exceeds(const RawObject& object, ImageSize size) {
     return object.x1 < 0 || object.y1 < 0 || object.x2 > size.width || object.y2 > size.height;
 }
 
 }  // namespace
 
-AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
-                         const fs::path& from) {
+AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
+                                 const fs::path& file) {
     AnnotatedPictures chosen;
     chosen.classes = choice.names.empty() ? all_names(pictures) : choice.names;
-    require(!chosen.classes.empty(), ExitCode::data, "{}: no object in any picture", from.string());
+    require(!chosen.classes.empty(), ExitCode::data, "{}: no object in any picture", file.string());
     std::map<std::string, std::int32_t> categories;
     for (const std::string& name : chosen.classes) {
         const auto category = static_cast<std::int32_t>(categories.size()) + 1;
@@ -53,19 +53,19 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
         for (const RawObject& object : picture.objects) {
             const auto found = categories.find(object.name);
             require(found != categories.end() || choice.ignore_others, ExitCode::data,
-                    "{}: an object of class '{}', which the training set does not have",
+                    "{}: an object has class '{}', which the training set does not have",
                     picture.annotation, object.name);
             if (found == categories.end()) {
-                ++chosen.left_out.other_classes;
+                ++chosen.omitted.other_classes;
                 continue;
             }
             Box box = clipped(object, picture.size);
             box.category = found->second;
             if (box.x1 < box.x2 && box.y1 < box.y2) {
                 chosen.pictures.back().boxes.push_back(box);
-                chosen.clipped_boxes += leaves(object, picture.size);
+                chosen.clipped_boxes += exceeds(object, picture.size);
             } else {
-                ++chosen.left_out.without_area;
+                ++chosen.omitted.without_area;
             }
         }
     }
@@ -73,13 +73,13 @@ AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassCho
 }
 
 void require_picture(const fs::path& root, const std::string& path, const std::string& where) {
-    require(is_path_below(path), ExitCode::data, "{}: picture '{}' leaves its folder", where, path);
+    require(is_path_below(path), ExitCode::data, "{}: '{}' is outside its folder", where, path);
     std::error_code error;
     require(fs::is_regular_file(root / path, error), ExitCode::data,
-            "{}: its picture {} does not exist", where, (root / path).string());
+            "{}: the picture {} does not exist", where, (root / path).string());
 }
 
-std::string size_fault(ImageSize annotated, ImageSize found) {
+std::string size_mismatch(ImageSize annotated, ImageSize found) {
     if (found == annotated) return "";
     return fmt::format("{} x {} pixels, but annotated as {} x {}", found.width, found.height,
                        annotated.width, annotated.height);
@@ -90,7 +90,7 @@ ImageSize checked_size(double width, double height, const std::string& where) {
         return side >= 1 && side <= kMaxImageSide && side == std::floor(side);
     };
     require(is_side(width) && is_side(height), ExitCode::data,
-            "{}: a picture of {} x {} pixels, expected whole sides from 1 to {}", where, width,
+            "{}: a picture has {} x {} pixels, expected integers from 1 to {}", where, width,
             height, kMaxImageSide);
     return {static_cast<int>(width), static_cast<int>(height)};
 }

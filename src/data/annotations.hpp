@@ -9,8 +9,8 @@
 
 namespace hpcai::data {
 
-/// An object as annotated, in pixels: [x1, x2) x [y1, y2). Corners are finite, but may lie outside
-/// of the picture or enclose no area.
+/// An object as annotated, in pixels: [x1, x2) x [y1, y2). Coordinates are finite, but the box may
+/// exceed the picture or have no area.
 struct RawObject {
     std::string name;
     double x1 = 0;
@@ -21,23 +21,23 @@ struct RawObject {
 
 struct RawPicture {
     std::string path;
-    std::string annotation;  // location of the annotation of `objects`, for messages
+    std::string annotation;  // file or entry with the annotation, for messages
     ImageSize size;
     std::vector<RawObject> objects;
 };
 
-/// Chooses classes and clips boxes. `from` is for the message when no class is left.
-AnnotatedPictures choose(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
-                         const std::filesystem::path& from);
+/// Selects the objects of the chosen classes and clips boxes. Throws Error(data) naming `file`.
+AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
+                                 const std::filesystem::path& file);
 
-/// Throws Error(data) naming `where` unless `path` is a regular file below `root`.
+/// Throws Error(data) naming the location `where` unless `path` is a regular file below `root`.
 void require_picture(const std::filesystem::path& root, const std::string& path,
                      const std::string& where);
 
-/// Returns what is wrong with a picture of size `found`; "" if it is as annotated.
-std::string size_fault(ImageSize annotated, ImageSize found);
+/// Returns how the size of a picture differs from its annotation; "" if it does not.
+std::string size_mismatch(ImageSize annotated, ImageSize found);
 
-/// Returns the size of a picture. Throws Error(data) naming `where` for sides that no picture has.
+/// Returns the size. Throws Error(data) naming `where` for sides other than 1 to kMaxImageSide.
 ImageSize checked_size(double width, double height, const std::string& where);
 
 }  // namespace hpcai::data

@@ -10,7 +10,7 @@ void BadSamples::record(std::uint32_t sample, const std::string& name, const std
     const std::lock_guard lock(mutex_);
     seen_.insert(sample);
     first_.emplace(sample, BadSample{name, reason});
-    if (first_.size() > kNamedBadSamples) first_.erase(std::prev(first_.end()));
+    if (first_.size() > kMaxNamedBadSamples) first_.erase(std::prev(first_.end()));
 }
 
 std::vector<std::uint32_t> BadSamples::numbers() const {
@@ -20,7 +20,7 @@ std::vector<std::uint32_t> BadSamples::numbers() const {
     return numbers;
 }
 
-void BadSamples::remember(std::span<const std::uint32_t> samples) {
+void BadSamples::restore(std::span<const std::uint32_t> samples) {
     const std::lock_guard lock(mutex_);
     seen_.insert(samples.begin(), samples.end());
 }

@@ -15,23 +15,23 @@ namespace hpcai::data::climate {
 
 struct ListedFile {
     std::filesystem::path path;
-    std::uint64_t bytes = 0;      // as rank 0 sees it
-    bool is_vouched_for = false;  // a manifest in its folder lists it, and its SHA-256 matches
+    std::uint64_t bytes = 0;   // on rank 0
+    bool is_verified = false;  // a manifest in its folder lists it, and its SHA-256 matches
 
-    HPCAI_RECORD(ListedFile, path, bytes, is_vouched_for);
+    HPCAI_RECORD(ListedFile, path, bytes, is_verified);
 };
 
-/// Lists the HDF5 files at `path` on rank 0, for all ranks; none if `path` is a folder of records.
-/// Each file is compared, by one rank, with the manifest in its folder, if there is one. Throws
+/// Lists the HDF5 files at `path` on rank 0 and broadcasts them; none if `path` is a folder of
+/// records. One rank per file compares it with the manifest in its folder, if there is one. Throws
 /// Error(data) on every rank for an error of any rank. Collective.
 std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks);
 
-/// Throws Error(data) unless the file has as many bytes on this rank.
-void require_same(const ListedFile& file);
+/// Throws Error(data) unless the file has `file.bytes` bytes on this rank.
+void require_same_size(const ListedFile& file);
 
-/// Copies the HDF5 files or records that data.staging selects, with the manifest in their folder.
-/// Returns `config` with the paths of the copies. Collective. Throws Error(data) when the files
-/// cannot be listed, and the errors of the duplicator.
+/// Copies the HDF5 files or records that data.staging selects and the manifest in their folder.
+/// Returns `config` with the paths of the copies. Throws Error(data) if the files cannot be listed,
+/// and the errors of the duplicator. Collective.
 config::Config stage_climate(const config::Config& config, comm::Communicator& group,
                              DataDuplicator& duplicator);
 

@@ -9,7 +9,7 @@
 
 namespace hpcai::data::climate {
 
-void Moments::join(const Moments& other) {
+void Moments::merge(const Moments& other) {
     if (count == 0) {
         *this = other;
         return;
@@ -90,11 +90,11 @@ void for_each_file(const std::vector<std::filesystem::path>& paths,
             width = file.width();
         }
         require(file.height() == height && file.width() == width, ExitCode::data,
-                "'{}' has pictures of {} x {} pixels, '{}' of {} x {}", path.string(),
+                "'{}' has fields of {} x {} pixels, but '{}' has {} x {}", path.string(),
                 file.height(), file.width(), paths[0].string(), height, width);
         if (level == GeopotentialLevel::unknown) level = file.level();
         require(file.level() == GeopotentialLevel::unknown || file.level() == level, ExitCode::data,
-                "'{}': channel 13 is on another pressure level than in the files before",
+                "'{}': channel 13 has another pressure level than in the previous files",
                 path.string());
         action(file);
     }

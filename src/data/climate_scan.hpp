@@ -13,7 +13,7 @@
 
 namespace hpcai::data::climate {
 
-/// Mean, sum of squares and extremes, merged by Chan's pairwise update (Chan et al., 1979).
+/// Count, mean, sum of squares and extremes (Chan et al., 1979: pairwise update).
 struct Moments {
     double count = 0;
     double mean = 0;
@@ -22,11 +22,10 @@ struct Moments {
     float maximum = 0;
 
     double deviation() const { return count > 0 ? std::sqrt(squares / count) : 0; }
-    void join(const Moments& other);
+    void merge(const Moments& other);
 };
 
-/// Returns the moments of one channel of one sample, which has at least one value. A NaN makes mean
-/// and squares NaN.
+/// Returns the moments of one or more values. A NaN makes mean and squares NaN.
 Moments moments_of(std::span<const float> values);
 
 /// One sample as stored in a file.
@@ -46,13 +45,13 @@ bool is_finite(const SampleMoments& moments);
 /// Returns "climo_1984.h5/17".
 std::string name_of(const ScannedSample& sample);
 
-/// Reads every sample of a file in order, in blocks of one chunk, or 4 GiB if a chunk has more.
+/// Calls `action` for every sample of a file in order. Reads blocks of one chunk, at most 4 GiB.
 void for_each_sample(const ClimateFile& file,
                      const std::function<void(const ScannedSample&)>& action);
 
 /// Opens the files one after the other and calls `action` for each. Throws Error(usage) if there is
 /// no file, Error(data) for a file that is invalid or differs from earlier files in the size of
-/// pictures or the level of channel 13.
+/// its fields or the pressure level of channel 13.
 void for_each_file(const std::vector<std::filesystem::path>& paths,
                    const ClimateFileSettings& settings,
                    const std::function<void(const ClimateFile&)>& action);

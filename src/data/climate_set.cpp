@@ -11,17 +11,17 @@
 namespace hpcai::data {
 namespace {
 
-/// Applies `vary` to the numbers in fp32.
-template <typename Vary>
-void in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Vary& vary) {
+/// Calls update(values) with the fields in fp32 and stores the result in `fields`.
+template <typename Update>
+void update_in_fp32(std::span<std::byte> fields, tensor::DType dtype, const Update& update) {
     if (dtype == tensor::DType::f32) {
-        vary(std::span(reinterpret_cast<float*>(fields.data()), fields.size() / sizeof(float)));
+        update(std::span(reinterpret_cast<float*>(fields.data()), fields.size() / sizeof(float)));
         return;
     }
     std::vector<float> numbers(fields.size() / tensor::size_of(dtype));
-    read_numbers(fields, dtype, numbers);
-    vary(std::span(numbers));
-    write_numbers(numbers, dtype, fields);
+    convert_to_fp32(fields, dtype, numbers);
+    update(std::span(numbers));
+    convert_from_fp32(numbers, dtype, fields);
 }
 
 /// Element types, by config::FieldPrecision.
@@ -29,7 +29,7 @@ constexpr std::array kFieldTypes{tensor::DType::f32, tensor::DType::f16, tensor:
 
 }  // namespace
 
-ChannelStatistics usual_statistics() {
+ChannelStatistics default_statistics() {
     return {{kClimateMean.begin(), kClimateMean.end()},
             {kClimateDeviation.begin(), kClimateDeviation.end()}};
 }
@@ -53,29 +53,29 @@ std::string ClimateSet::write_or_clear(std::uint32_t sample, std::span<std::byte
 }
 
 std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream random,
-                                        const SampleView& view) const {
-    const std::string reason = write_or_clear(sample, view.pixels);
-    std::vector<Box> found = boxes(sample);
+                                        const SampleView& out) const {
+    const std::string reason = write_or_clear(sample, out.pixels);
+    std::vector<Box> sample_boxes = boxes(sample);
     const FieldSize size{static_cast<int>(format_.height), static_cast<int>(format_.width)};
     const bool is_flipped = random.uniform() < 0.5;
-    const std::uint32_t turn = random.below(static_cast<std::uint32_t>(size.width));
-    const bool is_turned = size.width == kClimateColumns;
-    if (is_varied_ && (is_flipped || is_turned)) {
-        in_fp32(view.pixels, format_.dtype, [&](std::span<float> fields) {
+    const std::uint32_t shift = random.below(static_cast<std::uint32_t>(size.width));
+    const bool is_rolled = size.width == kClimateColumns;
+    if (is_augmented_ && (is_flipped || is_rolled)) {
+        update_in_fp32(out.pixels, format_.dtype, [&](std::span<float> fields) {
             if (is_flipped) {
-                flip_hemispheres(fields, size, found, statistics_.mean,
+                flip_hemispheres(fields, size, sample_boxes, statistics_.mean,
                                  statistics_.standard_deviation);
             }
-            if (is_turned) roll_longitude(fields, size, static_cast<int>(turn), found);
+            if (is_rolled) roll_longitude(fields, size, static_cast<int>(shift), sample_boxes);
         });
     }
-    write_boxes(found, view.boxes);
+    write_boxes(sample_boxes, out.boxes);
     return reason;
 }
 
-std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView& view) const {
-    const std::string reason = write_or_clear(sample, view.pixels);
-    write_boxes(boxes(sample), view.boxes);
+std::string ClimateSet::evaluation_sample(std::uint32_t sample, const SampleView& out) const {
+    const std::string reason = write_or_clear(sample, out.pixels);
+    write_boxes(boxes(sample), out.boxes);
     return reason;
 }
 

@@ -15,14 +15,14 @@
 
 #include "field_numbers.hpp"
 
-/// Sample sets of weather: (height, width, 16) normalized numbers and boxes. In training with
-/// data.climate_augmentation, hemispheres are exchanged with probability one half, and a grid of
-/// all longitudes is rotated.
+/// Sample sets of weather: (height, width, 16) normalized values and boxes. In training with
+/// data.climate_augmentation, hemispheres are exchanged with probability 1/2, and fields of all
+/// longitudes are rotated by a random angle.
 namespace hpcai::data {
 
-/// Normalization, in fp32, of fields without statistics of their own: (x - mean) / deviation. The
-/// values are those of a CAM5 run, area-weighted over the sphere. Its sea-level pressure has no
-/// plausible deviation: ClimateNet's replaces it, and the height at 1000 hPa follows from that.
+/// Default normalization, in fp32, of fields without statistics: (x - mean) / deviation. The values
+/// are those of a CAM5 run, area-weighted over the sphere. Its deviation of the sea-level pressure
+/// is not plausible: ClimateNet's replaces it, and the height at 1000 hPa follows from that.
 inline constexpr std::array<double, kClimateChannels> kClimateMean{
     3.765611e-08, 98356.03,   100814.414,  0.010749293, 216.13145, 258.9456, 26.160023, 288.03925,
     288.82578,    0.98314494, -0.45998842, 0.116573125, 0.1930554, 69.0,     12031.449, 63.435772};
@@ -32,31 +32,31 @@ inline constexpr std::array<double, kClimateChannels> kClimateDeviation{
 
 /// Makes sets of data.synthetic_samples and data.synthetic_validation_samples samples with a
 /// ClimateGenerator (default settings, run.seed, windows of workload.image_size x image_width
-/// pixels), in data.climate_precision. The sets share data.decoded_cache_mib by their numbers of
-/// samples. Throws Error(usage) for a size that the generator does not support.
+/// pixels), in data.climate_precision. The sets share data.decoded_cache_mib in proportion to
+/// their sizes. Throws Error(usage) for a size that the generator does not support.
 SampleSets make_synthetic_climate(const config::Config& config);
 
 /// Opens ExtremeWeather samples at data.path and data.validation_path: folders written by `data
-/// transcode`, or HDF5 files, which are slow to read and normalized by kClimateMean, in
-/// data.climate_precision. A sample that is damaged or has a value that is not finite is bad.
-/// Throws Error(data) naming a file that is invalid, has another size than the workload, has a
-/// sample with more than data.max_boxes boxes, or is HDF5 with the height at 100 hPa. Also throws
-/// when the sets differ in channels, normalization or element type. A `duplicator` copies the files
-/// to each node before they are opened. Collective.
+/// transcode`, or HDF5 files. HDF5 files are slow to read; their values are normalized with
+/// default_statistics() and have data.climate_precision. A sample that is damaged or has a value
+/// that is not finite is bad. Throws Error(data) naming a file that is invalid, has another size
+/// than the workload, a sample with more than data.max_boxes boxes, or, in HDF5, heights at 100
+/// hPa. Also throws if the sets differ in channels, normalization or element type. A `duplicator`
+/// copies the files to each node before they are opened. Collective.
 SampleSets load_climate(const config::Config& config, comm::Communicator& group,
                         DataDuplicator* duplicator = nullptr);
 
 /// Returns kClimateMean and kClimateDeviation.
-ChannelStatistics usual_statistics();
+ChannelStatistics default_statistics();
 
 /// Returns the format of samples in data.climate_precision.
 SampleFormat climate_format(const config::Config& config);
 
-/// Base of the sets of weather; derived classes provide the fields.
+/// Base class of weather sets; derived classes provide the fields.
 class ClimateSet : public SampleSet {
 public:
-    ClimateSet(const SampleFormat& format, ChannelStatistics statistics, bool is_varied)
-        : format_(format), statistics_(std::move(statistics)), is_varied_(is_varied) {}
+    ClimateSet(const SampleFormat& format, ChannelStatistics statistics, bool is_augmented)
+        : format_(format), statistics_(std::move(statistics)), is_augmented_(is_augmented) {}
 
     int classes() const override { return kClimateCategories; }
     std::string class_name(std::int32_t category) const override {
@@ -65,8 +65,8 @@ public:
     const SampleFormat& format() const override { return format_; }
     std::int32_t label(std::uint32_t) const override { return 0; }
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override;
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override;
+                                const SampleView& out) const override;
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override;
 
     /// Returns kClimateChannelNames, unless the set has its own names.
     virtual std::vector<std::string> channel_names() const {
@@ -74,12 +74,12 @@ public:
     }
     /// Returns the source files of the set.
     virtual std::vector<RecordSource> sources() const { return {}; }
-    /// A field holds (x - mean) / standard_deviation.
+    /// Returns the statistics of the normalization (x - mean) / standard_deviation.
     const ChannelStatistics& statistics() const { return statistics_; }
 
 protected:
-    /// Writes the normalized fields of the sample. Returns the reason if it is bad; the fields are
-    /// then unspecified.
+    /// Writes the normalized fields of the sample. If it is bad, returns the reason, and the fields
+    /// are unspecified.
     virtual std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const = 0;
 
 private:
@@ -87,7 +87,7 @@ private:
 
     SampleFormat format_;
     ChannelStatistics statistics_;
-    bool is_varied_;
+    bool is_augmented_;
 };
 
 }  // namespace hpcai::data

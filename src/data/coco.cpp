@@ -19,18 +19,18 @@ using storage::JsonPlace;
 constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// An object in the file with checked members.
-class Row {
+/// A JSON object in the file, with accessors that check the type of a member.
+class CheckedObject {
 public:
-    Row(const json& row, const JsonPlace& place) : row_(row), place_(place) {
-        if (!row.is_object()) place.fail("an object", row);
+    CheckedObject(const json& object, const JsonPlace& place) : object_(object), place_(place) {
+        if (!object.is_object()) place.fail("an object", object);
     }
     const JsonPlace& place() const { return place_; }
 
-    bool has(const char* key) const { return row_.contains(key); }
+    bool has(const char* key) const { return object_.contains(key); }
     const json& at(const char* key) const {
-        const auto found = row_.find(key);
-        if (found == row_.end()) place_.fail(fmt::format("an object with \"{}\"", key), row_);
+        const auto found = object_.find(key);
+        if (found == object_.end()) place_.fail(fmt::format("an object with \"{}\"", key), object_);
         return *found;
     }
     std::int64_t integer(const char* key) const {
@@ -50,31 +50,31 @@ public:
     }
 
 private:
-    const json& row_;
+    const json& object_;
     JsonPlace place_;
 };
 
 /// Calls read(row) for each element of the list `key`.
 template <typename Read>
-void for_each(const Row& document, const char* key, const Read& read) {
+void for_each(const CheckedObject& document, const char* key, const Read& read) {
     const json& list = document.at(key);
     const JsonPlace place = document.place().key(key);
     if (!list.is_array()) place.fail("a list", list);
-    for (std::size_t i = 0; i < list.size(); ++i) read(Row(list[i], place.index(i)));
+    for (std::size_t i = 0; i < list.size(); ++i) read(CheckedObject(list[i], place.index(i)));
 }
 
 template <typename Value>
-const Value& looked_up(const std::map<std::int64_t, Value>& table, const Row& row,
-                       const char* key) {
+const Value& find_by_id(const std::map<std::int64_t, Value>& table, const CheckedObject& row,
+                        const char* key) {
     const auto found = table.find(row.integer(key));
     if (found == table.end()) row.place().key(key).fail("an id that the file has", row.at(key));
     return found->second;
 }
 
-std::map<std::int64_t, std::string> read_categories(const Row& document) {
+std::map<std::int64_t, std::string> read_categories(const CheckedObject& document) {
     std::map<std::int64_t, std::string> names;
     std::set<std::string> seen;
-    for_each(document, "categories", [&](const Row& row) {
+    for_each(document, "categories", [&](const CheckedObject& row) {
         const std::string name = row.text("name");
         if (!seen.insert(name).second)
             row.place().key("name").fail("each name once", row.at("name"));
@@ -85,12 +85,12 @@ std::map<std::int64_t, std::string> read_categories(const Row& document) {
     return names;
 }
 
-RawObject object_of(const Row& row, std::string name) {
+RawObject object_of(const CheckedObject& row, std::string name) {
     const json& box = row.at("bbox");
     const JsonPlace place = row.place().key("bbox");
     if (!box.is_array() || box.size() != 4) place.fail("x, y, width, height", box);
     double numbers[4];
-    for (std::size_t i = 0; i < 4; ++i) numbers[i] = Row::number(box[i], place.index(i));
+    for (std::size_t i = 0; i < 4; ++i) numbers[i] = CheckedObject::number(box[i], place.index(i));
     return {std::move(name), numbers[0], numbers[1], numbers[0] + numbers[2],
             numbers[1] + numbers[3]};
 }
@@ -102,11 +102,11 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     const std::string name = file_path.string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaxCocoBytes);
     const json parsed = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
-    const Row document(parsed, JsonPlace(name));
+    const CheckedObject document(parsed, JsonPlace(name));
     const std::map<std::int64_t, std::string> categories = read_categories(document);
     std::vector<RawPicture> pictures;
     std::map<std::int64_t, std::size_t> places;
-    for_each(document, "images", [&](const Row& row) {
+    for_each(document, "images", [&](const CheckedObject& row) {
         const std::int64_t id = row.integer("id");
         if (!places.emplace(id, pictures.size()).second) {
             row.place().key("id").fail("each id once", row.at("id"));
@@ -117,20 +117,20 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
         pictures.push_back(
             {path, where, checked_size(row.number("width"), row.number("height"), where), {}});
     });
-    require(!pictures.empty(), ExitCode::data, "{}: no image in it", name);
+    require(!pictures.empty(), ExitCode::data, "{}: the file has no image", name);
     std::int64_t crowds = 0;
-    for_each(document, "annotations", [&](const Row& row) {
-        RawPicture& picture = pictures[looked_up(places, row, "image_id")];
-        RawObject object = object_of(row, looked_up(categories, row, "category_id"));
+    for_each(document, "annotations", [&](const CheckedObject& row) {
+        RawPicture& picture = pictures[find_by_id(places, row, "image_id")];
+        RawObject object = object_of(row, find_by_id(categories, row, "category_id"));
         if (row.has("iscrowd") && row.number("iscrowd") != 0) {
             ++crowds;
         } else {
             picture.objects.push_back(std::move(object));
         }
     });
-    AnnotatedPictures chosen = choose(pictures, choice, file_path);
+    AnnotatedPictures chosen = select_classes(pictures, choice, file_path);
     chosen.root = root;
-    chosen.left_out.crowds = crowds;
+    chosen.omitted.crowds = crowds;
     return chosen;
 }
 

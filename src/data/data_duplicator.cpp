@@ -22,11 +22,11 @@
 namespace hpcai::data {
 namespace {
 
-using staging::FileFacts;
+using staging::FileMetadata;
 using staging::Pack;
 using staging::Source;
 
-constexpr std::chrono::milliseconds kTick{500};  // interval of checks for errors of other ranks
+constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // for errors of other ranks
 
 /// The training or the test set.
 struct StagedSet {
@@ -34,8 +34,8 @@ struct StagedSet {
     Source source;
     bool is_packed = false;  // otherwise each file is a pack
     std::vector<Pack> packs;
-    std::vector<std::byte> there;  // by pack, 1 if an earlier run seems to have staged it
-    std::int64_t left_files = 0;   // needed files that are not staged
+    std::vector<std::byte> is_staged;  // by pack, 1 if an earlier run has apparently staged it
+    std::int64_t unstaged_files = 0;   // needed files that are not staged
 };
 
 /// Returns a + b, capped at a size that no disk has, because sparse files may have any size.
@@ -72,22 +72,22 @@ std::int64_t unlisted_files(const StagedSet& set) {
     return set.source.has_manifest ? count : 0;
 }
 
-/// Returns whether `path` is `folder` or below it.
-bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
+/// Returns whether `path` is `folder` or lies below it.
+bool is_at_or_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-/// The staging folder must not contain the samples, because it is removed later, nor be among them.
-void require_apart(const std::filesystem::path& root, const std::filesystem::path& stage) {
+/// Throws unless samples and staging folder are disjoint, because the folder is removed later.
+void require_disjoint(const std::filesystem::path& root, const std::filesystem::path& stage) {
     std::error_code error;
     const std::filesystem::path samples = std::filesystem::weakly_canonical(root, error);
     const std::filesystem::path folder = std::filesystem::weakly_canonical(stage, error);
-    require(!lies_in(samples, folder), ExitCode::usage,
+    require(!is_at_or_below(samples, folder), ExitCode::usage,
             "data.staging_directory: the samples in '{}' are inside the staging folder '{}'",
             root.string(), stage.string());
-    require(!lies_in(folder, samples), ExitCode::usage,
-            "data.staging_directory: the staging folder '{}' would be among the samples in '{}'; "
-            "expected a folder outside of them",
+    require(!is_at_or_below(folder, samples), ExitCode::usage,
+            "data.staging_directory: the staging folder '{}' would be inside the samples' folder "
+            "'{}'; expected a directory outside of it",
             stage.string(), root.string());
 }
 
@@ -102,31 +102,32 @@ struct DataDuplicator::State {
     std::unique_ptr<comm::Communicator> node = {};
     std::array<std::optional<StagedSet>, 2> sets = {};  // by Split
     std::shared_ptr<LocalStage> stage = {};
-    staging::StageFolder* opened = nullptr;  // of `stage`
+    staging::StageFolder* stage_folder = nullptr;  // of `stage`
     double seconds = 0;
-    staging::Traffic traffic = {};
-    std::shared_ptr<std::atomic<std::int64_t>> lost = std::make_shared<std::atomic<std::int64_t>>();
+    staging::CopyCounters counters = {};
+    std::shared_ptr<std::atomic<std::int64_t>> lost_copies =
+        std::make_shared<std::atomic<std::int64_t>>();
     std::int64_t unlisted_files = 0;
     StagingRecord record = {};
 
-    /// Each rank reads the metadata of a share of the files, because the file system is slow.
-    std::vector<FileFacts> survey(const StagingRequest& request) {
+    /// Returns the metadata of all files. Each rank reads a share, because the file system is slow.
+    std::vector<FileMetadata> read_metadata(const StagingRequest& request) {
         const auto ranks = static_cast<std::uint32_t>(everyone.size());
         const std::uint32_t block = ceil_div(request.files, ranks);
         const std::uint32_t first = block * static_cast<std::uint32_t>(everyone.rank());
-        std::vector<FileFacts> mine(block);
+        std::vector<FileMetadata> mine(block);
         parallel_for(block, threads, [&](std::int64_t i) {
             const std::int64_t file = first + i;
             if (file >= request.files) return;
             const std::string path = request.path_of(static_cast<std::uint32_t>(file));
-            mine[i] = staging::facts_of(request.root / path);
+            mine[i] = staging::read_metadata(request.root / path);
         });
-        std::vector<FileFacts> all(std::size_t{block} * ranks);
+        std::vector<FileMetadata> all(std::size_t{block} * ranks);
         everyone.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
         all.resize(request.files);
         return all;
     }
-    /// One rank per node reads the manifest.
+    /// Reads the manifest, if there is one, on one rank per node and broadcasts it.
     void read_manifest(Source& source) {
         constexpr std::size_t kMaxManifest = std::size_t{1} << 30;
         const std::filesystem::path path = source.root / storage::kManifestName;
@@ -148,68 +149,69 @@ struct DataDuplicator::State {
     std::unique_ptr<LocalStage::State> open_folder() const {
         return std::make_unique<LocalStage::State>(
             LocalStage::State{staging::StageFolder(config.data.staging_directory),
-                              config.data.staging_cleanup, place.node_rank, lost});
+                              config.data.staging_cleanup, place.node_rank, lost_copies});
     }
     void add(Split split, const StagingRequest& request, bool is_packed) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
         const Stopwatch watch;
         StagedSet set{staging::kSetNames[index_of(split)],
-                      {request.root, request.files, request.path_of, survey(request), {}},
+                      {request.root, request.files, request.path_of, read_metadata(request), {}},
                       is_packed};
         read_manifest(set.source);
         comm::collective_try(everyone, [&] {
             if (!is_packed) {
-                set.packs = staging::plan_whole_files(set.source);
+                set.packs = staging::plan_single_file_packs(set.source);
                 return;
             }
             const std::vector<std::uint8_t> needed =
                 staging::needed_samples(config, split, request.files, place, layout);
             const auto pack_bytes = static_cast<std::uint64_t>(config.data.staging_pack_mib) << 20;
             set.packs = staging::plan_packs(set.source, needed, pack_bytes, kMaxPictureBytes);
-            set.left_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
+            set.unstaged_files = std::ranges::count(needed, std::uint8_t{1}) - files_of(set.packs);
         });
         sets[index_of(split)] = std::move(set);
         seconds += watch.seconds();
     }
-    /// The first rank of the node locks the staging folder, removes old packs and checks free
-    /// space.
+    /// On the first rank of the node, locks the staging folder, removes old packs and checks that
+    /// there is enough disk space.
     void prepare() {
         comm::collective_try(everyone, [&] {
             if (node->rank() != 0) return;
             for (const std::optional<StagedSet>& set : sets) {
                 if (!set) continue;
-                require_apart(set->source.root, staging::stage_path(config.data.staging_directory));
+                require_disjoint(set->source.root,
+                                 staging::stage_path(config.data.staging_directory));
             }
-            std::unique_ptr<LocalStage::State> folder = open_folder();
+            std::unique_ptr<LocalStage::State> local = open_folder();
             require(
-                folder->folder.lock_alone(), ExitCode::usage,
+                local->folder.lock_exclusive(), ExitCode::usage,
                 "data.staging_directory: '{}' on node {} is in use by another run, or by another "
                 "node if nodes share the directory",
-                folder->folder.path().string(), place.node);
-            hold(std::move(folder));
-            opened->note_running(static_cast<int>(place.ranks.size()));
+                local->folder.path().string(), place.node);
+            keep_locked(std::move(local));
+            stage_folder->mark_running(static_cast<int>(place.ranks.size()));
             for (std::size_t split = 0; split < sets.size(); ++split) {
-                std::vector<std::byte> there =
-                    opened->prepare(staging::kSetNames[split],
-                                    sets[split] ? sets[split]->packs : std::vector<Pack>());
-                if (sets[split]) sets[split]->there = std::move(there);
+                std::vector<std::byte> is_staged =
+                    stage_folder->prepare(staging::kSetNames[split],
+                                          sets[split] ? sets[split]->packs : std::vector<Pack>());
+                if (sets[split]) sets[split]->is_staged = std::move(is_staged);
             }
-            require_room();
+            require_disk_space();
         });
     }
-    void hold(std::unique_ptr<LocalStage::State> folder) {
-        opened = &folder->folder;
-        stage = std::make_shared<LocalStage>(std::move(folder));
+    void keep_locked(std::unique_ptr<LocalStage::State> local) {
+        stage_folder = &local->folder;
+        stage = std::make_shared<LocalStage>(std::move(local));
     }
-    void require_room() const {
+    void require_disk_space() const {
         constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
         constexpr std::uint64_t kEntry = 67;    // bytes of a file's entry in an index
-        std::uint64_t needed = 0, all = 0;
+        std::uint64_t needed = 0, sum = 0;
         for (const std::optional<StagedSet>& set : sets) {
             if (!set) continue;
-            all = capped_sum(all, bytes_of(set->packs));
+            sum = capped_sum(sum, bytes_of(set->packs));
             for (std::size_t pack = 0; pack < set->packs.size(); ++pack) {
-                if (set->there[pack] != std::byte{0}) continue;
+                if (set->is_staged[pack] != std::byte{0}) continue;
                 const std::uint64_t index_bytes =
                     kEntry * set->packs[pack].files.size() + 2 * kBlock;
                 needed = capped_sum(needed, capped_sum(set->packs[pack].bytes, index_bytes));
@@ -217,25 +219,25 @@ struct DataDuplicator::State {
         }
         const std::uint64_t reserve = static_cast<std::uint64_t>(config.data.staging_reserve_mib)
                                       << 20;
-        const std::uint64_t free = opened->free_bytes();
+        const std::uint64_t free = stage_folder->free_bytes();
         require(
             needed == 0 || capped_sum(needed, reserve) <= free, ExitCode::usage,
             "data.staging_directory: '{}' on node {} has {} free, but staging needs {} ({} of "
             "samples, of which {} are already staged) and data.staging_reserve_mib keeps {} free",
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
-            format_bytes(all), format_bytes(all - std::min(all, needed)), format_bytes(reserve));
+            format_bytes(sum), format_bytes(sum - std::min(sum, needed)), format_bytes(reserve));
     }
-    /// Threads copy while their rank regularly checks that no other rank has failed.
+    /// Copies this rank's packs with threads, while the rank regularly checks for failed ranks.
     void copy() {
-        struct Piece {
+        struct CopyTask {
             StagedSet* set;
             std::size_t pack;
         };
-        std::vector<Piece> mine;
-        std::int64_t piece = 0;
+        std::vector<CopyTask> mine;
+        std::int64_t task = 0;
         for (std::optional<StagedSet>& set : sets) {
-            for (std::size_t pack = 0; set && pack < set->packs.size(); ++pack, ++piece) {
-                if (piece % node->size() == node->rank()) mine.push_back({&*set, pack});
+            for (std::size_t pack = 0; set && pack < set->packs.size(); ++pack, ++task) {
+                if (task % node->size() == node->rank()) mine.push_back({&*set, pack});
             }
         }
         std::atomic<bool> stop{false};
@@ -246,29 +248,30 @@ struct DataDuplicator::State {
         comm::collective_try(everyone, [&] {
             worker_pool.emplace(static_cast<std::int64_t>(mine.size()), threads, work, stop);
         });
-        std::array<double, 2> any{};  // 1 if any rank has failed; 1 if any still copies
+        std::array<double, 2> flags{};  // 1 if any rank has failed; 1 if any rank still copies
         do {
-            const bool done = worker_pool->wait(kTick);
-            any = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
-            everyone.all_reduce_max(any);
-        } while (any[0] == 0 && any[1] != 0);
+            const bool done = worker_pool->wait(kErrorCheckInterval);
+            flags = {worker_pool->has_failed() ? 1.0 : 0.0, done ? 0.0 : 1.0};
+            everyone.all_reduce_max(flags);
+        } while (flags[0] == 0 && flags[1] != 0);
         stop = true;
         comm::collective_try(everyone, [&] { worker_pool->finish(); });
     }
     void copy_or_check(StagedSet& set, std::size_t pack, std::atomic<bool>& stop) {
-        const staging::Copying copying{
+        const staging::CopyContext context{
             set.source, set.is_packed,
-            staging::stage_path(config.data.staging_directory) / set.name, stop, traffic};
+            staging::stage_path(config.data.staging_directory) / set.name, stop, counters};
         try {
-            if (set.there[pack] != std::byte{0} && staging::is_whole(copying, set.packs[pack]))
+            if (set.is_staged[pack] != std::byte{0} &&
+                staging::verify_or_remove(context, set.packs[pack]))
                 return;
-            staging::copy_pack(copying, set.packs[pack]);
+            staging::copy_pack(context, set.packs[pack]);
         } catch (const staging::Stopped&) {
             return;  // `stop` also ends the pool's work
         }
     }
-    /// Locks the staging folder for reading. Each rank that reads it holds its own lock.
-    void share() {
+    /// Replaces the exclusive lock of the staging folder by a shared lock of each rank.
+    void lock_for_reading() {
         const auto lock = [](staging::StageFolder& folder) {
             require(folder.lock_shared(), ExitCode::usage,
                     "data.staging_directory: '{}' was locked by another program after this run had "
@@ -276,34 +279,34 @@ struct DataDuplicator::State {
                     folder.path().string());
         };
         comm::collective_try(everyone, [&] {
-            if (node->rank() == 0) lock(*opened);
+            if (node->rank() == 0) lock(*stage_folder);
         });
         comm::collective_try(everyone, [&] {
             if (node->rank() == 0) return;
-            std::unique_ptr<LocalStage::State> folder = open_folder();
-            lock(folder->folder);
-            hold(std::move(folder));
+            std::unique_ptr<LocalStage::State> local = open_folder();
+            lock(local->folder);
+            keep_locked(std::move(local));
         });
     }
-    void sum_up() {
-        const std::int64_t left = traffic.left;
-        std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(traffic.written),
-                                         static_cast<std::int64_t>(traffic.verified), -left, left,
-                                         0};
-        std::array<double, 2> most{0, seconds};
+    void reduce_record() {
+        const std::int64_t unreadable = counters.unreadable_files;
+        std::array<std::int64_t, 5> sums{static_cast<std::int64_t>(counters.written_bytes),
+                                         static_cast<std::int64_t>(counters.verified_bytes),
+                                         -unreadable, unreadable, 0};
+        std::array<double, 2> maxima{0, seconds};
         for (const std::optional<StagedSet>& set : sets) {
             if (!set || node->rank() != 0) continue;
-            most[0] += static_cast<double>(bytes_of(set->packs));
-            sums[3] += set->left_files;
+            maxima[0] += static_cast<double>(bytes_of(set->packs));
+            sums[3] += set->unstaged_files;
             sums[4] += data::unlisted_files(*set);
             sums[2] += files_of(set->packs);
         }
         everyone.all_reduce_sum(sums);
-        everyone.all_reduce_max(most);
+        everyone.all_reduce_max(maxima);
         record = {config::value_text(config, "data.staging"), sums[2], sums[0], sums[1],
-                  static_cast<std::int64_t>(most[0]),         sums[3]};
+                  static_cast<std::int64_t>(maxima[0]),       sums[3]};
         unlisted_files = sums[4];
-        seconds = most[1];
+        seconds = maxima[1];
     }
 };
 
@@ -332,18 +335,18 @@ void DataDuplicator::run() {
     const Stopwatch watch;
     state_->prepare();
     for (std::optional<StagedSet>& set : state_->sets) {
-        if (set) set->there = comm::broadcast(*state_->node, std::move(set->there));
+        if (set) set->is_staged = comm::broadcast(*state_->node, std::move(set->is_staged));
     }
     state_->copy();
-    state_->share();
+    state_->lock_for_reading();
     state_->seconds += watch.seconds();
-    state_->sum_up();
+    state_->reduce_record();
 }
 
 std::shared_ptr<const StagedPictures> DataDuplicator::pictures(Split split) const {
     const std::optional<StagedSet>& set = state_->sets[index_of(split)];
     if (!set) return nullptr;
-    return staging::open_staged(folder(split), set->packs, set->source, state_->lost);
+    return staging::open_staged(folder(split), set->packs, set->source, state_->lost_copies);
 }
 
 std::filesystem::path DataDuplicator::folder(Split split) const {

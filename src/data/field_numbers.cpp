@@ -19,7 +19,7 @@ std::span<const T> as(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-/// Whether all numbers are below infinity in magnitude, by their bits.
+/// Returns whether the bits of all numbers, without the sign, are less than those of infinity.
 template <typename Bits>
 bool all_below(std::span<const std::byte> numbers, Bits infinity) {
     constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
@@ -63,11 +63,11 @@ void write_normalized(std::span<const float> planes, const ChannelStatistics& st
             }
         }
         normalize(numbers, statistics);
-        write_numbers(numbers, dtype, fields.subspan(first * pixel_bytes, count * pixel_bytes));
+        convert_from_fp32(numbers, dtype, fields.subspan(first * pixel_bytes, count * pixel_bytes));
     });
 }
 
-void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to) {
+void convert_from_fp32(std::span<const float> from, tensor::DType dtype, std::span<std::byte> to) {
     ensure(to.size() == from.size() * tensor::size_of(dtype), "{} numbers to {} bytes", from.size(),
            to.size());
     if (dtype == tensor::DType::f32) {
@@ -82,7 +82,7 @@ void write_numbers(std::span<const float> from, tensor::DType dtype, std::span<s
     }
 }
 
-void read_numbers(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to) {
+void convert_to_fp32(std::span<const std::byte> from, tensor::DType dtype, std::span<float> to) {
     ensure(from.size() == to.size() * tensor::size_of(dtype), "{} bytes to {} numbers", from.size(),
            to.size());
     switch (dtype) {

@@ -17,7 +17,7 @@ namespace {
 
 using PixelColor = std::array<std::uint8_t, kImageChannels>;
 
-/// Dark to bright, evenly spaced: nine colours of "viridis" (Smith and van der Walt, 2015).
+/// Nine evenly spaced colours of "viridis", dark to bright (Smith and van der Walt, 2015).
 constexpr std::array<PixelColor, 9> kRamp{{{68, 1, 84},
                                            {71, 44, 122},
                                            {59, 81, 139},
@@ -41,7 +41,7 @@ constexpr std::array<CategoryStyle, kClimateCategories> kStyles{{
     {"AR", {0, 230, 255}},
 }};
 
-/// Letters of 3 x 5 pixels, rows from the top, the highest of three bits on the left.
+/// A letter of 3 x 5 pixels: rows from the top, where bit 2 is the leftmost pixel.
 struct Glyph {
     char letter;
     std::array<std::uint8_t, 5> rows;
@@ -53,7 +53,7 @@ constexpr std::array<Glyph, 6> kGlyphs{{{'A', {2, 5, 7, 5, 5}},
                                         {'R', {6, 5, 6, 5, 5}},
                                         {'T', {7, 2, 2, 2, 2}}}};
 constexpr int kGlyphWidth = 3, kGlyphHeight = 5;
-constexpr int kEnlargedHeight = 768;  // pixels, at most
+constexpr int kMaxEnlargedHeight = 768;  // pixels
 constexpr int kMaxScale = 4;
 constexpr int kLineWidth = 2;  // pixels
 constexpr int kTextScale = 3;
@@ -80,10 +80,10 @@ Range range_of(const std::vector<float>& values) {
                  [](float value) { return std::isfinite(value); });
     if (finite.empty()) return {};
     const auto quantile = [&finite](double share) {
-        const auto place = finite.begin() + static_cast<std::ptrdiff_t>(
-                                                share * static_cast<double>(finite.size() - 1));
-        std::nth_element(finite.begin(), place, finite.end());
-        return *place;
+        const auto position = finite.begin() + static_cast<std::ptrdiff_t>(
+                                                   share * static_cast<double>(finite.size() - 1));
+        std::nth_element(finite.begin(), position, finite.end());
+        return *position;
     };
     return {quantile(0.005), quantile(0.995)};
 }
@@ -93,9 +93,9 @@ PixelColor color_of(float value, const Range& range) {
     const float share = range.high > range.low
                             ? std::clamp((value - range.low) / (range.high - range.low), 0.0F, 1.0F)
                             : 0.5F;
-    const float place = share * static_cast<float>(kRamp.size() - 1);
-    const auto below = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
-    const float rest = place - static_cast<float>(below);
+    const float position = share * static_cast<float>(kRamp.size() - 1);
+    const auto below = std::min(static_cast<std::size_t>(position), kRamp.size() - 2);
+    const float rest = position - static_cast<float>(below);
     PixelColor color{};
     for (std::size_t c = 0; c < color.size(); ++c) {
         const float mixed = static_cast<float>(kRamp[below][c]) * (1 - rest) +
@@ -112,7 +112,7 @@ void draw_frame(Image& image, const PixelBox& box, const PixelColor& color) {
     fill(image, {box.left + box.width - kLineWidth, box.top, kLineWidth, box.height}, color);
 }
 
-/// Draws a name on a background in its colour; (left, top) is the upper left corner.
+/// Draws a category's name on a rectangle in its colour; (left, top) is the upper left corner.
 void draw_name(Image& image, int left, int top, const CategoryStyle& style) {
     const int letters = static_cast<int>(style.name.size());
     fill(image,
@@ -148,11 +148,11 @@ void draw_box(Image& image, const Box& box, int scale) {
     const PixelBox frame{pixel(box.x1), image.height - pixel(box.y2), pixel(box.x2 - box.x1),
                          pixel(box.y2 - box.y1)};
     draw_frame(image, frame, style.color);
-    const int plate = (kGlyphHeight + 2) * kTextScale;
-    draw_name(image, frame.left, frame.top >= plate ? frame.top - plate : frame.top, style);
+    const int height = (kGlyphHeight + 2) * kTextScale;
+    draw_name(image, frame.left, frame.top >= height ? frame.top - height : frame.top, style);
 }
 
-void require_place(std::int64_t sample, std::int64_t samples, int channel, int channels) {
+void require_in_range(std::int64_t sample, std::int64_t samples, int channel, int channels) {
     ensure(sample >= 0 && sample < samples, "sample {} of {}", sample, samples);
     ensure(channel >= 0 && channel < channels, "channel {} of {}", channel, channels);
 }
@@ -162,7 +162,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::array<std::uint8_t, 8> kPngSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::uint8_t kBitDepth = 8;
 constexpr std::uint8_t kTrueColor = 2;
-constexpr std::uint8_t kUpFilter = 2;  // of a row: each byte minus the one above
+constexpr std::uint8_t kUpFilter = 2;  // stores each byte minus the byte above it
 
 void append_u32(Bytes& bytes, std::uint64_t value) {
     for (const int shift : {24, 16, 8, 0}) {
@@ -204,8 +204,8 @@ Bytes deflated(const Bytes& content) {
 
 }  // namespace
 
-ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
-    require_place(sample, file.samples(), channel, kClimateChannels);
+LabelledField read_field(const ClimateFile& file, std::int64_t sample, int channel) {
+    require_in_range(sample, file.samples(), channel, kClimateChannels);
     const std::ptrdiff_t pixels = std::ptrdiff_t{1} * file.height() * file.width();
     std::vector<float> fields(pixels * kClimateChannels);
     file.read(sample, 1, fields);
@@ -213,19 +213,19 @@ ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel) {
     return {file.height(), file.width(), {first, first + pixels}, file.boxes(sample)};
 }
 
-ShownField field_of(const RecordSet& records, std::int64_t sample, int channel) {
-    require_place(sample, records.samples(), channel, records.channels());
-    ShownField field{records.height(), records.width(), {}, records.boxes(sample)};
+LabelledField read_field(const RecordSet& records, std::int64_t sample, int channel) {
+    require_in_range(sample, records.samples(), channel, records.channels());
+    LabelledField field{records.height(), records.width(), {}, records.boxes(sample)};
     std::vector<float> numbers(records.record_bytes() / tensor::size_of(records.dtype()));
-    read_numbers(records.record(sample), records.dtype(), numbers);
+    convert_to_fp32(records.record(sample), records.dtype(), numbers);
     for (std::size_t at = channel; at < numbers.size(); at += records.channels()) {
         field.values.push_back(numbers[at]);
     }
     return field;
 }
 
-Image draw_field(const ShownField& field) {
-    const int scale = std::clamp(kEnlargedHeight / field.height, 1, kMaxScale);
+Image draw_field(const LabelledField& field) {
+    const int scale = std::clamp(kMaxEnlargedHeight / field.height, 1, kMaxScale);
     Image image(field.width * scale, field.height * scale);
     const Range range = range_of(field.values);
     for (int y = 0; y < image.height; ++y) {

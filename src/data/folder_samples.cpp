@@ -12,8 +12,8 @@
 namespace hpcai::data {
 namespace {
 
-/// Returns the position of the crop in the divided pixels that it touches.
-RealBox place_in(const PixelBox& touched, const PixelBox& crop, int denominator) {
+/// Returns the crop in downscaled pixels, relative to the pixels `touched` that it overlaps.
+RealBox downscaled_crop(const PixelBox& touched, const PixelBox& crop, int denominator) {
     const auto scale = static_cast<float>(denominator);
     const auto left = static_cast<float>(crop.left) / scale - static_cast<float>(touched.left);
     const auto top = static_cast<float>(crop.top) / scale - static_cast<float>(touched.top);
@@ -49,26 +49,27 @@ public:
     }
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
+                                const SampleView& out) const override {
+        const std::span<std::uint8_t> pixels = as_u8(out.pixels);
         return decode_or_grey(pixels, [&] {
-            return cache_ ? vary_whole(sample, random, pixels) : vary_part(sample, random, pixels);
+            return cache_ ? augment_full(sample, random, pixels)
+                          : augment_region(sample, random, pixels);
         });
     }
 
-    DecodedImage whole_picture(std::uint32_t sample) const override {
+    DecodedImage decode_full_size(std::uint32_t sample) const override {
         return decode_jpeg(read(sample));
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return draw_training_view(size, augmentation_, random);
     }
 
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        const std::span<std::uint8_t> pixels = as_u8(view.pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        const std::span<std::uint8_t> pixels = as_u8(out.pixels);
         return decode_or_grey(pixels, [&] {
-            const DecodedImage decoded = whole_picture(sample);
-            resize_bilinear(decoded.image.view(), evaluation_request(decoded.full, image_size_),
-                            pixels);
+            const DecodedImage decoded = decode_full_size(sample);
+            resize_bilinear(decoded.image.view(),
+                            evaluation_request(decoded.full_size, image_size_), pixels);
             return decoded.damage;
         });
     }
@@ -84,16 +85,16 @@ private:
         return read_picture(staged_.get(), sample, index_.path_of(sample));
     }
 
-    std::string vary_part(std::uint32_t sample, CounterStream& random,
-                          std::span<std::uint8_t> pixels) const {
+    std::string augment_region(std::uint32_t sample, CounterStream& random,
+                               std::span<std::uint8_t> pixels) const {
         const std::vector<std::uint8_t> bytes = read(sample);
         const TrainingView view = draw_training_view(read_jpeg_size(bytes), augmentation_, random);
         const int denominator = largest_denominator(view.crop, image_size_);
         const DecodedImage decoded = decode_jpeg(bytes, {denominator, view.crop});
-        // Crop first, as torchvision does: the filter must not read pixels outside the crop.
-        PixelBox touched = divided_box(view.crop, denominator);
-        ResizeRequest request = whole_resize({}, image_size_, image_size_);
-        request.box = place_in(touched, view.crop, denominator);
+        // Crop first, like torchvision, so that the filter does not read pixels outside the crop.
+        PixelBox touched = downscaled_box(view.crop, denominator);
+        ResizeRequest request = full_resize_request({}, image_size_, image_size_);
+        request.box = downscaled_crop(touched, view.crop, denominator);
         touched.left -= decoded.left;
         touched.top -= decoded.top;
         resize_bilinear(decoded.image.view().crop(touched), request, pixels);
@@ -101,12 +102,12 @@ private:
         return decoded.damage;
     }
 
-    std::string vary_whole(std::uint32_t sample, CounterStream& random,
-                           std::span<std::uint8_t> pixels) const {
-        const auto decoded = cache_->get(sample, [&] { return whole_picture(sample); });
-        const TrainingView view = draw_training_view(decoded->full, augmentation_, random);
+    std::string augment_full(std::uint32_t sample, CounterStream& random,
+                             std::span<std::uint8_t> pixels) const {
+        const auto decoded = cache_->get(sample, [&] { return decode_full_size(sample); });
+        const TrainingView view = draw_training_view(decoded->full_size, augmentation_, random);
         const ImageView crop = decoded->image.view().crop(view.crop);
-        resize_bilinear(crop, whole_resize(crop, image_size_, image_size_), pixels);
+        resize_bilinear(crop, full_resize_request(crop, image_size_, image_size_), pixels);
         flip(pixels, {image_size_, image_size_}, view);
         return decoded->damage;
     }

@@ -31,13 +31,13 @@ constexpr const char* kDescriptionName = "photographs.json";
 constexpr std::size_t kMaxDescription = 1 << 16;  // bytes
 constexpr int kMaxPerClass = 1'000'000;
 
-struct Part {
+struct SplitFolder {
     Split split;
     const char* folder;
     int per_class;
 };
 
-std::array<Part, 2> parts_of(const GenerateOptions& options) {
+std::array<SplitFolder, 2> split_folders(const GenerateOptions& options) {
     return {{{Split::training, "train", options.training_per_class},
              {Split::validation, "val", options.validation_per_class}}};
 }
@@ -68,14 +68,14 @@ std::string describe(const GenerateOptions& options) {
            "\n";
 }
 
-bool holds_the_same(const GenerateOptions& options) {
+bool has_same_set(const GenerateOptions& options) {
     try {
         const auto description =
             storage::read_file_bytes(options.directory / kDescriptionName, kMaxDescription);
         if (storage::text_of(description) != describe(options)) return false;
-        for (const Part& part : parts_of(options)) {
-            const SampleIndex index = scan_image_folder(options.directory / part.folder);
-            const auto expected = std::size_t{1} * options.classes * part.per_class;
+        for (const SplitFolder& split_folder : split_folders(options)) {
+            const SampleIndex index = scan_image_folder(options.directory / split_folder.folder);
+            const auto expected = std::size_t{1} * options.classes * split_folder.per_class;
             if (index.samples.size() != expected) return false;
         }
     } catch (const Error&) {
@@ -84,8 +84,8 @@ bool holds_the_same(const GenerateOptions& options) {
     return true;
 }
 
-/// Returns whether the set exists already.
-bool already_there(const GenerateOptions& options) {
+/// Returns whether the set exists. Throws Error(usage) if `directory` has other contents.
+bool is_generated(const GenerateOptions& options) {
     const fs::path& directory = options.directory;
     std::error_code error;
     if (!fs::exists(directory, error)) return false;
@@ -93,8 +93,8 @@ bool already_there(const GenerateOptions& options) {
             directory.string());
     if (fs::is_empty(directory, error)) return false;
     require(!error, ExitCode::usage, "{}: {}", directory.string(), error.message());
-    require(holds_the_same(options), ExitCode::usage,
-            "{}: not empty, and not a complete set made with the same options; remove it or choose "
+    require(has_same_set(options), ExitCode::usage,
+            "{}: is not empty and not a complete set with the same options; remove it or choose "
             "another directory",
             directory.string());
     return true;
@@ -108,21 +108,21 @@ void write_file(const fs::path& path, storage::Bytes bytes) {
             std::strerror(errno));
 }
 
-void write_pictures(const GenerateOptions& options, const Part& part, const fs::path& root,
-                    int threads) {
+void write_pictures(const GenerateOptions& options, const SplitFolder& split_folder,
+                    const fs::path& root, int threads) {
     for (int label = 0; label < options.classes; ++label) {
-        fs::create_directories(root / part.folder / photograph_class_name(label));
+        fs::create_directories(root / split_folder.folder / photograph_class_name(label));
     }
     const PhotographSet set{options.classes, options.size, options.seed};
-    const std::int64_t pictures = std::int64_t{options.classes} * part.per_class;
+    const std::int64_t pictures = std::int64_t{options.classes} * split_folder.per_class;
     parallel_for(pictures, threads, [&](std::int64_t i) {
-        const int label = static_cast<int>(i / part.per_class);
-        const auto number = static_cast<std::uint32_t>(i % part.per_class);
-        const Image image = make_photograph(set, part.split, label, number);
+        const int label = static_cast<int>(i / split_folder.per_class);
+        const auto number = static_cast<std::uint32_t>(i % split_folder.per_class);
+        const Image image = make_photograph(set, split_folder.split, label, number);
         const std::vector<std::uint8_t> bytes = encode_jpeg(image.view(), options.quality);
-        write_file(
-            root / part.folder / photograph_class_name(label) / fmt::format("{:06}.jpg", number),
-            std::as_bytes(std::span(bytes)));
+        write_file(root / split_folder.folder / photograph_class_name(label) /
+                       fmt::format("{:06}.jpg", number),
+                   std::as_bytes(std::span(bytes)));
     });
 }
 
@@ -154,11 +154,11 @@ void check(const GenerateClimateOptions& options) {
 
 bool generate_photographs(const GenerateOptions& options, int threads) {
     check(options);
-    if (already_there(options)) return false;
+    if (is_generated(options)) return false;
     storage::PendingPath set(options.directory);
     try {
-        for (const Part& part : parts_of(options)) {
-            write_pictures(options, part, set.path(), threads);
+        for (const SplitFolder& split_folder : split_folders(options)) {
+            write_pictures(options, split_folder, set.path(), threads);
         }
         write_file(set.path() / kDescriptionName, storage::bytes_of(describe(options)));
     } catch (const fs::filesystem_error& error) {
@@ -175,22 +175,22 @@ void generate_climate(const GenerateClimateOptions& options, int threads) {
     const ClimateGenerator generator(options.settings);
     ClimateFileWriter writer(options.file, {options.samples, options.settings.height,
                                             options.settings.width, attributes_of(options)});
-    struct Made {
+    struct GeneratedSample {
         std::vector<float> fields;
         std::vector<Box> boxes;
     };
-    std::vector<Made> block(threads);
-    for (Made& made : block) made.fields.resize(generator.elements());
+    std::vector<GeneratedSample> block(threads);
+    for (GeneratedSample& sample : block) sample.fields.resize(generator.elements());
     for (std::int64_t first = 0; first < options.samples; first += threads) {
         const std::int64_t count = std::min<std::int64_t>(threads, options.samples - first);
         parallel_for(count, threads, [&](std::int64_t i) {
-            Made& made = block[i];
+            GeneratedSample& sample = block[i];
             generator.sample(options.split, static_cast<std::uint32_t>(first + i),
-                             FieldLayout::channels_first, made.fields, made.boxes);
+                             FieldLayout::channels_first, sample.fields, sample.boxes);
         });
         for (std::int64_t i = 0; i < count; ++i) {
-            const Made& made = block[i];
-            writer.write(first + i, made.fields, made.boxes);
+            const GeneratedSample& sample = block[i];
+            writer.write(first + i, sample.fields, sample.boxes);
         }
     }
     writer.finish();

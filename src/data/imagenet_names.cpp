@@ -23,7 +23,7 @@ bool is_wordnet_number(std::string_view name) {
     return name.size() == 9 && name.front() == 'n' && are_digits(name.substr(1));
 }
 
-/// Returns "b" for "a/b.JPEG".
+/// Returns the file name without folder and extension: "b" for "a/b.JPEG".
 std::string_view stem(std::string_view path) {
     path.remove_prefix(path.rfind('/') + 1);  // removes nothing if there is no slash
     return path.substr(0, path.rfind('.'));
@@ -49,16 +49,17 @@ std::optional<std::int32_t> test_number(std::string_view path) {
     return number;
 }
 
-/// Counts names that differ from those of ImageNet-1k.
-class Strangers {
+/// Counts names that ImageNet-1k does not have, and keeps the first.
+class MismatchedNames {
 public:
     void add(const std::string& name) {
         if (count_++ == 0) first_ = name;
     }
-    void report(std::string_view what, std::string_view usual, std::vector<std::string>& to) const {
+    void report(std::string_view what, std::string_view expected,
+                std::vector<std::string>& reasons) const {
         if (count_ == 0) return;
-        to.push_back(fmt::format("{} {} not named as in ImageNet-1k ({}), the first '{}'", count_,
-                                 what, usual, printable(first_)));
+        reasons.push_back(fmt::format("{} {} not named as in ImageNet-1k ({}), the first '{}'",
+                                      count_, what, expected, printable(first_)));
     }
 
 private:
@@ -70,7 +71,7 @@ private:
 
 std::vector<std::string> disqualifications_of_names(const SampleIndex& training,
                                                     const SampleIndex& validation) {
-    Strangers classes, training_files, test_files;
+    MismatchedNames classes, training_files, test_files;
     for (const std::string& name : training.classes) {
         if (!is_wordnet_number(name)) classes.add(name);
     }

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kMaxScans = 200;  // a few kB of empty scans could keep a thread busy for minutes
 
-/// libjpeg's error manager, followed by our own state. The default manager exits.
+/// libjpeg's error manager, which by default exits the process, followed by our own state.
 struct ErrorState {
-    jpeg_error_mgr manager;  // first, so that its address is that of the struct
+    jpeg_error_mgr manager;  // first member, because libjpeg has only its address
     std::jmp_buf jump;
-    std::array<char, JMSG_LENGTH_MAX> message;  // of the error or the first warning
+    std::array<char, JMSG_LENGTH_MAX> message;  // the error or the first warning
 };
 
 ErrorState& state_of(j_common_ptr info) {
@@ -30,7 +30,7 @@ ErrorState& state_of(j_common_ptr info) {
 
 extern "C" {
 
-[[noreturn]] static void leave_on_error(j_common_ptr info) {
+[[noreturn]] static void jump_on_error(j_common_ptr info) {
     ErrorState& state = state_of(info);
     state.manager.format_message(info, state.message.data());
     std::longjmp(state.jump, 1);
@@ -54,16 +54,16 @@ static void limit_scans(j_common_ptr info) {
 
 }  // extern "C"
 
-void install(ErrorState& state) {
+void install_error_handlers(ErrorState& state) {
     jpeg_std_error(&state.manager);
-    state.manager.error_exit = leave_on_error;
+    state.manager.error_exit = jump_on_error;
     state.manager.emit_message = keep_first_warning;
     state.manager.output_message = print_nothing;
     state.message.fill('\0');
 }
 
-/// Runs calls of libjpeg; returns false when one failed. `step` must own nothing, because a failure
-/// leaves it by longjmp.
+/// Runs `step`, which calls libjpeg, and returns false if a call failed. `step` must not own
+/// anything, because a failure exits it by longjmp.
 template <typename Step>
 bool succeeds(ErrorState& state, const Step& step) {
     static_assert(std::is_trivially_destructible_v<Step>);
@@ -75,7 +75,7 @@ bool succeeds(ErrorState& state, const Step& step) {
 class Decompressor {
 public:
     explicit Decompressor(std::span<const std::uint8_t> bytes) {
-        install(state_);
+        install_error_handlers(state_);
         info_.err = &state_.manager;
         const bool made = succeeds(state_, [this, bytes] {
             jpeg_create_decompress(&info_);
@@ -111,17 +111,17 @@ private:
     jpeg_decompress_struct info_{};
 };
 
-void refuse_other_formats(std::span<const std::uint8_t> bytes) {
+void require_jpeg(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) throw DecodeError("the file is empty");
     struct Magic {
-        std::string_view start, name;
+        std::string_view prefix, name;
     };
-    constexpr std::array kOthers{Magic{"\x89PNG", "PNG"}, Magic{"GIF8", "GIF"},
-                                 Magic{"RIFF", "WebP"},   Magic{"BM", "BMP"},
-                                 Magic{"II*", "TIFF"},    Magic{"MM", "TIFF"}};
+    constexpr std::array kOtherFormats{Magic{"\x89PNG", "PNG"}, Magic{"GIF8", "GIF"},
+                                       Magic{"RIFF", "WebP"},   Magic{"BM", "BMP"},
+                                       Magic{"II*", "TIFF"},    Magic{"MM", "TIFF"}};
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    for (const Magic& other : kOthers) {
-        if (text.starts_with(other.start)) {
+    for (const Magic& other : kOtherFormats) {
+        if (text.starts_with(other.prefix)) {
             throw DecodeError(fmt::format("a {} file, not a JPEG", other.name));
         }
     }
@@ -141,7 +141,7 @@ void check_limits(const jpeg_decompress_struct& info) {
     }
 }
 
-/// Returns whether the file has an end marker; trailing bytes after it are harmless.
+/// Returns whether the file has an end-of-image marker, also before trailing bytes.
 bool has_end_marker(std::span<const std::uint8_t> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return text.rfind("\xff\xd9") != std::string_view::npos;
@@ -152,25 +152,25 @@ std::uint8_t multiply_bytes(unsigned a, unsigned b) {
     return static_cast<std::uint8_t>(((product >> 8) + product) >> 8);
 }
 
-/// Converts one row of inks to RGB as Pillow does; Adobe's files store inverted inks.
-void convert_inks(const std::uint8_t* inks, int width, bool inverted, std::uint8_t* target) {
-    const unsigned flip = inverted ? 0xff : 0;
+/// Converts one row of CMYK to RGB like Pillow. Adobe's files store inverted values.
+void convert_cmyk(const std::uint8_t* cmyk, int width, bool is_inverted, std::uint8_t* target) {
+    const unsigned mask = is_inverted ? 0xff : 0;
     for (int x = 0; x < width; ++x) {
-        const unsigned light = 255 - (inks[4 * x + 3] ^ flip);
+        const unsigned light = 255 - (cmyk[4 * x + 3] ^ mask);
         for (int c = 0; c < kImageChannels; ++c) {
-            const unsigned taken = multiply_bytes(inks[4 * x + c] ^ flip, light);
-            target[3 * x + c] = static_cast<std::uint8_t>(light - taken);
+            const unsigned absorbed = multiply_bytes(cmyk[4 * x + c] ^ mask, light);
+            target[3 * x + c] = static_cast<std::uint8_t>(light - absorbed);
         }
     }
 }
 
-/// Returns the columns and rows to decode, in divided pixels: the requested ones and one column at
-/// either side, because libjpeg upsamples chroma only within the decoded region.
-PixelBox divided_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
+/// Returns the region to decode, in downscaled pixels. It has one more column at either side than
+/// requested, because libjpeg upsamples chroma only within the decoded region.
+PixelBox downscaled_region(const DecodeRequest& request, const jpeg_decompress_struct& info) {
     const int width = static_cast<int>(info.output_width);
     const int height = static_cast<int>(info.output_height);
     if (!request.region) return {0, 0, width, height};
-    const PixelBox box = divided_box(*request.region, request.denominator);
+    const PixelBox box = downscaled_box(*request.region, request.denominator);
     ensure(box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
                box.left + box.width <= width && box.top + box.height <= height,
            "region ({}, {}, {} x {}) of a {} x {} JPEG", request.region->left, request.region->top,
@@ -180,31 +180,31 @@ PixelBox divided_region(const DecodeRequest& request, const jpeg_decompress_stru
     return {left, box.top, right - left, box.height};
 }
 
-/// Reads rows until `image` is full or the file fails.
+/// Reads rows until `image` is full or decoding fails.
 void read_rows(Decompressor& decompressor, Image& image) {
     jpeg_decompress_struct& info = decompressor.info();
-    const bool inks = info.out_color_space == JCS_CMYK;
-    const bool inverted = info.saw_Adobe_marker != FALSE;
-    std::vector<std::uint8_t> ink_row(inks ? std::size_t{4} * image.width : 0);
-    std::uint8_t* const ink_pixels = ink_row.data();
+    const bool is_cmyk = info.out_color_space == JCS_CMYK;
+    const bool is_inverted = info.saw_Adobe_marker != FALSE;
+    std::vector<std::uint8_t> cmyk_row(is_cmyk ? std::size_t{4} * image.width : 0);
+    std::uint8_t* const cmyk_pixels = cmyk_row.data();
     Image* const target = &image;
-    decompressor.attempt([&info, ink_pixels, target, inverted] {
+    decompressor.attempt([&info, cmyk_pixels, target, is_inverted] {
         const std::size_t row_bytes = std::size_t{kImageChannels} * target->width;
         std::uint8_t* out = target->pixels.data();
         for (int y = 0; y < target->height; ++y, out += row_bytes) {
-            JSAMPROW row = ink_pixels != nullptr ? ink_pixels : out;
+            JSAMPROW row = cmyk_pixels != nullptr ? cmyk_pixels : out;
             if (jpeg_read_scanlines(&info, &row, 1) != 1) return;
-            if (ink_pixels != nullptr) convert_inks(ink_pixels, target->width, inverted, out);
+            if (cmyk_pixels != nullptr) convert_cmyk(cmyk_pixels, target->width, is_inverted, out);
         }
         if (info.output_scanline == info.output_height) jpeg_finish_decompress(&info);
     });
 }
 
-void start(Decompressor& decompressor, int denominator) {
+void start_decoding(Decompressor& decompressor, int denominator) {
     jpeg_decompress_struct& info = decompressor.info();
     const bool started = decompressor.attempt([&info, denominator] {
-        const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
-        info.out_color_space = inks ? JCS_CMYK : JCS_RGB;
+        const bool is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+        info.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
         info.scale_num = static_cast<unsigned>(8 / denominator);
         info.scale_denom = 8;
         jpeg_start_decompress(&info);
@@ -212,8 +212,8 @@ void start(Decompressor& decompressor, int denominator) {
     if (!started) throw DecodeError(decompressor.message());
 }
 
-/// Skips to the region; rows then have `out.image.width` pixels from column `out.left`.
-void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
+/// Skips to the region. Allocates `out.image` for its rows, which start at column `out.left`.
+void skip_to_region(Decompressor& decompressor, const PixelBox& region, DecodedImage& out) {
     jpeg_decompress_struct& info = decompressor.info();
     JDIMENSION left = static_cast<JDIMENSION>(region.left);
     JDIMENSION width = static_cast<JDIMENSION>(region.width);
@@ -234,7 +234,7 @@ void enter_region(Decompressor& decompressor, const PixelBox& region, DecodedIma
 
 }  // namespace
 
-PixelBox divided_box(const PixelBox& box, int denominator) {
+PixelBox downscaled_box(const PixelBox& box, int denominator) {
     const int left = box.left / denominator;
     const int top = box.top / denominator;
     const int right = ceil_div(box.left + box.width, denominator);
@@ -243,7 +243,7 @@ PixelBox divided_box(const PixelBox& box, int denominator) {
 }
 
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
-    refuse_other_formats(bytes);
+    require_jpeg(bytes);
     Decompressor decompressor(bytes);
     check_limits(decompressor.info());
     return {static_cast<int>(decompressor.info().image_width),
@@ -251,25 +251,25 @@ ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes) {
 }
 
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request) {
-    refuse_other_formats(bytes);
+    require_jpeg(bytes);
     Decompressor decompressor(bytes);
     jpeg_decompress_struct& info = decompressor.info();
     check_limits(info);
-    start(decompressor, request.denominator);
+    start_decoding(decompressor, request.denominator);
 
     DecodedImage out;
-    out.full = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
-    enter_region(decompressor, divided_region(request, info), out);
+    out.full_size = {static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
+    skip_to_region(decompressor, downscaled_region(request, info), out);
     read_rows(decompressor, out.image);
     out.damage = decompressor.message();
-    // A region may end before the truncated part of the file.
+    // Decoding a region does not notice that the file is truncated after it.
     if (out.damage.empty() && !has_end_marker(bytes)) out.damage = "the file ends early";
     return out;
 }
 
 std::vector<std::uint8_t> encode_jpeg(const ImageView& image, int quality) {
     ErrorState state{};
-    install(state);
+    install_error_handlers(state);
     jpeg_compress_struct info{};
     info.err = &state.manager;
     unsigned char* buffer = nullptr;

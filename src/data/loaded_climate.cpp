@@ -24,26 +24,28 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNotFinite = "not all of its values are finite";
 
-/// Requirements of the configuration on files.
-struct Wanted {
+/// The configuration's requirements of files.
+struct Requirements {
     SampleFormat format;
-    bool is_varied = false;
+    bool is_augmented = false;
 };
 
-/// `from` is a ClimateFile or a RecordSet.
-void require_grid(const Wanted& wanted, const auto& from, const std::string& file) {
-    require(from.height() == wanted.format.height && from.width() == wanted.format.width,
+/// `source` is a ClimateFile or a RecordSet.
+void require_grid(const Requirements& required, const auto& source, const std::string& file) {
+    require(source.height() == required.format.height && source.width() == required.format.width,
             ExitCode::data,
             "{}: fields of {} x {} pixels, but workload.image_size x image_width is {} x {}", file,
-            from.height(), from.width(), wanted.format.height, wanted.format.width);
+            source.height(), source.width(), required.format.height, required.format.width);
 }
 
-void require_boxes(const Wanted& wanted, const std::vector<Box>& boxes, const std::string& name) {
-    require(static_cast<std::int64_t>(boxes.size()) <= wanted.format.max_boxes, ExitCode::data,
-            "{}: {} boxes, but data.max_boxes is {}", name, boxes.size(), wanted.format.max_boxes);
+void require_boxes(const Requirements& required, const std::vector<Box>& boxes,
+                   const std::string& name) {
+    require(static_cast<std::int64_t>(boxes.size()) <= required.format.max_boxes, ExitCode::data,
+            "{}: {} boxes, but data.max_boxes is {}", name, boxes.size(),
+            required.format.max_boxes);
     for (const Box& box : boxes) {
         require(box.category >= 1 && box.category <= kClimateCategories, ExitCode::data,
-                "{}: a box of class {}, expected 1 to {}", name, box.category, kClimateCategories);
+                "{}: a box has class {}, expected 1 to {}", name, box.category, kClimateCategories);
     }
 }
 
@@ -54,16 +56,16 @@ SampleFormat with_dtype(SampleFormat format, tensor::DType dtype) {
 
 class RecordedClimate final : public ClimateSet {
 public:
-    RecordedClimate(RecordSet records, const std::string& folder, const Wanted& wanted)
-        : ClimateSet(with_dtype(wanted.format, records.dtype()), records.statistics(),
-                     wanted.is_varied),
+    RecordedClimate(RecordSet records, const std::string& folder, const Requirements& required)
+        : ClimateSet(with_dtype(required.format, records.dtype()), records.statistics(),
+                     required.is_augmented),
           records_(std::move(records)),
           folder_(folder) {
         require(records_.channels() == kClimateChannels, ExitCode::data,
                 "{}: {} channels, expected {}", folder, records_.channels(), kClimateChannels);
-        require_grid(wanted, records_, folder);
+        require_grid(required, records_, folder);
         for (std::int64_t sample = 0; sample < records_.samples(); ++sample) {
-            require_boxes(wanted, records_.boxes(sample), records_.name(sample));
+            require_boxes(required, records_.boxes(sample), records_.name(sample));
         }
     }
 
@@ -88,28 +90,28 @@ private:
 
 class Hdf5Climate final : public ClimateSet {
 public:
-    /// Sets that share `library` serialize their HDF5 calls with it.
-    Hdf5Climate(const std::vector<climate::ListedFile>& files, const Wanted& wanted,
-                std::shared_ptr<std::mutex> library)
-        : ClimateSet(wanted.format, usual_statistics(), wanted.is_varied),
-          library_(std::move(library)) {
+    /// Sets that share `hdf5_mutex` serialize their HDF5 calls with it.
+    Hdf5Climate(const std::vector<climate::ListedFile>& files, const Requirements& required,
+                std::shared_ptr<std::mutex> hdf5_mutex)
+        : ClimateSet(required.format, default_statistics(), required.is_augmented),
+          hdf5_mutex_(std::move(hdf5_mutex)) {
         for (const climate::ListedFile& listed : files) {
-            climate::require_same(listed);
+            climate::require_same_size(listed);
             files_.emplace_back(listed.path,
-                                ClimateFileSettings{.is_vouched_for = listed.is_vouched_for});
+                                ClimateFileSettings{.is_verified = listed.is_verified});
             const ClimateFile& file = files_.back();
-            require_grid(wanted, file, listed.path.string());
+            require_grid(required, file, listed.path.string());
             require(file.level() != GeopotentialLevel::hpa_100, ExitCode::data,
-                    "{}: channel 13 is Z100, but HDF5 files are normalized by what is usual for "
-                    "Z1000; make records of it (data transcode)",
+                    "{}: channel 13 is Z100, but HDF5 files are normalized with statistics of "
+                    "Z1000; convert it to records with data transcode",
                     listed.path.string());
             dropped_boxes_ += file.dropped_boxes();
-            firsts_.push_back(samples_);
+            first_samples_.push_back(samples_);
             samples_ += file.samples();
         }
         for (std::int64_t sample = 0; sample < samples_; ++sample) {
             const auto number = static_cast<std::uint32_t>(sample);
-            require_boxes(wanted, boxes(number), name(number));
+            require_boxes(required, boxes(number), name(number));
         }
     }
 
@@ -125,57 +127,57 @@ public:
 
     std::int64_t samples() const override { return samples_; }
     std::vector<Box> boxes(std::uint32_t sample) const override {
-        const auto [file, number] = place(sample);
+        const auto [file, number] = locate(sample);
         return files_[file].boxes(number);
     }
     std::string name(std::uint32_t sample) const override {
-        const auto [file, number] = place(sample);
+        const auto [file, number] = locate(sample);
         return fmt::format("{}/{}", files_[file].path().filename().string(), number);
     }
     std::string location(std::uint32_t sample) const override {
-        const auto [file, number] = place(sample);
+        const auto [file, number] = locate(sample);
         return fmt::format("{}/{}", files_[file].path().string(), number);
     }
 
 private:
-    std::pair<std::size_t, std::int64_t> place(std::uint32_t sample) const {
-        const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), sample);
-        const auto file = static_cast<std::size_t>(after - firsts_.begin()) - 1;
-        return {file, sample - firsts_[file]};
+    std::pair<std::size_t, std::int64_t> locate(std::uint32_t sample) const {
+        const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+        const auto file = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
+        return {file, sample - first_samples_[file]};
     }
 
     std::string write_fields(std::uint32_t sample, std::span<std::byte> fields) const override {
         std::vector<float> planes(kClimateChannels * format().height * format().width);
         {
-            const auto [file, number] = place(sample);
-            const std::lock_guard lock(*library_);
+            const auto [file, number] = locate(sample);
+            const std::lock_guard lock(*hdf5_mutex_);
             files_[file].read(number, 1, planes);
         }
         write_normalized(planes, statistics(), format().dtype, fields);
         return all_finite(fields, format().dtype) ? "" : kNotFinite;
     }
 
-    std::shared_ptr<std::mutex> library_;
+    std::shared_ptr<std::mutex> hdf5_mutex_;
     std::vector<ClimateFile> files_;
-    std::vector<std::int64_t> firsts_;  // number of the first sample of each file
+    std::vector<std::int64_t> first_samples_;  // by file
     std::int64_t samples_ = 0;
     std::int64_t dropped_boxes_ = 0;
 };
 
 /// State shared by the sets of a run.
-struct Opening {
-    std::shared_ptr<std::mutex> library = std::make_shared<std::mutex>();
+struct OpenContext {
+    std::shared_ptr<std::mutex> hdf5_mutex = std::make_shared<std::mutex>();
     std::vector<std::string> notes;
 };
 
 /// `files` are those of climate::list_files().
 std::shared_ptr<const ClimateSet> open_set(const std::string& path,
                                            const std::vector<climate::ListedFile>& files,
-                                           const Wanted& wanted, Opening& opening) {
-    if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, wanted);
-    auto set = std::make_shared<Hdf5Climate>(files, wanted, opening.library);
+                                           const Requirements& required, OpenContext& context) {
+    if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, required);
+    auto set = std::make_shared<Hdf5Climate>(files, required, context.hdf5_mutex);
     if (set->dropped_boxes() > 0) {
-        opening.notes.push_back(fmt::format(
+        context.notes.push_back(fmt::format(
             "{}: boxes left out: {} without area inside the picture", path, set->dropped_boxes()));
     }
     return set;
@@ -183,20 +185,20 @@ std::shared_ptr<const ClimateSet> open_set(const std::string& path,
 
 void require_same_channels(const ClimateSet& training, const ClimateSet& validation,
                            const config::DataConfig& data) {
-    const std::vector<std::string> wanted = training.channel_names();
+    const std::vector<std::string> expected = training.channel_names();
     const std::vector<std::string> names = validation.channel_names();
-    for (std::size_t c = 0; c < wanted.size(); ++c) {
-        require(names[c] == wanted[c], ExitCode::data, "{}: channel {} is {}, but in {} it is {}",
-                data.validation_path, c, names[c], data.path, wanted[c]);
+    for (std::size_t c = 0; c < expected.size(); ++c) {
+        require(names[c] == expected[c], ExitCode::data, "{}: channel {} is {}, but in {} it is {}",
+                data.validation_path, c, names[c], data.path, expected[c]);
     }
 }
 
-/// Returns why the sets are no valid benchmark data: synthetic files, and files that occur twice.
+/// Returns why the sets are not valid benchmark data: synthetic files, and files that occur twice.
 std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& training,
                                               const std::vector<RecordSource>& validation) {
     std::vector<std::string> disqualifications;
     std::map<std::uint32_t, std::string> known;  // "training file 'a.h5'"
-    const auto look_at = [&](const RecordSource& source, const char* which) {
+    const auto check_source = [&](const RecordSource& source, const char* which) {
         const std::string name = fmt::format("{} file '{}'", which, printable(source.name));
         if (!source.generator.empty()) {
             disqualifications.push_back(
@@ -205,8 +207,8 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
         const auto [same, is_new] = known.emplace(source.fingerprint, name);
         if (!is_new) disqualifications.push_back(fmt::format("{} is {}", name, same->second));
     };
-    for (const RecordSource& source : training) look_at(source, "training");
-    for (const RecordSource& source : validation) look_at(source, "test");
+    for (const RecordSource& source : training) check_source(source, "training");
+    for (const RecordSource& source : validation) check_source(source, "test");
     return disqualifications;
 }
 
@@ -216,21 +218,21 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     const auto validation_files = climate::list_files(config.data.validation_path, group);
     comm::collective_try(group, [&] {
         const SampleFormat format = climate_format(config);
-        Opening opening;
+        OpenContext context;
         const auto training = open_set(config.data.path, training_files,
-                                       {format, config.data.climate_augmentation}, opening);
+                                       {format, config.data.climate_augmentation}, context);
         const auto validation =
-            open_set(config.data.validation_path, validation_files, {format, false}, opening);
+            open_set(config.data.validation_path, validation_files, {format, false}, context);
         require_same_channels(*training, *validation, config.data);
         require(training->statistics() == validation->statistics(), ExitCode::data,
-                "{}: its mean and deviation differ from those of {}; transcode it with the "
-                "statistics of the training set",
+                "{}: mean and deviation differ from those of {}; transcode it with the statistics "
+                "of the training set",
                 config.data.validation_path, config.data.path);
         require(training->format() == validation->format(), ExitCode::data,
-                "{}: its values are {}, but those of {} are {}", config.data.validation_path,
+                "{}: the values are {}, but in {} they are {}", config.data.validation_path,
                 tensor::name_of(validation->format().dtype), config.data.path,
                 tensor::name_of(training->format().dtype));
-        sets = {training, validation, std::move(opening.notes)};
+        sets = {training, validation, std::move(context.notes)};
         if (config.workload.problem_class == config::ProblemClass::official) {
             sets.disqualifications =
                 disqualifications_of(training->sources(), validation->sources());

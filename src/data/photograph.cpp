@@ -12,8 +12,8 @@
 namespace hpcai::data {
 namespace {
 
-// All numbers are doubles: sines and arc tangents of C libraries differ in the last bits, which do
-// not reach a pixel then. A picture has the same bytes everywhere.
+// A picture has the same bytes everywhere. The sines and arc tangents of C libraries differ in the
+// last bits, but with doubles these do not affect a pixel.
 constexpr double kPi = std::numbers::pi;
 
 struct Point {
@@ -30,7 +30,7 @@ double box(Point p, double half_width, double half_height) {
     return std::max(std::abs(p.x) - half_width, std::abs(p.y) - half_height);
 }
 
-/// An outline within [-1, 1] squared: negative inside, elsewhere about the distance to the edge.
+/// An outline within [-1, 1]^2. `distance` is negative inside, and outside about the distance.
 struct Outline {
     const char* name;
     double (*distance)(Point);
@@ -74,13 +74,13 @@ constexpr std::array<Surface, 8> kSurfaces{{
 constexpr std::array<double, 16> kFineness{1.0,  1.7,  0.55, 2.4, 1.3,  0.75, 2.0, 1.5,
                                            0.65, 1.15, 1.85, 2.2, 0.85, 1.4,  1.6, 0.6};
 
-struct ClassLook {
+struct ClassAppearance {
     std::size_t outline, surface;
     double fineness;
 };
 
-/// Neighbouring classes differ in outline and surface. There are 8 x 8 x 16 looks.
-ClassLook look_of(int label) {
+/// Neighbouring classes differ in outline and surface. There are 8 x 8 x 16 appearances.
+ClassAppearance appearance_of(int label) {
     const std::size_t index = label;
     return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};
 }
@@ -90,46 +90,46 @@ struct Object {
     std::size_t outline, surface;
     Point center;             // pixels
     double radius;            // pixels
-    double cosine, sine;      // of its rotation
-    double radians_per_unit;  // of its surface
+    double cosine, sine;      // of the rotation
+    double radians_per_unit;  // of the surface
     LinearColor dark, light;
 };
 
-double between(CounterStream& random, double low, double high) {
+double uniform(CounterStream& random, double low, double high) {
     return low + (high - low) * random.uniform();
 }
 
 /// Returns a colour of the given brightness and a random hue.
-LinearColor any_color(CounterStream& random, double brightness) {
+LinearColor random_color(CounterStream& random, double brightness) {
     LinearColor color{};
-    const double hue = between(random, 0, 2 * kPi);
-    const double strength = between(random, 0.0, 0.35);
+    const double hue = uniform(random, 0, 2 * kPi);
+    const double strength = uniform(random, 0.0, 0.35);
     for (std::size_t c = 0; c < color.size(); ++c) {
-        const double turn = hue + 2 * kPi * static_cast<double>(c) / 3;
-        color[c] = std::clamp(brightness + strength * std::cos(turn), 0.0, 1.0);
+        const double angle = hue + 2 * kPi * static_cast<double>(c) / 3;
+        color[c] = std::clamp(brightness + strength * std::cos(angle), 0.0, 1.0);
     }
     return color;
 }
 
-Object any_object(CounterStream& random, ImageSize size, double radius) {
+Object random_object(CounterStream& random, ImageSize size, double radius) {
     Object object{};
     object.radius = radius;
-    object.center = {static_cast<double>(size.width) * between(random, 0.32, 0.68),
-                     static_cast<double>(size.height) * between(random, 0.32, 0.68)};
-    const double angle = between(random, 0, 2 * kPi);
+    object.center = {static_cast<double>(size.width) * uniform(random, 0.32, 0.68),
+                     static_cast<double>(size.height) * uniform(random, 0.32, 0.68)};
+    const double angle = uniform(random, 0, 2 * kPi);
     object.cosine = std::cos(angle);
     object.sine = std::sin(angle);
-    object.radians_per_unit = 2 * kPi * between(random, 1.7, 2.3);
-    object.dark = any_color(random, between(random, 0.05, 0.3));
-    object.light = any_color(random, between(random, 0.65, 0.95));
+    object.radians_per_unit = 2 * kPi * uniform(random, 1.7, 2.3);
+    object.dark = random_color(random, uniform(random, 0.05, 0.3));
+    object.light = random_color(random, uniform(random, 0.65, 0.95));
     return object;
 }
 
-/// Returns a plain object of a random outline near the edge of the picture.
-Object any_distractor(CounterStream& random, ImageSize size) {
+/// Returns a plain object with a random outline near the edge of the picture.
+Object random_distractor(CounterStream& random, ImageSize size) {
     const auto shorter = static_cast<double>(std::min(size.width, size.height));
-    Object object = any_object(random, size, shorter * between(random, 0.06, 0.13));
-    const double angle = between(random, 0, 2 * kPi);
+    Object object = random_object(random, size, shorter * uniform(random, 0.06, 0.13));
+    const double angle = uniform(random, 0, 2 * kPi);
     object.center = {static_cast<double>(size.width) * (0.5 + 0.45 * std::cos(angle)),
                      static_cast<double>(size.height) * (0.5 + 0.45 * std::sin(angle))};
     object.outline = random.below(kOutlines.size());
@@ -138,10 +138,10 @@ Object any_distractor(CounterStream& random, ImageSize size) {
     return object;
 }
 
-/// Smooth random hills over the unit square, 0 to 1.
-class Hills {
+/// Smooth random noise over the unit square, 0 to 1.
+class SmoothNoise {
 public:
-    Hills(CounterStream& random, int cells) : cells_(cells) {
+    SmoothNoise(CounterStream& random, int cells) : cells_(cells) {
         heights_.resize((cells + 1) * (cells + 1));
         for (double& height : heights_) height = random.uniform();
     }
@@ -162,43 +162,43 @@ private:
     std::vector<double> heights_;
 };
 
-/// A picture without its noise.
+/// The contents of a picture, without pixel noise.
 struct Scene {
     ImageSize size;
-    Hills coarse, fine;
+    SmoothNoise coarse, fine;
     LinearColor low, high;        // of the background
-    std::vector<Object> objects;  // later ones are in front
-    Point light;                  // gradient of the gain across the picture
+    std::vector<Object> objects;  // from back to front
+    Point light;                  // relative change of the gain across the picture
     double gain;
-    double noise;  // standard deviation, 0 to 1
+    double noise;  // standard deviation of pixel noise, 0 to 1
 };
 
-ImageSize any_size(CounterStream& random, int longer) {
+ImageSize random_size(CounterStream& random, int longer) {
     const int shorter =
-        std::max(1, static_cast<int>(static_cast<double>(longer) * between(random, 0.75, 1.0)));
+        std::max(1, static_cast<int>(static_cast<double>(longer) * uniform(random, 0.75, 1.0)));
     return random.below(2) == 0 ? ImageSize{longer, shorter} : ImageSize{shorter, longer};
 }
 
 Scene make_scene(CounterStream& random, const PhotographSet& set, int label) {
-    const ImageSize size = any_size(random, set.size);
+    const ImageSize size = random_size(random, set.size);
     Scene scene{.size = size,
-                .coarse = Hills(random, 3),
-                .fine = Hills(random, 14),
-                .low = any_color(random, between(random, 0.15, 0.5)),
-                .high = any_color(random, between(random, 0.45, 0.85)),
+                .coarse = SmoothNoise(random, 3),
+                .fine = SmoothNoise(random, 14),
+                .low = random_color(random, uniform(random, 0.15, 0.5)),
+                .high = random_color(random, uniform(random, 0.45, 0.85)),
                 .objects = {},
-                .light = {between(random, -0.5, 0.5), between(random, -0.5, 0.5)},
-                .gain = between(random, 0.7, 1.15),
-                .noise = between(random, 0.01, 0.05)};
+                .light = {uniform(random, -0.5, 0.5), uniform(random, -0.5, 0.5)},
+                .gain = uniform(random, 0.7, 1.15),
+                .noise = uniform(random, 0.01, 0.05)};
     for (std::uint32_t n = 1 + random.below(4); n > 0; --n) {
-        scene.objects.push_back(any_distractor(random, size));
+        scene.objects.push_back(random_distractor(random, size));
     }
     const auto shorter = static_cast<double>(std::min(size.width, size.height));
-    Object object = any_object(random, size, shorter * between(random, 0.24, 0.42));
-    const ClassLook look = look_of(label);
-    object.outline = look.outline;
-    object.surface = look.surface;
-    object.radians_per_unit *= look.fineness;
+    Object object = random_object(random, size, shorter * uniform(random, 0.24, 0.42));
+    const ClassAppearance appearance = appearance_of(label);
+    object.outline = appearance.outline;
+    object.surface = appearance.surface;
+    object.radians_per_unit *= appearance.fineness;
     scene.objects.push_back(object);
     return scene;
 }
@@ -235,7 +235,7 @@ LinearColor color_at(const Scene& scene, int x, int y) {
     return color;
 }
 
-/// Returns a nearly normal number, mean 0 and standard deviation 1: the sum of four uniform bytes.
+/// Returns a nearly normal number with mean 0 and variance 1, from the sum of four uniform bytes.
 double rough_normal(std::uint32_t bits) {
     const std::uint32_t sum =
         (bits & 255U) + (bits >> 8 & 255U) + (bits >> 16 & 255U) + (bits >> 24);
@@ -245,9 +245,9 @@ double rough_normal(std::uint32_t bits) {
 }  // namespace
 
 std::string photograph_class_name(int label) {
-    const ClassLook look = look_of(label);
-    return fmt::format("{:04}_{}_{}", label, kOutlines[look.outline].name,
-                       kSurfaces[look.surface].name);
+    const ClassAppearance appearance = appearance_of(label);
+    return fmt::format("{:04}_{}_{}", label, kOutlines[appearance.outline].name,
+                       kSurfaces[appearance.surface].name);
 }
 
 Image make_photograph(const PhotographSet& set, Split split, int label, std::uint32_t number) {

@@ -20,13 +20,13 @@ namespace {
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat facts {};
-    if (!file.open() || ::fstat(file.number(), &facts) != 0) fail_to_read();
-    if (!S_ISREG(facts.st_mode)) throw DecodeError("not a regular file");
-    if (facts.st_size > kMaxPictureBytes) {
-        throw DecodeError(fmt::format("{} bytes, more than any picture", facts.st_size));
+    struct stat status {};
+    if (!file.open() || ::fstat(file.number(), &status) != 0) fail_to_read();
+    if (!S_ISREG(status.st_mode)) throw DecodeError("not a regular file");
+    if (status.st_size > kMaxPictureBytes) {
+        throw DecodeError(fmt::format("{} bytes, more than {}", status.st_size, kMaxPictureBytes));
     }
-    std::vector<std::uint8_t> bytes(facts.st_size);
+    std::vector<std::uint8_t> bytes(status.st_size);
     const auto filled = storage::try_read(file, std::as_writable_bytes(std::span(bytes)));
     if (!filled) fail_to_read();
     bytes.resize(*filled);

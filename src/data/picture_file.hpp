@@ -14,14 +14,14 @@
 
 namespace hpcai::data {
 
-/// The file of a picture with legal dimensions is never larger.
+/// Upper bound for the file of a picture with legal dimensions.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
-/// Reads a picture file. Throws DecodeError when it cannot be read, is not a regular file, or has
-/// more than kMaxPictureBytes.
+/// Reads a picture file. Throws DecodeError if it cannot be read, is not a regular file, or has
+/// more than kMaxPictureBytes bytes.
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path);
 
-/// Like the function above, but reads the copy in `staged`, or the file at `path` if there is none.
+/// Reads the copy of the sample in `staged`, or the file at `path` if there is none.
 std::vector<std::uint8_t> read_picture(const StagedPictures* staged, std::uint32_t sample,
                                        const std::filesystem::path& path);
 
@@ -29,7 +29,7 @@ inline std::span<std::uint8_t> as_u8(std::span<std::byte> pixels) {
     return {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()};
 }
 
-/// Returns decode(); after a DecodeError, fills the pixels with grey and returns the reason.
+/// Returns decode(). After a DecodeError, fills the pixels with grey and returns the reason.
 template <typename Decode>
 std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode) {
     constexpr std::uint8_t kGrey = 128;
@@ -41,7 +41,7 @@ std::string decode_or_grey(std::span<std::uint8_t> pixels, const Decode& decode)
     }
 }
 
-/// Returns whether a relative path, as read from a file, stays in its folder.
+/// Returns whether a path from a file is relative and stays below its folder.
 inline bool is_path_below(const std::string& path) {
     const std::filesystem::path parsed(path);
     if (path.empty() || parsed.is_absolute() || path.find('\0') != std::string::npos) return false;

@@ -13,7 +13,7 @@ Prefetcher::Prefetcher(int slots, int threads, Fill fill) : fill_(std::move(fill
     slots_.resize(slots);
     threads_.reserve(threads);
     try {
-        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run_thread(); });
     } catch (...) {
         stop_threads();
         throw;
@@ -29,18 +29,18 @@ void Prefetcher::stop_threads() noexcept {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
     }
-    work_here_.notify_all();
+    work_available_.notify_all();
     for (std::thread& thread : threads_) thread.join();
 }
 
 void Prefetcher::cancel() {
     std::unique_lock lock(mutex_);
     batches_ = 0;
-    next_ticket_ = 0;
-    row_done_.wait(lock, [this] { return working_ == 0; });
+    next_row_ = 0;
+    row_done_.wait(lock, [this] { return filling_threads_ == 0; });
     for (Slot& slot : slots_) slot = Slot{};
-    handed_out_ = 0;
-    released_ = 0;
+    delivered_batches_ = 0;
+    released_batches_ = 0;
 }
 
 void Prefetcher::begin(std::int64_t batches, std::int64_t rows, std::int64_t first) {
@@ -48,35 +48,35 @@ void Prefetcher::begin(std::int64_t batches, std::int64_t rows, std::int64_t fir
     ensure(first >= 0 && first <= batches, "batch {} of {} first", first, batches);
     {
         const std::lock_guard lock(mutex_);
-        ensure(batches_ == 0 && working_ == 0, "prefetcher begun while at work");
+        ensure(batches_ == 0 && filling_threads_ == 0, "begin() without cancel() of a prefetcher");
         rows_ = rows;
         batches_ = batches;
-        next_ticket_ = first * rows;
-        handed_out_ = first;
-        released_ = first;
+        next_row_ = first * rows;
+        delivered_batches_ = first;
+        released_batches_ = first;
     }
-    work_here_.notify_all();
+    work_available_.notify_all();
 }
 
 bool Prefetcher::has_work() const {
     const auto slots = static_cast<std::int64_t>(slots_.size());
-    return next_ticket_ < batches_ * rows_ && next_ticket_ / rows_ < released_ + slots;
+    return next_row_ < batches_ * rows_ && next_row_ / rows_ < released_batches_ + slots;
 }
 
-void Prefetcher::work() {
+void Prefetcher::run_thread() {
     std::unique_lock lock(mutex_);
     while (true) {
-        work_here_.wait(lock, [this] { return stopping_ || has_work(); });
+        work_available_.wait(lock, [this] { return stopping_ || has_work(); });
         if (stopping_) return;
-        const std::int64_t batch = next_ticket_ / rows_;
-        const std::int64_t row = next_ticket_ % rows_;
-        ++next_ticket_;
+        const std::int64_t batch = next_row_ / rows_;
+        const std::int64_t row = next_row_ % rows_;
+        ++next_row_;
         const std::size_t index = batch % slots_.size();
         if (row == 0) {
             slots_[index] = Slot{};
             slots_[index].rows_left = rows_;
         }
-        ++working_;
+        ++filling_threads_;
         lock.unlock();
         std::exception_ptr failure;
         try {
@@ -85,31 +85,30 @@ void Prefetcher::work() {
             failure = std::current_exception();
         }
         lock.lock();
-        --working_;
+        --filling_threads_;
         finish_row(slots_[index], batch, row, std::move(failure));
     }
 }
 
 void Prefetcher::finish_row(Slot& slot, std::int64_t batch, std::int64_t row,
                             std::exception_ptr failure) {
-    // Keep the failure of the first row, not of the first thread, so that the message is
-    // deterministic.
+    // Keep the failure of the first row, not of the fastest thread, for a deterministic message.
     if (failure && (!slot.failure || row < slot.failed_row)) {
         slot.failure = std::move(failure);
         slot.failed_row = row;
     }
     if (--slot.rows_left == 0) slot.ready_batch = batch;
-    if (slot.rows_left == 0 || working_ == 0) row_done_.notify_all();
+    if (slot.rows_left == 0 || filling_threads_ == 0) row_done_.notify_all();
 }
 
 int Prefetcher::next() {
     std::unique_lock lock(mutex_);
-    ensure(handed_out_ < batches_, "batch {} of {} asked for", handed_out_, batches_);
-    if (released_ != handed_out_) {
-        released_ = handed_out_;
-        work_here_.notify_all();
+    ensure(delivered_batches_ < batches_, "batch {} of {}", delivered_batches_, batches_);
+    if (released_batches_ != delivered_batches_) {
+        released_batches_ = delivered_batches_;
+        work_available_.notify_all();
     }
-    const std::int64_t batch = handed_out_++;
+    const std::int64_t batch = delivered_batches_++;
     const std::size_t index = batch % slots_.size();
     Slot& slot = slots_[index];
     if (slot.ready_batch != batch) {

@@ -11,7 +11,7 @@
 
 namespace hpcai::data {
 
-/// Fills batches row by row with threads of its own, a bounded number of batches ahead. The caller
+/// Fills batches row by row with its own threads, a bounded number of batches ahead. The caller
 /// owns the memory: batch b is in slot b % slots.
 class Prefetcher {
 public:
@@ -19,16 +19,16 @@ public:
     /// next() rethrows its exceptions for that batch.
     using Fill = std::function<void(int slot, std::int64_t batch, std::int64_t row)>;
 
-    /// `slots` >= 2: one is in use by the consumer, the others are filled ahead. `threads` >= 1.
+    /// The consumer uses one of `slots` >= 2; the others are filled ahead. `threads` >= 1.
     Prefetcher(int slots, int threads, Fill fill);
     /// Waits for all threads to end.
     ~Prefetcher();
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;
 
-    /// Aborts the work in progress. Returns when no thread calls Fill any more.
+    /// Aborts the work in progress. Returns when no thread is inside Fill.
     void cancel();
-    /// Starts batches `first` to `batches` - 1 of `rows` rows each, after a cancel().
+    /// Starts batches `first` to `batches` - 1 of `rows` rows each. No batch may be in progress.
     void begin(std::int64_t batches, std::int64_t rows, std::int64_t first = 0);
     /// Waits for the next batch and returns its slot, which stays valid until the next call.
     /// Rethrows the exception of its first failed row. Throws Error(internal) after the last batch.
@@ -46,22 +46,22 @@ private:
         std::exception_ptr failure;
     };
 
-    void work();
+    void run_thread();
     bool has_work() const;
     void finish_row(Slot& slot, std::int64_t batch, std::int64_t row, std::exception_ptr failure);
     void stop_threads() noexcept;
 
     const Fill fill_;
     std::mutex mutex_;
-    std::condition_variable work_here_;
+    std::condition_variable work_available_;
     std::condition_variable row_done_;
     std::vector<Slot> slots_;
     std::int64_t batches_ = 0;
     std::int64_t rows_ = 1;
-    std::int64_t next_ticket_ = 0;  // rows given out, over all batches
-    std::int64_t handed_out_ = 0;   // batches
-    std::int64_t released_ = 0;     // batches whose slot may be filled again
-    int working_ = 0;               // threads inside Fill
+    std::int64_t next_row_ = 0;           // first row not assigned to a thread, over all batches
+    std::int64_t delivered_batches_ = 0;  // returned by next()
+    std::int64_t released_batches_ = 0;   // whose slots may be filled again
+    int filling_threads_ = 0;             // inside Fill
     bool stopping_ = false;
     double wait_seconds_ = 0;
     std::vector<std::thread> threads_;

@@ -30,7 +30,7 @@ struct nlohmann::adl_serializer<Record> {
 
 namespace hpcai::data {
 
-/// Calls `read` on rank 0 and returns its result on all ranks. nlohmann::json must convert it.
+/// Calls `read` on rank 0 and broadcasts the result, which nlohmann::json must be able to convert.
 /// Collective; every rank throws the error of rank 0.
 template <typename Read>
 auto read_at_one_rank(comm::Communicator& ranks, const Read& read) {

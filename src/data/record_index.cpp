@@ -39,7 +39,7 @@ json json_of(const IndexedRecord& record) {
 /// Parses the index, or throws Error(data) naming file and key.
 class IndexReader {
 public:
-    explicit IndexReader(const std::filesystem::path& path) : place_(path.string()) {}
+    explicit IndexReader(const std::filesystem::path& path) : path_(path.string()) {}
 
     RecordIndex read(const json& document) {
         check(document.is_object() && document.value("schema", json()) == kRecordsSchema, "schema");
@@ -66,8 +66,8 @@ public:
 
 private:
     void check(bool condition, const char* key) const {
-        require(condition, ExitCode::data, "'{}': {}: not what `data transcode` writes", place_,
-                key);
+        require(condition, ExitCode::data,
+                "'{}': the value of {} is not as `data transcode` writes it", path_, key);
     }
     const json& member(const json& object, const char* key) const {
         check(object.is_object() && object.contains(key), key);
@@ -121,7 +121,7 @@ private:
         check(!file.records.empty(), "records");
         return file;
     }
-    /// Files without a generator have no such key.
+    /// Returns "" if the key is absent, as in the records of files without a generator.
     std::string generator(const json& object) const {
         if (!object.contains("generator")) return "";
         const json& value = object.at("generator");
@@ -154,7 +154,7 @@ private:
         return boxes;
     }
 
-    std::string place_;
+    std::string path_;
 };
 
 }  // namespace
@@ -198,13 +198,13 @@ RecordIndex read_record_index(const std::filesystem::path& folder) {
 void require_source_name(const std::filesystem::path& file) {
     const std::string name = file.filename().string();
     require(!name.empty() && name[0] != '.', ExitCode::data,
-            "'{}': records cannot be made of a file whose name begins with a dot", file.string());
+            "'{}': a file whose name begins with a dot cannot be transcoded", file.string());
     try {
         (void)json(name).dump();
     } catch (const json::exception&) {
-        throw Error(
-            ExitCode::data,
-            fmt::format("'{}': its name is not UTF-8; records cannot name it", file.string()));
+        throw Error(ExitCode::data,
+                    fmt::format("'{}': a file whose name is not UTF-8 cannot be transcoded",
+                                file.string()));
     }
 }
 

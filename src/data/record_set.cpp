@@ -23,8 +23,8 @@ namespace {
 /// A memory-mapped regular file.
 class MappedFile {
 public:
-    /// Throws Error(data) naming the path when the file cannot be mapped or does not have exactly
-    /// `bytes` bytes, at least 1.
+    /// Maps a file of `bytes` >= 1 bytes. Throws Error(data) naming the path if it has another size
+    /// or cannot be mapped.
     MappedFile(const std::filesystem::path& path, std::size_t bytes) {
         const storage::Descriptor file = storage::open_for_reading(path);
         struct stat status {};
@@ -59,32 +59,33 @@ RecordSet::RecordSet(const std::filesystem::path& folder)
     : folder_(folder), index_(read_record_index(folder)), contents_(std::make_shared<Contents>()) {
     for (const IndexedFile& file : index_.files) {
         contents_->files.emplace_back(folder / file.name, file.records.size() * record_bytes());
-        first_.push_back(first_.back() + static_cast<std::int64_t>(file.records.size()));
+        first_samples_.push_back(first_samples_.back() +
+                                 static_cast<std::int64_t>(file.records.size()));
     }
-    contents_->checked = std::vector<std::atomic<bool>>(first_.back());
+    contents_->checked = std::vector<std::atomic<bool>>(first_samples_.back());
 }
 
-RecordSet::Place RecordSet::place_of(std::int64_t sample) const {
+RecordSet::Position RecordSet::locate(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "record {} of {}", sample, samples());
-    const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
-    const auto file = static_cast<std::size_t>(after - first_.begin() - 1);
-    return {file, static_cast<std::size_t>(sample - first_[file])};
+    const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+    const auto file = static_cast<std::size_t>(after - first_samples_.begin() - 1);
+    return {file, static_cast<std::size_t>(sample - first_samples_[file])};
 }
 
 std::string RecordSet::name(std::int64_t sample) const {
-    const Place place = place_of(sample);
-    return fmt::format("{}/{}", index_.files[place.file].source, record_at(place).number);
+    const Position position = locate(sample);
+    return fmt::format("{}/{}", index_.files[position.file].source, record_at(position).number);
 }
 
 std::span<const std::byte> RecordSet::record(std::int64_t sample) const {
-    const Place place = place_of(sample);
-    const auto bytes =
-        contents_->files[place.file].bytes().subspan(place.record * record_bytes(), record_bytes());
+    const Position position = locate(sample);
+    const auto bytes = contents_->files[position.file].bytes().subspan(
+        position.record * record_bytes(), record_bytes());
     std::atomic<bool>& checked = contents_->checked[sample];
     if (checked.load(std::memory_order_relaxed)) return bytes;
-    require(checksum_of(bytes) == record_at(place).checksum, ExitCode::data,
+    require(checksum_of(bytes) == record_at(position).checksum, ExitCode::data,
             "'{}': record {} ({}) is damaged: its checksum differs",
-            (folder_ / index_.files[place.file].name).string(), place.record, name(sample));
+            (folder_ / index_.files[position.file].name).string(), position.record, name(sample));
     checked.store(true, std::memory_order_relaxed);
     return bytes;
 }
@@ -105,7 +106,7 @@ std::vector<RecordSource> RecordSet::sources() const {
 }
 
 const std::vector<Box>& RecordSet::boxes(std::int64_t sample) const {
-    return record_at(place_of(sample)).boxes;
+    return record_at(locate(sample)).boxes;
 }
 
 }  // namespace hpcai::data

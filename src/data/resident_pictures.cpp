@@ -17,47 +17,48 @@ bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
 
 }  // namespace
 
-ResidentPictures::ResidentPictures(device::Device& device, const Room& room) : device_(device) {
+ResidentPictures::ResidentPictures(device::Device& device, const MemoryBudget& budget)
+    : device_(device) {
     try {
-        memory_ = device.allocate(room.bytes);
-        views_ = device.allocate(room.rows * sizeof(device::PictureView));
-        device.allocate(room.spare_bytes);  // freed at once
+        memory_ = device.allocate(budget.bytes);
+        views_ = device.allocate(budget.rows * sizeof(device::PictureView));
+        device.allocate(budget.spare_bytes);  // freed at once
     } catch (const Error& error) {
         throw Error(ExitCode::usage,
-                    fmt::format("data.resident_mib: expected what {} has free next to the network "
-                                "and {} MiB for its libraries, got {}: {}",
-                                device.description(), room.spare_bytes >> 20, room.bytes >> 20,
+                    fmt::format("data.resident_mib: {} MiB do not fit on {} next to the network "
+                                "and {} MiB for libraries: {}",
+                                budget.bytes >> 20, device.description(), budget.spare_bytes >> 20,
                                 error.what()));
     }
 }
 
-ResidentPictures::Known ResidentPictures::find(std::uint32_t sample) const {
+ResidentPictures::LookupResult ResidentPictures::find(std::uint32_t sample) const {
     const std::lock_guard lock(mutex_);
-    const auto found = places_.find(sample);
-    if (found != places_.end()) return found->second;
-    return is_full_ ? Known(std::in_place, std::nullopt) : std::nullopt;
+    const auto found = locations_.find(sample);
+    if (found != locations_.end()) return found->second;
+    return is_full_ ? LookupResult(std::in_place, std::nullopt) : std::nullopt;
 }
 
-/// Decodes the sample and assigns it memory, if it is undamaged and there is room.
-std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& samples,
-                                                               std::uint32_t sample) {
+/// Decodes the sample and assigns it memory, if it is undamaged and fits.
+std::optional<ResidentPictures::Location> ResidentPictures::admit(const SampleSet& samples,
+                                                                  std::uint32_t sample) {
     std::optional<DecodedImage> decoded;
     try {
-        decoded = samples.whole_picture(sample);
+        decoded = samples.decode_full_size(sample);
     } catch (const DecodeError&) {
-        decoded.reset();  // the error is reported when its pixels are prepared
+        decoded.reset();  // training_sample() will report the error
     }
-    const bool is_fit = decoded && decoded->damage.empty() &&
-                        can_be_resized(decoded->full, samples.format().height);
+    const bool is_usable = decoded && decoded->damage.empty() &&
+                           can_be_resized(decoded->full_size, samples.format().height);
     const std::lock_guard lock(mutex_);
-    const auto [found, is_new] = places_.try_emplace(sample);
-    if (!is_new || !is_fit) return found->second;  // another thread may have been faster
+    const auto [found, is_new] = locations_.try_emplace(sample);
+    if (!is_new || !is_usable) return found->second;  // another thread may have been faster
     const std::size_t bytes = decoded->image.pixels.size();
     is_full_ = is_full_ || bytes > memory_->bytes() - used_bytes_;
     if (is_full_) return std::nullopt;
     const auto offset = static_cast<std::int64_t>(used_bytes_);
-    found->second = Place{offset, decoded->full};
-    arriving_.emplace(offset, std::move(decoded->image));
+    found->second = Location{offset, decoded->full_size};
+    pending_uploads_.emplace(offset, std::move(decoded->image));
     used_bytes_ = std::min(memory_->bytes(), align_up(used_bytes_ + bytes, kAlignment));
     ++contents_.pictures;
     contents_.bytes += bytes;
@@ -67,25 +68,25 @@ std::optional<ResidentPictures::Place> ResidentPictures::admit(const SampleSet& 
 std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sample,
                                       const CounterStream& random, const SampleView& row,
                                       device::PictureView& view) {
-    const Known known = find(sample);
-    const std::optional<Place> place = known ? *known : admit(samples, sample);
+    const LookupResult result = find(sample);
+    const std::optional<Location> location = result ? *result : admit(samples, sample);
     view = {};
-    if (!place) return samples.training_sample(sample, random, row);
-    const TrainingView drawn = samples.training_view(place->size, random);
-    view = {place->offset_bytes, place->size.width, drawn.crop.left, drawn.crop.top,
-            drawn.crop.width,    drawn.crop.height, drawn.flip,      drawn.vertical_flip};
+    if (!location) return samples.training_sample(sample, random, row);
+    const TrainingView drawn = samples.training_view(location->size, random);
+    view = {location->offset_bytes, location->size.width, drawn.crop.left, drawn.crop.top,
+            drawn.crop.width,       drawn.crop.height,    drawn.flip,      drawn.vertical_flip};
     return "";
 }
 
-/// Uploads the pictures that earlier batches did not upload.
+/// Uploads the pictures of the batch that are not yet in device memory.
 void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
     for (const device::PictureView& view : views) {
         Image image;
         {
             const std::lock_guard lock(mutex_);
-            const auto arriving = arriving_.extract(view.offset_bytes);
-            if (arriving.empty()) continue;
-            image = std::move(arriving.mapped());
+            const auto pending = pending_uploads_.extract(view.offset_bytes);
+            if (pending.empty()) continue;
+            image = std::move(pending.mapped());
         }
         device_.enqueue_fresh_upload(static_cast<std::byte*>(memory_->data()) + view.offset_bytes,
                                      std::as_bytes(std::span(image.pixels)));
@@ -103,7 +104,7 @@ void ResidentPictures::enqueue_pixels(const Batch& batch, std::uint8_t* images) 
 void ResidentPictures::enqueue(const Batch& batch, std::uint8_t* images) {
     enqueue_pictures(batch.views);
     enqueue_pixels(batch, images);
-    ensure(batch.views.size_bytes() <= views_->bytes(), "a batch of {} views, place for {} bytes",
+    ensure(batch.views.size_bytes() <= views_->bytes(), "a batch of {} views exceeds {} bytes",
            batch.views.size(), views_->bytes());
     auto* const views = static_cast<device::PictureView*>(views_->data());
     device_.enqueue_upload(views, std::as_bytes(batch.views));

@@ -6,8 +6,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/resize.hpp>
 
-// Uses AVX2 if the machine has it, with the same integer results. Sanitizers cannot be used with
-// it: they are not initialized yet when the loader selects a clone.
+// Functions use AVX2 if the CPU has it, with the same integer results. Not with sanitizers, which
+// are not initialized yet when the loader selects a clone.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HPCAI_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
@@ -20,7 +20,7 @@ namespace {
 constexpr int kPrecisionBits = 32 - 8 - 2;
 constexpr std::int32_t kRoundingHalf = 1 << (kPrecisionBits - 1);
 
-/// Weights of one axis: target position i is the sum over k < count[i] of
+/// Filter weights of one axis: target pixel i is the sum over k < count[i] of
 /// weight[i * taps + k] * source[first[i] + k].
 struct Axis {
     int taps = 0;
@@ -41,8 +41,8 @@ double triangle(double x) {
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-void weigh_position(const AxisRequest& request, int position, Axis& axis) {
-    // The difference is taken in float, as Pillow does.
+void set_weights(const AxisRequest& request, int position, Axis& axis) {
+    // Pillow also computes the difference in float.
     const double scale = static_cast<double>(request.to - request.from) / request.target_size;
     const double support = std::max(scale, 1.0);
     const double center = request.from + (request.window_first + position + 0.5) * scale;
@@ -65,14 +65,14 @@ void weigh_position(const AxisRequest& request, int position, Axis& axis) {
     }
 }
 
-Axis weigh_axis(const AxisRequest& request) {
+Axis make_axis(const AxisRequest& request) {
     const double scale = static_cast<double>(request.to - request.from) / request.target_size;
     Axis axis;
     axis.taps = static_cast<int>(std::ceil(std::max(scale, 1.0))) * 2 + 1;
     axis.first.resize(request.window_size);
     axis.count.resize(request.window_size);
     axis.weight.assign(axis.first.size() * axis.taps, 0);
-    for (int i = 0; i < request.window_size; ++i) weigh_position(request, i, axis);
+    for (int i = 0; i < request.window_size; ++i) set_weights(request, i, axis);
     return axis;
 }
 
@@ -80,7 +80,7 @@ std::uint8_t to_byte(std::int32_t sum) {
     return static_cast<std::uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
-/// Resizes one row. `source` has four bytes per pixel, so that a tap is one 4-lane multiply-add.
+/// Resizes one row. `source` has four bytes per pixel, so a tap is one 4-lane multiply-add.
 HPCAI_VECTOR_CLONES void resize_row(const std::uint8_t* __restrict source, const Axis& axis,
                                     std::uint8_t* __restrict target) {
     const std::size_t size = axis.first.size();
@@ -111,7 +111,7 @@ void widen_row(const std::uint8_t* source, int width, std::uint8_t* target) {
     }
 }
 
-/// Returns rows [first, first + rows) of the source, resized along x: (rows, window width, 3).
+/// Resizes rows [first, first + rows) of the source along x. Returns (rows, window width, 3).
 std::vector<std::uint8_t> horizontal_pass(const ImageView& source, const Axis& axis, int first,
                                           int rows) {
     const std::size_t row_bytes = axis.first.size() * kImageChannels;
@@ -143,7 +143,7 @@ void check(const ImageView& source, const ResizeRequest& request, std::size_t ta
 
 }  // namespace
 
-ResizeRequest whole_resize(const ImageView& source, int width, int height) {
+ResizeRequest full_resize_request(const ImageView& source, int width, int height) {
     return {{0, 0, static_cast<float>(source.width), static_cast<float>(source.height)},
             width,
             height,
@@ -155,23 +155,23 @@ void resize_bilinear(const ImageView& source, const ResizeRequest& request,
     check(source, request, target.size());
     const RealBox& box = request.box;
     const PixelBox& window = request.window;
-    const Axis across =
-        weigh_axis({source.width, box.left, box.right, request.width, window.left, window.width});
-    const Axis down =
-        weigh_axis({source.height, box.top, box.bottom, request.height, window.top, window.height});
+    const Axis x_axis =
+        make_axis({source.width, box.left, box.right, request.width, window.left, window.width});
+    const Axis y_axis =
+        make_axis({source.height, box.top, box.bottom, request.height, window.top, window.height});
 
-    const int first = down.first.front();
-    const int rows = down.first.back() + down.count.back() - first;
-    const std::vector<std::uint8_t> narrowed = horizontal_pass(source, across, first, rows);
+    const int first = y_axis.first.front();
+    const int rows = y_axis.first.back() + y_axis.count.back() - first;
+    const std::vector<std::uint8_t> resized_rows = horizontal_pass(source, x_axis, first, rows);
 
     const std::size_t row_bytes = std::size_t{kImageChannels} * window.width;
     std::vector<std::int32_t> sums(row_bytes);
-    for (std::size_t y = 0; y < down.first.size(); ++y) {
+    for (std::size_t y = 0; y < y_axis.first.size(); ++y) {
         std::fill(sums.begin(), sums.end(), kRoundingHalf);
-        for (int k = 0; k < down.count[y]; ++k) {
-            const int row = down.first[y] - first + k;
-            add_weighted_row(narrowed.data() + row * row_bytes, down.weight[y * down.taps + k],
-                             sums.data(), row_bytes);
+        for (int k = 0; k < y_axis.count[y]; ++k) {
+            const int row = y_axis.first[y] - first + k;
+            add_weighted_row(resized_rows.data() + row * row_bytes,
+                             y_axis.weight[y * y_axis.taps + k], sums.data(), row_bytes);
         }
         round_row(sums.data(), target.data() + y * row_bytes, row_bytes);
     }

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kIndexSchema = "hpcai500-index-1";
 
-bool named_like_a_picture(const fs::path& path) {
+bool has_picture_extension(const fs::path& path) {
     std::string extension = path.extension().string();
     for (char& letter : extension) {
         if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
@@ -39,7 +39,7 @@ std::vector<std::string> sorted_names(const fs::path& folder) {
     for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
         names.push_back(entry->path().filename().string());
     }
-    require(!error, ExitCode::data, "{}: cannot list this folder: {}", folder.string(),
+    require(!error, ExitCode::data, "{}: the folder cannot be listed: {}", folder.string(),
             error.message());
     std::sort(names.begin(), names.end());
     return names;
@@ -49,7 +49,7 @@ void scan_class(const std::string& name, SampleIndex& index) {
     const auto label = static_cast<std::int32_t>(index.classes.size());
     const std::size_t before = index.samples.size();
     for (const std::string& file : sorted_names(index.root / name)) {
-        if (!named_like_a_picture(file)) continue;
+        if (!has_picture_extension(file)) continue;
         const std::string path = name + "/" + file;
         std::error_code error;
         if (fs::is_regular_file(index.root / path, error)) {
@@ -69,7 +69,7 @@ std::string dump(const json& value, const fs::path& root) {
         return value.dump() + "\n";
     } catch (const json::exception&) {
         throw Error(ExitCode::data,
-                    fmt::format("{}: a file or class name in it is not UTF-8", root.string()));
+                    fmt::format("{}: the name of a file or class is not UTF-8", root.string()));
     }
 }
 
@@ -85,7 +85,7 @@ std::string to_lines(const SampleIndex& index, const std::string& root) {
     return text;
 }
 
-/// Reads the lines of an index file. Messages contain the position.
+/// Reads the lines of an index file. Error messages contain file and line.
 class LineReader {
 public:
     LineReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
@@ -105,7 +105,7 @@ public:
     template <typename T>
     T member(const json& object, const char* key) const {
         const auto found = object.find(key);
-        require(found != object.end(), ExitCode::data, "{}: no \"{}\"", where(), key);
+        require(found != object.end(), ExitCode::data, "{}: \"{}\" is missing", where(), key);
         try {
             return found->get<T>();
         } catch (const json::exception&) {
@@ -124,12 +124,12 @@ Sample read_sample(LineReader& lines, const SampleIndex& index) {
     const json line = lines.next();
     Sample sample{lines.member<std::string>(line, "path"), 0};
     const auto label = lines.member<std::int64_t>(line, "label");
-    require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' leaves the folder",
+    require(is_path_below(sample.path), ExitCode::data, "{}: path '{}' is outside the folder",
             lines.where(), sample.path);
     require(label >= 0 && label < static_cast<std::int64_t>(index.classes.size()), ExitCode::data,
             "{}: label {} of {} classes", lines.where(), label, index.classes.size());
     sample.label = static_cast<std::int32_t>(label);
-    // By class first, as the scan sorts: "a-b/x" precedes "a/x" by bytes, but class a precedes a-b.
+    // Compare labels first, like the scan: class a precedes a-b, though "a-b/x" precedes "a/x".
     const Sample* const last = index.samples.empty() ? nullptr : &index.samples.back();
     const bool in_order = last == nullptr || last->label < sample.label ||
                           (last->label == sample.label && last->path < sample.path);
@@ -155,11 +155,11 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     SampleIndex index;
     index.root = lines.member<std::string>(header, "root");
     index.classes = lines.member<std::vector<std::string>>(header, "classes");
-    require(!index.classes.empty(), ExitCode::data, "{}: no classes", lines.where());
+    require(!index.classes.empty(), ExitCode::data, "{}: \"classes\" is empty", lines.where());
     const auto samples = lines.member<std::uint64_t>(header, "samples");
     while (!lines.at_end()) index.samples.push_back(read_sample(lines, index));
-    require(index.samples.size() == samples, ExitCode::data, "{}: {} samples, but {} in the header",
-            name, index.samples.size(), samples);
+    require(index.samples.size() == samples, ExitCode::data,
+            "{}: {} samples, but the header has {}", name, index.samples.size(), samples);
     require_no_empty_class(index, name);
     return index;
 }
@@ -170,7 +170,7 @@ SampleIndex scan_image_folder(const fs::path& root) {
     require(!root.empty(), ExitCode::data,
             "no folder of pictures is given (data.path, data.validation_path)");
     std::error_code error;
-    require(fs::exists(root, error), ExitCode::data, "{}: no such folder of pictures",
+    require(fs::exists(root, error), ExitCode::data, "{}: the folder of pictures does not exist",
             root.string());
     require(fs::is_directory(root, error), ExitCode::data,
             "{}: not a folder; expected <folder>/<class>/<picture>.jpg", root.string());
@@ -180,7 +180,7 @@ SampleIndex scan_image_folder(const fs::path& root) {
         if (!name.starts_with('.') && fs::is_directory(root / name, error)) scan_class(name, index);
     }
     require(!index.classes.empty(), ExitCode::data,
-            "{}: no class folder in it; expected <folder>/<class>/<picture>.jpg", root.string());
+            "{}: has no class folder; expected <folder>/<class>/<picture>.jpg", root.string());
     return index;
 }
 
@@ -212,8 +212,9 @@ void write_index(const SampleIndex& index, const fs::path& file) {
     const fs::path root = fs::absolute(index.root).lexically_normal();
     const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
     const fs::path relative = root.lexically_relative(folder);
-    const bool beside = !relative.empty() && *relative.begin() != "..";
-    storage::write_file_durably(file, to_lines(index, beside ? relative.string() : root.string()));
+    const bool is_below = !relative.empty() && *relative.begin() != "..";
+    storage::write_file_durably(file,
+                                to_lines(index, is_below ? relative.string() : root.string()));
 }
 
 SampleIndex read_index(const fs::path& file) {
@@ -226,7 +227,7 @@ SampleIndex read_index(const fs::path& file) {
 
 SampleIndex load_samples(const fs::path& path, comm::Communicator& communicator) {
     if (communicator.size() == 1) return load_samples(path);
-    std::string text;  // up to 100 MB, so it is sent without another encoding
+    std::string text;  // up to 100 MB, so not encoded a second time for the broadcast
     comm::collective_try(communicator, [&] {
         if (communicator.rank() != 0) return;
         const SampleIndex index = load_samples(path);

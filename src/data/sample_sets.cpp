@@ -25,11 +25,11 @@ void require_three_channels(const config::Config& config) {
             "workload.channels: pictures have 3 channels, got {}", config.workload.channels);
 }
 
-/// The copies on this node, by Split; null if samples are read from their source.
-using Staged = std::array<std::shared_ptr<const StagedPictures>, 2>;
+/// The copies on this node, by Split; null if samples are read from the shared file system.
+using StagedCopies = std::array<std::shared_ptr<const StagedPictures>, 2>;
 
-Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
-             const StagingRequest& validation) {
+StagedCopies stage_pictures(DataDuplicator* duplicator, const StagingRequest& training,
+                            const StagingRequest& validation) {
     if (duplicator == nullptr) return {};
     duplicator->add_pictures(Split::training, training);
     duplicator->add_pictures(Split::validation, validation);
@@ -37,7 +37,7 @@ Staged stage(DataDuplicator* duplicator, const StagingRequest& training,
     return {duplicator->pictures(Split::training), duplicator->pictures(Split::validation)};
 }
 
-StagingRequest request_of(const std::filesystem::path& root, const auto& samples) {
+StagingRequest staging_request(const std::filesystem::path& root, const auto& samples) {
     return {root, static_cast<std::uint32_t>(samples.size()),
             [&samples](std::uint32_t sample) { return samples[sample].path; }};
 }
@@ -50,8 +50,8 @@ SampleSets folder_sets(const config::Config& config, comm::Communicator& group,
     require_classes(training, config.workload.classes);
     require_same_classes(training, validation);
     const auto [staged, staged_validation] =
-        stage(duplicator, request_of(training.root, training.samples),
-              request_of(validation.root, validation.samples));
+        stage_pictures(duplicator, staging_request(training.root, training.samples),
+                       staging_request(validation.root, validation.samples));
     const int image_size = config.workload.image_size;
     SampleSets sets;
     if (config.workload.problem_class == config::ProblemClass::official) {
@@ -76,7 +76,7 @@ AnnotatedPictures read_validation(const config::DataConfig& data, const ClassCho
                     data.validation_split, choice);
 }
 
-/// A class without objects most likely has a wrong name.
+/// Throws for a class without objects, because its name is probably wrong.
 void require_every_class(const AnnotatedPictures& set) {
     std::vector<bool> seen(set.classes.size());
     for (const AnnotatedPicture& picture : set.pictures) {
@@ -88,12 +88,12 @@ void require_every_class(const AnnotatedPictures& set) {
     }
 }
 
-std::string left_out_note(const LeftOut& left_out, std::int64_t narrow, const char* which) {
-    if (left_out == LeftOut{} && narrow == 0) return "";
+std::string omission_note(const OmittedObjects& omitted, std::int64_t narrow, const char* which) {
+    if (omitted == OmittedObjects{} && narrow == 0) return "";
     return fmt::format(
         "{} annotations left out: {} without area, {} less than a pixel wide or high, {} of other "
         "classes, {} crowds",
-        which, left_out.without_area, narrow, left_out.other_classes, left_out.crowds);
+        which, omitted.without_area, narrow, omitted.other_classes, omitted.crowds);
 }
 
 SampleSets annotated_sets(const config::Config& config, comm::Communicator& group,
@@ -112,18 +112,18 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
     AnnotatedPictures validation =
         read_at_one_rank(group, [&] { return read_validation(config.data, choice); });
     const auto [staged, staged_validation] =
-        stage(duplicator, request_of(training.root, training.pictures),
-              request_of(validation.root, validation.pictures));
+        stage_pictures(duplicator, staging_request(training.root, training.pictures),
+                       staging_request(validation.root, validation.pictures));
     const ImageSize size{config::image_width(config), config.workload.image_size};
     config::DataConfig uncached = config.data;
     uncached.decoded_cache_mib = 0;  // the cache is for training pictures
     SampleSets sets;
     const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
                          std::shared_ptr<const StagedPictures> copies, const char* which) {
-        const LeftOut left_out = read.left_out;
+        const OmittedObjects omitted = read.omitted;
         ResizedPictures resized =
             make_annotated_samples(std::move(read), data, size, std::move(copies));
-        const std::string note = left_out_note(left_out, resized.narrow_boxes, which);
+        const std::string note = omission_note(omitted, resized.narrow_boxes, which);
         if (!note.empty()) sets.notes.push_back(note);
         return std::move(resized.samples);
     };
@@ -179,12 +179,12 @@ std::string digest_of(const SampleSets& samples, config::ProblemClass problem_cl
 
 std::vector<std::byte> SampleSet::contents(std::uint32_t sample) const {
     std::vector<std::byte> pixels(format().pixel_bytes());
-    std::vector<float> boxes(format().box_numbers());
-    evaluation_sample(sample, {pixels, boxes});  // of a damaged sample: grey pixels, or zeros
+    std::vector<float> boxes(format().box_values());
+    evaluation_sample(sample, {pixels, boxes});  // writes grey or zeros for a damaged sample
     return pixels;
 }
 
-DecodedImage SampleSet::whole_picture(std::uint32_t sample) const {
+DecodedImage SampleSet::decode_full_size(std::uint32_t sample) const {
     throw Error(ExitCode::internal, fmt::format("{} is made in memory", name(sample)));
 }
 
@@ -197,7 +197,7 @@ void require_data_paths(const config::DataConfig& data, comm::Communicator& grou
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
     comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
-        // The message names the key that a user who resumes a run elsewhere must change.
+        // A user who resumes a run on another machine must change the key in the message.
         for (const auto& [key, path] : {std::pair{"path", data.path},
                                         {"validation_path", data.validation_path},
                                         {"image_path", data.image_path},

@@ -45,7 +45,7 @@ public:
     }
     std::int64_t batches() const { return prefetcher_.batches(); }
     double wait_seconds() const { return prefetcher_.wait_seconds(); }
-    /// Returns the next batch; its `samples` is the number of all rows.
+    /// Returns the next batch. Its `samples` includes padding rows.
     Batch& next() { return slots_[prefetcher_.next()].batch; }
 
 private:
@@ -77,13 +77,13 @@ namespace {
 constexpr std::size_t kMaxReplacements = 1000;  // tried for one bad sample before an error
 constexpr std::byte kPaddingPixel{0};
 
-[[noreturn]] void fail_on(const std::string& name, const std::string& reason) {
+[[noreturn]] void reject_sample(const std::string& name, const std::string& reason) {
     throw Error(
         ExitCode::data,
         fmt::format("{}: {} (data.on_bad_sample is fail; skip and count continue)", name, reason));
 }
 
-/// Returns for each entry of `order` how often its sample occurs earlier in it.
+/// Returns, for each entry of `order`, how often its sample occurs in earlier entries.
 std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& order,
                                              std::int64_t samples) {
     std::vector<std::uint16_t> seen(samples, 0);
@@ -99,8 +99,8 @@ std::vector<std::uint16_t> count_repetitions(const std::vector<std::uint32_t>& o
 }  // namespace
 
 void write_boxes(std::span<const Box> boxes, std::span<float> rows) {
-    ensure(boxes.size() * kBoxNumbers <= rows.size(), "{} boxes in {} rows", boxes.size(),
-           rows.size() / kBoxNumbers);
+    ensure(boxes.size() * kBoxValues <= rows.size(), "{} boxes in {} rows", boxes.size(),
+           rows.size() / kBoxValues);
     float* row = rows.data();
     for (const Box& box : boxes) {
         for (const float number :
@@ -122,9 +122,9 @@ BatchPipeline::BatchPipeline(const SampleSet& samples, const Sizes& sizes, FillR
                   }) {}
 
 BatchRow BatchPipeline::Slot::row(std::int64_t index, const SampleFormat& format) {
-    const std::size_t numbers = format.box_numbers();
+    const std::size_t values = format.box_values();
     return {{batch.images.raw().subspan(index * format.pixel_bytes(), format.pixel_bytes()),
-             std::span(boxes).subspan(index * numbers, numbers)},
+             std::span(boxes).subspan(index * values, values)},
             labels[index],
             keys[index],
             views[index]};
@@ -139,13 +139,13 @@ std::vector<BatchPipeline::Slot> BatchPipeline::make_slots(const SampleFormat& f
         slot.pixels.resize(ceil_div(bytes, sizeof(CacheLine)));
         slot.labels.resize(rows);
         slot.keys.resize(rows);
-        slot.boxes.resize(rows * format.box_numbers());
+        slot.boxes.resize(rows * format.box_values());
         slot.batch.images = {slot.pixels.data(),
                              {sizes.rows, format.height, format.width, format.channels},
                              format.dtype};
         slot.batch.labels = {slot.labels.data(), {sizes.rows}, tensor::DType::s32};
         slot.batch.boxes = {slot.boxes.data(),
-                            {sizes.rows, format.max_boxes, std::int64_t{kBoxNumbers}},
+                            {sizes.rows, format.max_boxes, std::int64_t{kBoxValues}},
                             tensor::DType::f32};
         if (format.max_boxes > 0) {
             slot.batch.keys = {slot.keys.data(), {sizes.rows}, tensor::DType::s32};
@@ -187,7 +187,7 @@ TrainingSource::~TrainingSource() = default;
 
 void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                                  std::int64_t first_batch) {
-    // Epoch and repetition share one field of the key of the random stream.
+    // Epoch and repetition share a 32-bit field of the random stream's key.
     ensure(epoch < (1U << 16), "epoch {}", epoch);
     std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
     pipeline_->cancel();
@@ -221,12 +221,12 @@ void TrainingSource::fill(std::int64_t batch, std::int64_t row, const BatchRow& 
         if (reason.empty()) return;
         const std::uint32_t sample = epoch_->order[position];
         const std::string name = samples_->location(sample);
-        if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
+        if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(name, reason);
         bad_samples_.record(sample, name, reason);
         if (settings_.on_bad_sample == config::BadSamplePolicy::count) return;
     }
     throw Error(ExitCode::data,
-                fmt::format("{}: bad, and so are the next samples of the order (data.on_bad_sample "
+                fmt::format("{}: this and the following samples are bad (data.on_bad_sample "
                             "is skip)",
                             samples_->location(epoch_->order[first])));
 }
@@ -257,7 +257,7 @@ EvaluationSource::EvaluationSource(std::shared_ptr<const SampleSet> samples,
     ensure(settings.degree >= 1 && settings.batch_size >= 1, "batch of {} on one of {} ranks",
            settings.batch_size, settings.degree);
     const std::int64_t all = samples_->samples();
-    block_ = ceil_div(all, settings.degree);
+    full_share_ = ceil_div(all, settings.degree);
     const EvaluationShare share = evaluation_share(all, settings.group_rank, settings.degree);
     first_ = share.first;
     count_ = share.count;
@@ -274,7 +274,7 @@ EvaluationSource::~EvaluationSource() = default;
 
 void EvaluationSource::begin() {
     pipeline_->cancel();
-    handed_out_ = 0;
+    delivered_batches_ = 0;
     pipeline_->begin(batches());
 }
 
@@ -292,7 +292,7 @@ void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow
     out.label = samples_->label(sample);
     if (reason.empty()) return;
     const std::string name = samples_->location(sample);
-    if (settings_.on_bad_sample == config::BadSamplePolicy::fail) fail_on(name, reason);
+    if (settings_.on_bad_sample == config::BadSamplePolicy::fail) reject_sample(name, reason);
     bad_samples_.record(sample, name, reason);
     if (settings_.on_bad_sample != config::BadSamplePolicy::skip) return;
     write_boxes({}, out.sample.boxes);
@@ -300,12 +300,12 @@ void EvaluationSource::fill(std::int64_t batch, std::int64_t row, const BatchRow
 }
 
 std::int64_t EvaluationSource::batches() const {
-    return ceil_div(block_, settings_.batch_size);
+    return ceil_div(full_share_, settings_.batch_size);
 }
 
 const Batch& EvaluationSource::next() {
     Batch& batch = pipeline_->next();
-    const std::int64_t left = count_ - handed_out_++ * settings_.batch_size;
+    const std::int64_t left = count_ - delivered_batches_++ * settings_.batch_size;
     batch.samples = std::clamp<std::int64_t>(left, 0, settings_.batch_size);
     return batch;
 }

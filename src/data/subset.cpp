@@ -35,17 +35,17 @@ public:
         return samples_->location(chosen_[sample]);
     }
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
-        return samples_->training_sample(chosen_[sample], std::move(random), view);
+                                const SampleView& out) const override {
+        return samples_->training_sample(chosen_[sample], std::move(random), out);
     }
-    DecodedImage whole_picture(std::uint32_t sample) const override {
-        return samples_->whole_picture(chosen_[sample]);
+    DecodedImage decode_full_size(std::uint32_t sample) const override {
+        return samples_->decode_full_size(chosen_[sample]);
     }
     TrainingView training_view(ImageSize size, CounterStream random) const override {
         return samples_->training_view(size, std::move(random));
     }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        return samples_->evaluation_sample(chosen_[sample], view);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        return samples_->evaluation_sample(chosen_[sample], out);
     }
 
 private:

@@ -40,9 +40,9 @@ struct PixelSums {
     }
 };
 
-/// Decodes a picture and returns use(decoded), or why the picture is bad.
+/// Decodes a picture and returns use(decoded), or the reason if the picture is bad.
 template <typename Use>
-std::string fault_of(const std::filesystem::path& file, const Use& use) {
+std::string find_fault(const std::filesystem::path& file, const Use& use) {
     try {
         const DecodedImage decoded = decode_jpeg(read_picture(file));
         return decoded.damage.empty() ? use(decoded) : decoded.damage;
@@ -68,8 +68,8 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     std::vector<std::string> faults(set.pictures.size());
     parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
         const AnnotatedPicture& picture = set.pictures[i];
-        faults[i] = fault_of(set.root / picture.path, [&](const DecodedImage& decoded) {
-            return size_fault(picture.size, decoded.full);
+        faults[i] = find_fault(set.root / picture.path, [&](const DecodedImage& decoded) {
+            return size_mismatch(picture.size, decoded.full_size);
         });
     });
     AnnotationReport report;
@@ -93,10 +93,11 @@ FolderReport survey(const SampleIndex& index, int threads) {
     std::int64_t smallest = kMaxImageSide, largest = 0;
     std::vector<std::string> faults(index.samples.size());
     parallel_for(static_cast<std::int64_t>(faults.size()), threads, [&](std::int64_t i) {
-        faults[i] = fault_of(index.path_of(i), [&](const DecodedImage& decoded) {
+        faults[i] = find_fault(index.path_of(i), [&](const DecodedImage& decoded) {
             PixelSums own;
             own.add(decoded.image);
-            const auto [shorter, longer] = std::minmax(decoded.full.width, decoded.full.height);
+            const auto [shorter, longer] =
+                std::minmax(decoded.full_size.width, decoded.full_size.height);
             const std::lock_guard lock(mutex);
             sums.add(own);
             smallest = std::min<std::int64_t>(smallest, shorter);

@@ -34,7 +34,7 @@ std::size_t cache_bytes(const config::DataConfig& data, Split split) {
 class SyntheticClimate final : public ClimateSet {
 public:
     SyntheticClimate(const config::Config& config, Split split)
-        : ClimateSet(climate_format(config), usual_statistics(),
+        : ClimateSet(climate_format(config), default_statistics(),
                      split == Split::training && config.data.climate_augmentation),
           generator_(settings_of(config)),
           split_(split),
@@ -63,7 +63,7 @@ private:
         generator_.sample(split_, sample, FieldLayout::channels_last, numbers, boxes);
         normalize(numbers, statistics());
         std::vector<std::byte> fields(format().pixel_bytes());
-        write_numbers(numbers, format().dtype, fields);
+        convert_from_fp32(numbers, format().dtype, fields);
         return fields;
     }
 

@@ -9,7 +9,7 @@ namespace hpcai::data {
 namespace {
 
 constexpr int kCells = 8;               // per side of a pattern
-constexpr std::uint32_t kPatterns = 2;  // third field of the stream's key, after the two splits
+constexpr std::uint32_t kPatterns = 2;  // in the stream's key, where samples have Split 0 or 1
 
 class SyntheticSamples : public SampleSet {
 public:
@@ -44,13 +44,13 @@ public:
     }
 
     std::string training_sample(std::uint32_t sample, CounterStream random,
-                                const SampleView& view) const override {
+                                const SampleView& out) const override {
         const bool mirrored = random.uniform() < flip_probability_;
-        draw(sample, mirrored, view.pixels);
+        draw(sample, mirrored, out.pixels);
         return "";
     }
-    std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const override {
-        draw(sample, false, view.pixels);
+    std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const override {
+        draw(sample, false, out.pixels);
         return "";
     }
 
@@ -79,7 +79,7 @@ private:
                         noise = random.next_u32();
                         noise_bytes = 4;
                     }
-                    // 64 .. 191 plus -64 .. 63 stays within a byte.
+                    // The sum of [64, 191] and [-64, 63] fits in a byte.
                     *out++ = static_cast<std::byte>(cell[c] + (noise & 127U) - 64U);
                     noise >>= 8;
                     --noise_bytes;

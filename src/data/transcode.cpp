@@ -80,10 +80,10 @@ private:
 /// The statistics that records are normalized by.
 struct ChosenStatistics {
     ChannelStatistics values;
-    std::vector<std::string> channels;  // names of the channels
+    std::vector<std::string> channels;  // names
 };
 
-ChosenStatistics statistics_for(const TranscodeOptions& options) {
+ChosenStatistics select_statistics(const TranscodeOptions& options) {
     if (!options.statistics_from.empty()) {
         RecordIndex index = read_record_index(options.statistics_from);
         require(index.channels.size() == kClimateChannels, ExitCode::data,
@@ -109,7 +109,7 @@ void require_channels(const TranscodeOptions& options, const ChosenStatistics& s
     const std::vector<std::string> names = channel_names(file.level());
     for (std::size_t c = 0; c < names.size(); ++c) {
         require(names[c] == statistics.channels[c], ExitCode::data,
-                "'{}': channel {} is {}, but in '{}', whose statistics are wanted, it is {}",
+                "'{}': channel {} is {}, but in '{}', whose statistics are used, it is {}",
                 file.path().string(), c, names[c], options.statistics_from.string(),
                 statistics.channels[c]);
     }
@@ -162,7 +162,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
     require_dtype(options.dtype);
     for (const fs::path& file : options.files) require_source_name(file);
     storage::PendingPath pending(options.output);
-    ChosenStatistics statistics = statistics_for(options);
+    ChosenStatistics statistics = select_statistics(options);
     std::error_code error;
     require(fs::create_directory(pending.path(), error), ExitCode::usage, "cannot write '{}': {}",
             options.output.string(), error ? error.message() : "another process writes it");
@@ -180,14 +180,15 @@ TranscodeReport transcode(const TranscodeOptions& options) {
                 ++report.samples;
                 return;
             }
-            require(
-                options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                climate::name_of(sample),
-                is_sound ? fmt::format(" as normalized {}", tensor::name_of(options.dtype)) : "");
+            require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
+                    climate::name_of(sample),
+                    is_sound
+                        ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
+                        : "");
             ++report.skipped_samples;
         });
     });
-    require(report.samples > 0, ExitCode::data, "'{}': no sample is sound",
+    require(report.samples > 0, ExitCode::data, "'{}': no sample has only finite values",
             options.files[0].string());
     writer->finish();
     storage::write_manifest(pending.path());
@@ -206,7 +207,7 @@ std::vector<fs::path> climate_files_at(const fs::path& path) {
         if (extension == ".h5" || extension == ".hdf5") files.push_back(entry.path());
     }
     require(!error, ExitCode::data, "cannot list '{}': {}", path.string(), error.message());
-    require(!files.empty(), ExitCode::data, "'{}': no *.h5 or *.hdf5 in this folder",
+    require(!files.empty(), ExitCode::data, "'{}': the folder has no *.h5 or *.hdf5 file",
             path.string());
     std::sort(files.begin(), files.end());
     return files;
@@ -233,7 +234,7 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
                 report.bad_samples.push_back(climate::name_of(sample));
                 return;
             }
-            for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].join(moments[c]);
+            for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].merge(moments[c]);
         });
     });
     report.channel_names = channel_names(level);

@@ -13,7 +13,7 @@ constexpr double kMinRatio = 3.0 / 4.0;  // width / height
 constexpr double kMaxRatio = 4.0 / 3.0;
 constexpr int kAttempts = 10;
 
-/// Python's round(): halves are rounded to even, as in the default rounding mode.
+/// Rounds like Python's round(): halves to even, which is the default rounding mode.
 int round_half_even(double value) {
     return static_cast<int>(std::lrint(value));
 }

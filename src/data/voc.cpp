@@ -37,7 +37,7 @@ public:
             document_.load_buffer(bytes_.data(), bytes_.size(), pugi::parse_default);
         require(result.status == pugi::status_ok, ExitCode::data, "{}: not XML: {} at byte {}",
                 name_, result.description(), result.offset);
-        require(root(), ExitCode::data, "{}: no <annotation> at the top", name_);
+        require(root(), ExitCode::data, "{}: no <annotation> at the top level", name_);
     }
 
     const std::string& name() const { return name_; }
@@ -71,19 +71,19 @@ private:
 RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     RawObject object;
     object.name = file.text(node, "name");
-    require(!object.name.empty(), ExitCode::data, "{}: an object without a name", file.name());
+    require(!object.name.empty(), ExitCode::data, "{}: an object has no name", file.name());
     const pugi::xml_node box = file.child(node, "bndbox");
     object.x1 = file.number(box, "xmin");
     object.y1 = file.number(box, "ymin");
     object.x2 = file.number(box, "xmax");
     object.y2 = file.number(box, "ymax");
-    // Equal corners would span one pixel by the VOC rule, but are clicks, so they get no area.
+    // Equal corners would span one pixel by VOC's rule, but come from clicks, so give them no area.
     if (object.x1 < object.x2) --object.x1;
     if (object.y1 < object.y2) --object.y1;
     return object;
 }
 
-RawPicture picture_of(const fs::path& root, const std::string& id) {
+RawPicture read_annotation(const fs::path& root, const std::string& id) {
     const AnnotationFile file(root / "Annotations" / (id + ".xml"));
     RawPicture picture{"JPEGImages/" + id + ".jpg", file.name(), {}, {}};
     require_picture(root, picture.path, file.name());
@@ -96,7 +96,7 @@ RawPicture picture_of(const fs::path& root, const std::string& id) {
     return picture;
 }
 
-std::vector<std::string> names_in(const fs::path& list) {
+std::vector<std::string> read_names(const fs::path& list) {
     const std::vector<std::byte> bytes = storage::read_file_bytes(list, kMaxListBytes);
     std::string_view rest = storage::text_of(bytes);
     std::vector<std::string> names;
@@ -106,13 +106,13 @@ std::vector<std::string> names_in(const fs::path& list) {
         const std::string_view name = trimmed(rest.substr(0, end));
         rest.remove_prefix(std::min(end + 1, rest.size()));
         if (name.empty()) continue;
-        require(is_path_below(std::string(name)), ExitCode::data, "{}: '{}' leaves the folder",
+        require(is_path_below(std::string(name)), ExitCode::data, "{}: '{}' is outside the folder",
                 list.string(), name.substr(0, 100));
         require(seen.insert(name).second, ExitCode::data, "{}: '{}' occurs twice", list.string(),
                 name);
         names.emplace_back(name);
     }
-    require(!names.empty(), ExitCode::data, "{}: names no picture", list.string());
+    require(!names.empty(), ExitCode::data, "{}: the list has no picture", list.string());
     return names;
 }
 
@@ -120,12 +120,12 @@ std::vector<std::string> names_in(const fs::path& list) {
 
 AnnotatedPictures read_voc(const fs::path& root, const std::string& split,
                            const ClassChoice& choice) {
-    require(is_path_below(split), ExitCode::data, "{}: split '{}' leaves the folder", root.string(),
-            split);
+    require(is_path_below(split), ExitCode::data, "{}: split '{}' is outside the folder",
+            root.string(), split);
     const fs::path list = root / "ImageSets" / "Main" / (split + ".txt");
     std::vector<RawPicture> pictures;
-    for (const std::string& name : names_in(list)) pictures.push_back(picture_of(root, name));
-    AnnotatedPictures chosen = choose(pictures, choice, list);
+    for (const std::string& id : read_names(list)) pictures.push_back(read_annotation(root, id));
+    AnnotatedPictures chosen = select_classes(pictures, choice, list);
     chosen.root = root;
     return chosen;
 }

@@ -8,18 +8,18 @@ namespace hpcai::data {
 
 WorkerPool::WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
                        std::atomic<bool>& stop)
-    : count_(count), work_(std::move(work)), stop_(stop), at_work_(threads) {
+    : count_(count), work_(std::move(work)), stop_(stop), running_threads_(threads) {
     try {
         for (int i = 0; i < threads; ++i) {
             threads_.emplace_back([this] {
-                help();
+                run_tasks();
                 const std::lock_guard lock(mutex_);
-                --at_work_;
+                --running_threads_;
                 changed_.notify_all();
             });
         }
     } catch (...) {
-        stop_ = true;  // otherwise the started threads would do all of the work
+        stop_ = true;  // otherwise the started threads would run all tasks
         throw;
     }
 }
@@ -28,30 +28,31 @@ WorkerPool::~WorkerPool() {
     stop_ = true;
 }
 
-void WorkerPool::help() {
+void WorkerPool::run_tasks() {
     for (std::int64_t i = next_++; i < count_ && !stop_; i = next_++) {
         try {
             work_(i);
         } catch (...) {
-            keep(i, std::current_exception());
+            record_failure(i, std::current_exception());
         }
     }
 }
 
-void WorkerPool::keep(std::int64_t piece, std::exception_ptr failure) {
+void WorkerPool::record_failure(std::int64_t task, std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    if (!failure_ || piece < failed_piece_) {
+    if (!failure_ || task < failed_task_) {
         failure_ = std::move(failure);
-        failed_piece_ = piece;
+        failed_task_ = task;
     }
     changed_.notify_all();
 }
 
-bool WorkerPool::wait(std::chrono::milliseconds longest) {
+bool WorkerPool::wait(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, longest, [this] { return at_work_ == 0 || failure_ != nullptr; });
-    return at_work_ == 0;
+    changed_.wait_for(lock, timeout,
+                      [this] { return running_threads_ == 0 || failure_ != nullptr; });
+    return running_threads_ == 0;
 }
 
 bool WorkerPool::has_failed() const {
@@ -69,7 +70,7 @@ void parallel_for(std::int64_t count, int threads, const std::function<void(std:
     std::atomic<bool> stop{false};
     const auto helpers = static_cast<int>(std::min<std::int64_t>(threads, count)) - 1;
     WorkerPool pool(count, std::max(helpers, 0), work, stop);
-    pool.help();
+    pool.run_tasks();
     pool.finish();
 }
 

@@ -13,30 +13,30 @@
 
 namespace hpcai::data {
 
-/// Threads that do numbered pieces of work while the owner does something else.
+/// Threads that run numbered tasks concurrently with the owner.
 class WorkerPool {
 public:
     /// Calls work(i) once for every i < count, from `threads` threads. No call starts after an
-    /// exception or when `stop` is set. `stop` must outlive the pool. Throws std::system_error when
+    /// exception or after `stop` was set. `stop` must outlive the pool. Throws std::system_error if
     /// the threads cannot be started.
     WorkerPool(std::int64_t count, int threads, std::function<void(std::int64_t)> work,
                std::atomic<bool>& stop);
-    /// Stops the work and waits for the threads.
+    /// Sets `stop` and waits for the threads.
     ~WorkerPool();
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
-    /// Does pieces of work in the calling thread until none is left.
-    void help();
-    /// Waits, at most `longest`, until all pieces are done or one has failed. Returns whether all
+    /// Runs tasks in the calling thread until none is left.
+    void run_tasks();
+    /// Waits, at most `timeout`, until all tasks are done or one has failed. Returns whether all
     /// threads are done.
-    bool wait(std::chrono::milliseconds longest);
+    bool wait(std::chrono::milliseconds timeout);
     bool has_failed() const;
-    /// Waits for all threads and rethrows the exception of the failed piece with the lowest number.
+    /// Waits for all threads and rethrows the exception of the failed task with the lowest number.
     void finish();
 
 private:
-    void keep(std::int64_t piece, std::exception_ptr failure);
+    void record_failure(std::int64_t task, std::exception_ptr failure);
 
     const std::int64_t count_;
     const std::function<void(std::int64_t)> work_;
@@ -44,14 +44,14 @@ private:
     std::atomic<std::int64_t> next_{0};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    int at_work_;
+    int running_threads_;
     std::exception_ptr failure_;
-    std::int64_t failed_piece_ = 0;
-    std::vector<std::jthread> threads_;  // last, as they use all of the above
+    std::int64_t failed_task_ = 0;
+    std::vector<std::jthread> threads_;  // last member, because they use all others
 };
 
-/// Calls work(i) once for every i < count from `threads` threads and returns when all are done. No
-/// call starts after an exception. Rethrows the exception of the lowest i.
+/// Calls work(i) once for every i < count from `threads` threads, including this one. Returns when
+/// all calls are done. No call starts after an exception. Rethrows that of the lowest i.
 void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace hpcai::data

@@ -29,8 +29,8 @@ public:
     /// Empty on ranks that read no samples.
     data::BadSampleReport bad_samples() const;
     std::vector<std::uint32_t> bad_sample_numbers() const;
-    void remember_bad_samples(std::span<const std::uint32_t> samples) {
-        if (samples_ != nullptr) samples_->remember_bad_samples(samples);
+    void restore_bad_samples(std::span<const std::uint32_t> samples) {
+        if (samples_ != nullptr) samples_->restore_bad_samples(samples);
     }
 
 private:

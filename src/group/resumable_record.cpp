@@ -93,7 +93,7 @@ void ResumableRecord::restore(const training::Snapshot& from) {
     record_.epoch_seconds.assign(epochs.begin(), epochs.end());
     record_.quality_by_epoch = std::move(curve);
     earlier_costs_ = costs;
-    sources_.source.remember_bad_samples(bad);
+    sources_.source.restore_bad_samples(bad);
 }
 
 }  // namespace hpcai::group

@@ -15,7 +15,7 @@ std::unique_ptr<data::ResidentPictures> make_resident_pictures(
     if (config.data.resident_mib == 0) return nullptr;
     return std::make_unique<data::ResidentPictures>(
         *resources.device,
-        data::ResidentPictures::Room{
+        data::ResidentPictures::MemoryBudget{
             static_cast<std::size_t>(config.data.resident_mib) << 20,
             context.controller.layout().micro_batch_size(config.training.batch_size), kSpareBytes});
 }

@@ -20,7 +20,7 @@ namespace {
 
 using config::BadSamplePolicy;
 using Bytes = std::vector<std::uint8_t>;
-using Room = ResidentPictures::Room;
+using MemoryBudget = ResidentPictures::MemoryBudget;
 
 constexpr int kSide = 12;
 constexpr int kRows = 4;  // of a batch
@@ -68,7 +68,8 @@ protected:
         settings.decode_threads = threads;
         settings.on_bad_sample = BadSamplePolicy::count;
         std::unique_ptr<ResidentPictures> pictures;
-        if (bytes > 0) pictures = std::make_unique<ResidentPictures>(*gpu_, Room{bytes, kRows});
+        if (bytes > 0)
+            pictures = std::make_unique<ResidentPictures>(*gpu_, MemoryBudget{bytes, kRows});
         TrainingSource source(samples(side), settings, 5, 0, pictures.get());
         std::vector<std::uint32_t> order = kOrder;
         Course course;
@@ -137,7 +138,7 @@ TEST_F(ResidentPicturesOnGpu, LeavePicturesToTheHostThatAreTooLargeForTheirReduc
 TEST_F(ResidentPicturesOnGpu, SurviveAnEpochThatIsAbandoned) {
     SourceSettings settings;
     settings.batch_size = kRows;
-    ResidentPictures pictures(*gpu_, Room{kAll, kRows});
+    ResidentPictures pictures(*gpu_, MemoryBudget{kAll, kRows});
     TrainingSource source(samples(kSide), settings, 5, 0, &pictures);
     TrainingSource on_host(samples(kSide), settings, 5, 0);
     source.begin_epoch(0, kOrder);
@@ -156,7 +157,7 @@ TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
     SourceSettings settings;
     settings.batch_size = static_cast<int>(kOrder.size());
     settings.on_bad_sample = BadSamplePolicy::count;
-    ResidentPictures pictures(*gpu_, Room{kAll, settings.batch_size});
+    ResidentPictures pictures(*gpu_, MemoryBudget{kAll, settings.batch_size});
     TrainingSource source(samples(kLargeSide), settings, 5, 0, &pictures);
     TrainingSource on_host(samples(kLargeSide), settings, 5, 0);
     source.begin_epoch(0, kOrder);
@@ -176,10 +177,11 @@ TEST_F(ResidentPicturesOnGpu, ComeInWhileTheStepBeforeIsUnderWay) {
 TEST_F(ResidentPicturesOnGpu, NeedMemoryThatTheGpuHasBesideWhatIsToBeSpared) {
     constexpr std::size_t kHas = std::size_t{3} << 20;
     simt::set_free_memory(kHas);
-    for (const Room& room : {Room{kHas + 1, kRows}, Room{kHas / 2, kRows, kHas / 2 + 1}}) {
+    for (const MemoryBudget& budget :
+         {MemoryBudget{kHas + 1, kRows}, MemoryBudget{kHas / 2, kRows, kHas / 2 + 1}}) {
         try {
-            ResidentPictures(*gpu_, room);
-            ADD_FAILURE() << "no error for " << room.bytes << " bytes";
+            ResidentPictures(*gpu_, budget);
+            ADD_FAILURE() << "no error for " << budget.bytes << " bytes";
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::usage);
             EXPECT_TRUE(std::string(error.what()).starts_with("data.resident_mib: "))

@@ -23,13 +23,13 @@ constexpr int kInputWidth = 24, kInputHeight = 16;  // of the network's input
 /// The memory of a sample.
 struct Written {
     std::vector<std::uint8_t> pixels = std::vector<std::uint8_t>(kInputWidth * kInputHeight * 3);
-    std::vector<float> boxes = std::vector<float>(15 * kBoxNumbers, -1.0f);
+    std::vector<float> boxes = std::vector<float>(15 * kBoxValues, -1.0f);
     std::string reason;
 
     SampleView view() { return {std::as_writable_bytes(std::span(pixels)), boxes}; }
     std::vector<Box> found() const {
         std::vector<Box> all;
-        for (std::size_t i = 0; i < boxes.size() && boxes[i + 4] != 0; i += kBoxNumbers) {
+        for (std::size_t i = 0; i < boxes.size() && boxes[i + 4] != 0; i += kBoxValues) {
             all.push_back({boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3],
                            static_cast<std::int32_t>(boxes[i + 4])});
         }
@@ -74,11 +74,12 @@ TEST_F(AnnotatedSamples, AreStretchedAsAWholeAndTheirBoxesToo) {
     const Written got = evaluated(*set);
     EXPECT_EQ(got.reason, "");
     EXPECT_THAT(got.found(), ElementsAre(Box{2, 2, 10, 8, 1}));
-    EXPECT_TRUE(std::all_of(got.boxes.begin() + kBoxNumbers, got.boxes.end(),
+    EXPECT_TRUE(std::all_of(got.boxes.begin() + kBoxValues, got.boxes.end(),
                             [](float number) { return number == 0; }));
     const Image whole = decode_jpeg(test::read_file_bytes(folder_.picture("a"))).image;
     std::vector<std::uint8_t> expected(got.pixels.size());
-    resize_bilinear(whole.view(), whole_resize(whole.view(), kInputWidth, kInputHeight), expected);
+    resize_bilinear(whole.view(), full_resize_request(whole.view(), kInputWidth, kInputHeight),
+                    expected);
     EXPECT_EQ(got.pixels, expected);
 }
 

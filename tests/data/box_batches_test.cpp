@@ -39,7 +39,7 @@ public:
                                 const SampleView& view) const override {
         const std::string reason = evaluation_sample(sample, view);
         drawn_ = random.next_u32();
-        for (std::size_t i = 0; i < boxes(sample).size() * kBoxNumbers; i += kBoxNumbers) {
+        for (std::size_t i = 0; i < boxes(sample).size() * kBoxValues; i += kBoxValues) {
             view.boxes[i] += 100;
         }
         return reason;

@@ -127,7 +127,7 @@ TEST_F(ClimateFiles, RefuseColumnsThatFitBothOrdersOrNeitherUnlessTold) {
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 5, 3, 7, 0}, {1, 3, 5, 4, 0}, {4, 3, 1, 2, 0}};
                 }),
-                HasSubstr("not all rows can be"));
+                HasSubstr("the rows fit neither"));
     // Columns count 8 and rows 6: only as xmin ... would 8 fit the second place.
     EXPECT_THAT(refusal_of([](auto& raw) {
                     raw.boxes = {{1, 2, 7, 7, 0}, {1, 2, 3, 9, 0}};
@@ -225,7 +225,7 @@ TEST_F(ClimateFiles, RefuseWrongNamesShapesAndTypes) {
     EXPECT_THAT(refusal_of([](auto& raw) { raw.image_type = H5T_STD_I32LE; }),
                 HasSubstr("images: expected floating-point numbers"));
     EXPECT_THAT(refusal_of([](auto& raw) { raw.box_type = H5T_IEEE_F32LE; }),
-                HasSubstr("boxes: expected whole numbers"));
+                HasSubstr("boxes: expected integers"));
 }
 
 TEST_F(ClimateFiles, RefuseSamplesThatNoMemoryHolds) {
@@ -270,7 +270,7 @@ TEST_F(ClimateFiles, AreNotBlamedWhenTheSystemHasNothingLeftToTryThemWith) {
     }
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_EQ(code, ExitCode::internal);
-    EXPECT_EQ(message, "cannot start a process that tries a file: Too many open files");
+    EXPECT_EQ(message, "cannot start a process to open the file: Too many open files");
 }
 
 TEST_F(ClimateFiles, AreComparedWithAManifestBeforeTheyAreOpened) {

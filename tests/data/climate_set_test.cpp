@@ -34,7 +34,7 @@ config::Config small_config() {
 
 struct Weather {
     explicit Weather(const SampleSet& set)
-        : bytes(set.format().pixel_bytes()), boxes(set.format().box_numbers(), -1.0f) {}
+        : bytes(set.format().pixel_bytes()), boxes(set.format().box_values(), -1.0f) {}
     SampleView view() { return {bytes, boxes}; }
     std::vector<float> numbers() const {
         std::vector<float> all(bytes.size() / sizeof(float));
@@ -61,7 +61,7 @@ Weather trained(const SampleSet& set, std::uint32_t sample, std::uint32_t draw) 
 }
 
 std::vector<float> rows_of(const std::vector<Box>& boxes) {
-    std::vector<float> rows(kMaxClimateBoxes * kBoxNumbers);
+    std::vector<float> rows(kMaxClimateBoxes * kBoxValues);
     write_boxes(boxes, rows);
     return rows;
 }

@@ -59,12 +59,12 @@ TEST_F(Coco, BoxesGoFromTheirCornerByTheirSize) {
     EXPECT_EQ(set.pictures[0].path, "b.jpg");
     EXPECT_TRUE(set.pictures[0].boxes.empty());
     EXPECT_THAT(set.pictures[1].boxes, ElementsAre(Box{1, 2.5f, 4, 6.5f, 1}, Box{0, 0, 20, 5, 2}));
-    EXPECT_EQ(set.left_out, (LeftOut{1, 0, 1}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{1, 0, 1}));
 }
 
 TEST_F(Coco, ClassesThatAreNotChosenAreLeftOutOrRefused) {
     const AnnotatedPictures set = read(kGood.dump(), {{"fox"}, true});
-    EXPECT_EQ(set.left_out, (LeftOut{1, 1, 1}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{1, 1, 1}));
     EXPECT_THAT(refusal([&] {
                     read(kGood.dump(), {{"fox"}, false});
                 }),
@@ -75,8 +75,8 @@ TEST_F(Coco, WrongValuesAreRefusedWithTheirPlace) {
     EXPECT_THAT(refusal_with("/images/1/id", 7), HasSubstr("images[1].id: expected each id once"));
     EXPECT_THAT(refusal_with("/images/1/id", "x"), HasSubstr("images[1].id: expected an integer"));
     EXPECT_THAT(refusal_with("/images/1/width", nullptr), HasSubstr("expected a number"));
-    EXPECT_THAT(refusal_with("/images/1/width", 20.5), HasSubstr("whole sides"));
-    EXPECT_THAT(refusal_with("/images/1/height", 0), HasSubstr("whole sides"));
+    EXPECT_THAT(refusal_with("/images/1/width", 20.5), HasSubstr("integers from 1"));
+    EXPECT_THAT(refusal_with("/images/1/height", 0), HasSubstr("integers from 1"));
     EXPECT_THAT(refusal_with("/images/1/file_name", 3), HasSubstr("expected a text"));
     EXPECT_THAT(refusal_with("/images/1", 3), HasSubstr("images[1]: expected an object"));
     EXPECT_THAT(refusal_with("/images", 3), HasSubstr("images: expected a list"));
@@ -109,9 +109,10 @@ TEST_F(Coco, TextThatIsNoStrictJsonIsRefused) {
 TEST_F(Coco, PicturesThatAreMissingOrElsewhereAreRefused) {
     EXPECT_THAT(refusal_with("/images/0/file_name", "c.jpg"),
                 AllOf(HasSubstr("image 7"), HasSubstr("c.jpg does not exist")));
-    EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("leaves its folder"));
-    EXPECT_THAT(refusal_with("/images/0/file_name", "/etc/passwd"), HasSubstr("leaves its folder"));
-    EXPECT_THAT(refusal_with("/images/0/file_name", ""), HasSubstr("leaves its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", "../b.jpg"), HasSubstr("outside its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", "/etc/passwd"),
+                HasSubstr("outside its folder"));
+    EXPECT_THAT(refusal_with("/images/0/file_name", ""), HasSubstr("outside its folder"));
     EXPECT_THAT(refusal_with("/images/0/file_name", "sub"), HasSubstr("does not exist"));
 }
 

@@ -99,7 +99,7 @@ TEST_F(DamagedStage, SaysWhatToDoWithADamagedMarker) {
     run();
     test::write_file_bytes(stage() / "stage.json", {'{'});
     EXPECT_THAT(refused([&] { run(); }).second,
-                AllOf(HasSubstr("stage.json"), HasSubstr("remove it")));
+                AllOf(HasSubstr("stage.json"), HasSubstr("remove the folder")));
 }
 
 TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
@@ -110,7 +110,7 @@ TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
         test::write_file_bytes(training() / "precious", precious);
         test::write_file_bytes(stage() / "notes", precious);
         fs::create_symlink(shared_.path(0), training() / "link.index");
-        staged.stage->leave(true);
+        staged.stage->release(true);
     }
     EXPECT_EQ(files_below(stage()),
               (std::vector<std::string>{"notes", "stage.json", "training/link.index",
@@ -166,7 +166,7 @@ TEST_F(DamagedStage, DoesNotStageAmongTheSamples) {
         config_.data.staging_directory = (samples.path() / below).string();
         const auto [code, text] = refused([&] { stage_at_one_rank(config_, request); });
         EXPECT_EQ(code, ExitCode::usage);
-        EXPECT_THAT(text, HasSubstr("be among the samples"));
+        EXPECT_THAT(text, HasSubstr("inside the samples' folder"));
         EXPECT_EQ(files_below(samples.path()), before) << "nothing is left there";
     }
 }

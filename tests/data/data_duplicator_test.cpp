@@ -286,7 +286,7 @@ TEST_F(Duplicator, IsAloneWithItsStage) {
     const auto [code, text] = refused([&] { run(); });
     EXPECT_EQ(code, ExitCode::usage);
     EXPECT_THAT(text, HasSubstr("in use"));
-    first.stage->leave(true);
+    first.stage->release(true);
     expect_all(run());
 }
 
@@ -302,7 +302,7 @@ TEST_F(Duplicator, CleansUpAsItIsTold) {
           Policy{remove_on_success, false, true}, Policy{remove_on_failure, true, false}}) {
         config_.data.staging_cleanup = policy.cleanup;
         for (const bool completed : {true, false}) {
-            run().stage->leave(completed);
+            run().stage->release(completed);
             EXPECT_EQ(fs::exists(stage()), completed ? policy.after_success : policy.after_failure)
                 << static_cast<int>(policy.cleanup) << completed;
             EXPECT_TRUE(fs::exists(local()));

@@ -77,8 +77,8 @@ std::array<int, 3> color_at(const Image& image, int x, int y) {
 }
 
 /// Brightness grows with the row.
-ShownField northward_field() {
-    ShownField field{200, 300, std::vector<float>(200 * 300), {}};
+LabelledField northward_field() {
+    LabelledField field{200, 300, std::vector<float>(200 * 300), {}};
     for (std::size_t i = 0; i < field.values.size(); ++i) {
         field.values[i] = static_cast<float>(i / 300);
     }
@@ -94,7 +94,7 @@ TEST(FieldPicture, HasNorthAtTheTopAndBrightForHigh) {
 }
 
 TEST(FieldPicture, FramesBoxesInTheirCategorysColour) {
-    ShownField field = northward_field();
+    LabelledField field = northward_field();
     field.boxes = {{50, 20, 120, 80, 2}, {200, 100, 260, 199, 4}};
     const Image image = draw_field(field);
     const std::array red{255, 50, 50}, blue{0, 230, 255};
@@ -105,7 +105,7 @@ TEST(FieldPicture, FramesBoxesInTheirCategorysColour) {
 }
 
 TEST(FieldPicture, ShowsWhatIsNotFinite) {
-    ShownField field = northward_field();
+    LabelledField field = northward_field();
     field.values[0] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(color_at(draw_field(field), 0, 3 * 200 - 1), (std::array{255, 0, 255}));
     field.values.assign(field.values.size(), 5);
@@ -119,7 +119,7 @@ TEST(FieldPicture, TakesOneChannelFromFilesAndRecordsOfEachType) {
     raw.boxes = {{1, 5, 3, 7, 1}};
     test::write_raw(path, raw);
     const ClimateFileSettings settings{BoxOrder::corners};
-    const ShownField stored = field_of(ClimateFile(path, settings), 1, 3);
+    const LabelledField stored = read_field(ClimateFile(path, settings), 1, 3);
     EXPECT_EQ(stored.height, 6);
     EXPECT_EQ(stored.width, 8);
     EXPECT_EQ(stored.values.front(), 16 * 48 + 3 * 48);
@@ -133,7 +133,7 @@ TEST(FieldPicture, TakesOneChannelFromFilesAndRecordsOfEachType) {
         options.source = settings;
         transcode(options);
         const RecordSet records(options.output);
-        const ShownField field = field_of(records, 0, 3);
+        const LabelledField field = read_field(records, 0, 3);
         EXPECT_EQ(field.boxes, (std::vector<Box>{{5, 1, 7, 3, 2}}));
         for (std::size_t i = 0; i < field.values.size(); ++i) {
             const double value = records.statistics().mean[3] +

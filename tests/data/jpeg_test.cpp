@@ -44,8 +44,8 @@ TEST_P(JpegOfKind, DecodesToThePixelsOfPillow) {
     const DecodedImage decoded = decode_jpeg(test::read_fixture(name + ".jpg"));
     const Image expected = test::read_ppm(name + ".ppm");
     EXPECT_EQ(decoded.damage, "");
-    EXPECT_EQ(decoded.full.width, 45);
-    EXPECT_EQ(decoded.full.height, 35);
+    EXPECT_EQ(decoded.full_size.width, 45);
+    EXPECT_EQ(decoded.full_size.height, 35);
     ASSERT_EQ(decoded.image.width, expected.width);
     ASSERT_EQ(decoded.image.height, expected.height);
     test::PixelErrors errors("JPEG decoding", 0, 0);
@@ -77,7 +77,7 @@ TEST_P(JpegOfKind, ARegionHasThePixelsOfTheWholePicture) {
             const PixelBox box{left, left * 7 % 35, 1 + left * 11 % (45 - left),
                                1 + left % (35 - left * 7 % 35)};
             const DecodedImage part = decode_jpeg(bytes, {denominator, box});
-            compare_region(part, whole, divided_box(box, denominator), errors);
+            compare_region(part, whole, downscaled_box(box, denominator), errors);
         }
     }
 }

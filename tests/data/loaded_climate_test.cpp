@@ -101,7 +101,7 @@ protected:
 
 struct LoadedSample {
     explicit LoadedSample(const SampleSet& set, std::uint32_t number)
-        : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_numbers()) {
+        : bytes(set.format().pixel_bytes(), std::byte{1}), boxes(set.format().box_values()) {
         reason = set.evaluation_sample(number, {bytes, boxes});
     }
     float number(std::size_t index) const {
@@ -276,7 +276,7 @@ TEST_F(LoadedClimate, SetsThatAreNotNormalizedAlikeAreRefused) {
     dtype_ = tensor::DType::bf16;
     transcode_set("test", "test_bf16", "train_records");
     config_.data.validation_path = (folder_.path() / "test_bf16").string();
-    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("its values are bf16"));
+    EXPECT_THAT(refusal([&] { load(); }), HasSubstr("the values are bf16"));
 }
 
 TEST_F(LoadedClimate, FilesThatDoNotFitTheWorkloadAreRefused) {

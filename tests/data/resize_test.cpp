@@ -41,7 +41,7 @@ TEST(Resize, EqualsPillowBitByBitForBoxesAndBothDirections) {
 
 TEST(Resize, AWindowHoldsTheSamePixelsAsTheWholeTarget) {
     const Image source = test::read_ppm("resize_source.ppm");
-    ResizeRequest request = whole_resize(source.view(), 40, 31);
+    ResizeRequest request = full_resize_request(source.view(), 40, 31);
     const auto whole = resize(source, request);
     request.window = {7, 5, 20, 13};
     const auto part = resize(source, request);
@@ -62,8 +62,8 @@ TEST(Resize, ACropOfTheSourceIsResizedAsIfItWereAPictureOfItsOwn) {
     }
     std::vector<std::uint8_t> direct(12 * 12 * 3);
     const ImageView crop = source.view().crop(box);
-    resize_bilinear(crop, whole_resize(crop, 12, 12), direct);
-    EXPECT_EQ(direct, resize(copy, whole_resize(copy.view(), 12, 12)));
+    resize_bilinear(crop, full_resize_request(crop, 12, 12), direct);
+    EXPECT_EQ(direct, resize(copy, full_resize_request(copy.view(), 12, 12)));
 }
 
 TEST(Resize, RefusesABoxOutsideTheSource) {

@@ -179,7 +179,7 @@ TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(R"({"schema":"x","root":"","classes":["a"],"samples":0})"
                                  "\n"),
                          "schema 'x'"));
-    EXPECT_TRUE(contains(refusal(header + first), "1 samples, but 2 in the header"));
+    EXPECT_TRUE(contains(refusal(header + first), "1 samples, but the header has 2"));
     EXPECT_TRUE(contains(refusal(header + first + first), ":3: path 'a/1.jpg' is out of order"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"b/1.jpg","label":2})"
@@ -188,7 +188,7 @@ TEST_F(IndexFile, IsRefusedWhereItIsNotWhatWasWritten) {
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":"../1.jpg","label":1})"
                                  "\n"),
-                         "leaves the folder"));
+                         "outside the folder"));
     EXPECT_TRUE(contains(refusal(header + first +
                                  R"({"path":7,"label":1})"
                                  "\n"),

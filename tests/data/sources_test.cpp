@@ -188,7 +188,7 @@ TEST_F(Sources, CountBadSamplesThatWereMetBefore) {
         SourceSettings settings{.batch_size = 5};
         settings.on_bad_sample = config::BadSamplePolicy::skip;
         TrainingSource source(samples(), settings, 5, 1);
-        source.remember_bad_samples(before);
+        source.restore_bad_samples(before);
         source.begin_epoch(0, {0, 1, 2, 3, 4});
         source.next();
         EXPECT_EQ(source.bad_samples().first.size(), 1U) << "of which the name is known";

@@ -71,7 +71,7 @@ protected:
             try {
                 const Staged staged = test::stage_at_one_rank(config, shared_.request());
                 if (!has_all(staged) || staged.stage->lost_copies() > 0) _exit(kWrongBytes);
-                staged.stage->leave(true);
+                staged.stage->release(true);
             } catch (const Error& error) {
                 const std::string said = error.what();
                 const bool is_clear = error.code() == ExitCode::usage &&
@@ -158,7 +158,7 @@ TEST_F(StageFaults, OfProcessesThatMakeAStageAtOnceOneHasIt) {
             char none = 0;
             if (read(gate[0], &none, 1) != 0) _exit(kOther);  // until the parent closes it
             const auto [code, said] = test::refused(
-                [&] { test::stage_at_one_rank(config_, other_.request()).stage->leave(true); });
+                [&] { test::stage_at_one_rank(config_, other_.request()).stage->release(true); });
             if (code == ExitCode::ok) _exit(kCompleted);
             if (said.find("is in use") != std::string::npos) _exit(kRefused);
             std::fprintf(stderr, "%s\n", said.c_str());

@@ -33,7 +33,7 @@ Content content_of(const SampleSet& set) {
         content.labels.push_back(set.label(sample));
         for (const bool trains : {true, false}) {
             std::vector<std::byte> pixels(format.pixel_bytes());
-            std::vector<float> boxes(format.box_numbers());
+            std::vector<float> boxes(format.box_values());
             const SampleView view{pixels, boxes};
             content.reasons.push_back(
                 trains ? set.training_sample(sample, CounterStream(1, RandomPurpose::test, sample),

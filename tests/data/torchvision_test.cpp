@@ -116,7 +116,7 @@ protected:
 
 Bytes resized(const ImageView& source, int size) {
     Bytes pixels(static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * 3);
-    resize_bilinear(source, whole_resize(source, size, size), pixels);
+    resize_bilinear(source, full_resize_request(source, size, size), pixels);
     return pixels;
 }
 

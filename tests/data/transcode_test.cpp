@@ -176,7 +176,7 @@ TEST_F(Transcode, SamplesThatAreNotFiniteAreRefusedOrSkipped) {
     options_.files.clear();
     add_file("b.h5", raw);
     std::filesystem::remove_all(options_.output);
-    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("no sample is sound"));
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("no sample has only finite values"));
 }
 
 TEST_F(Transcode, BadSamplesMayBeSkippedOrAbsent) {
@@ -196,7 +196,7 @@ TEST_F(Transcode, NumbersThatTheRecordsTypeCannotHoldMakeASampleBad) {
     options_.statistics_from = options_.output;
     options_.output = folder_.path() / "more";
     EXPECT_THAT(refusal(ExitCode::data),
-                HasSubstr("c.h5/1: not all values are finite as normalized fp16"));
+                HasSubstr("c.h5/1: not all values are finite after normalization to fp16"));
     options_.skip_bad_samples = true;
     EXPECT_EQ(transcode(options_).skipped_samples, 1);
     const RecordSet set(options_.output);
@@ -259,7 +259,7 @@ TEST_F(Transcode, RefusesFilesThatDifferAndFoldersThatHoldSomething) {
     RawClimateFile other;
     other.image_extents[3] = 9;
     add_file("c.h5", other);
-    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("c.h5' has pictures of 6 x 9 pixels"));
+    EXPECT_THAT(refusal(ExitCode::data), HasSubstr("c.h5' has fields of 6 x 9 pixels"));
     options_.files.pop_back();
     other = {};
     other.values.assign(2 * kOne, 16000);

@@ -45,7 +45,7 @@ TEST(Voc, BoxesCoverTheirLastPixelAndCountFromOne) {
     EXPECT_EQ(set.pictures[0].size.width, 40);
     EXPECT_EQ(set.pictures[0].size.height, 30);
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{0, 1, 40, 30, 1}));
-    EXPECT_EQ(set.left_out, LeftOut{});
+    EXPECT_EQ(set.omitted, OmittedObjects{});
 }
 
 TEST(Voc, ClassesAreSortedAndPicturesInTheOrderOfTheList) {
@@ -68,7 +68,7 @@ TEST(Voc, ClassesThatAreNotChosenAreLeftOutOrRefused) {
     const AnnotatedPictures set = read(folder, {{"WBC", "Platelets"}, true});
     EXPECT_THAT(set.classes, ElementsAre("WBC", "Platelets"));
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{1, 1, 9, 9, 1}));
-    EXPECT_EQ(set.left_out, (LeftOut{0, 1, 0}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{0, 1, 0}));
     EXPECT_THAT(refusal_of(folder, {{"WBC"}, false}),
                 AllOf(HasSubstr(folder.annotation("a").string()), HasSubstr("class 'RBC'")));
 }
@@ -80,7 +80,7 @@ TEST(Voc, BoxesAreClippedAndThoseWithoutAreaCounted) {
                    voc_object("a", "7", "7", "7", "7") + voc_object("a", "9", "1", "5", "9"));
     const AnnotatedPictures set = read(folder);
     EXPECT_THAT(set.pictures[0].boxes, ElementsAre(Box{0, 0, 40, 10, 1}));
-    EXPECT_EQ(set.left_out, (LeftOut{3, 0, 0}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{3, 0, 0}));
 }
 
 TEST(Voc, NumbersThatAreNoneAreRefusedWithTheirTag) {
@@ -104,11 +104,11 @@ TEST(Voc, BrokenAnnotationsAreRefused) {
     EXPECT_THAT(refusal_of("<annotation><size/><size/></annotation>"), HasSubstr("one <size>"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object/>")), HasSubstr("one <name>"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object><name> </name></object>")),
-                HasSubstr("without a name"));
+                HasSubstr("has no name"));
     EXPECT_THAT(refusal_of(test::voc_text(40, 30, "<object><name>a</name></object>")),
                 HasSubstr("one <bndbox>"));
     for (const auto& [width, height] : {std::pair{0, 30}, {40, -1}, {40, 1'000'000'000}}) {
-        EXPECT_THAT(refusal_of(test::voc_text(width, height, "")), HasSubstr("whole sides"));
+        EXPECT_THAT(refusal_of(test::voc_text(width, height, "")), HasSubstr("integers from 1"));
     }
     EXPECT_THAT(refusal_of("<!DOCTYPE a [<!ENTITY b SYSTEM \"file:///etc/passwd\">]>" +
                            test::voc_text(40, 30, voc_object("&b;", "1", "1", "5", "9"))),
@@ -137,10 +137,10 @@ TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
     };
     EXPECT_EQ(with_list("\r\n a \r\n\n"), "accepted");
     EXPECT_THAT(with_list("a\na\n"), HasSubstr("'a' occurs twice"));
-    EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("leaves the folder"));
-    EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("leaves the folder"));
-    EXPECT_THAT(with_list("\n \n"), HasSubstr("names no picture"));
-    EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("leaves"));
+    EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("outside the folder"));
+    EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("outside the folder"));
+    EXPECT_THAT(with_list("\n \n"), HasSubstr("the list has no picture"));
+    EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("outside"));
 }
 
 TEST(Voc, ASetWithoutAnyObjectIsRefused) {
@@ -155,12 +155,12 @@ TEST(Bccd, HasThePicturesAndObjectsOfItsAnnotations) {
     if (!std::filesystem::exists(root)) GTEST_SKIP() << "no " << root.string();
     const ClassChoice choice{{"WBC", "Platelets"}, true};
     std::size_t pictures = 0, boxes[3] = {};
-    LeftOut all_left_out;
+    OmittedObjects all_omitted;
     for (const char* split : {"train", "val", "test"}) {
         const AnnotatedPictures set = read_voc(root, split, choice);
         pictures += set.pictures.size();
-        all_left_out.other_classes += set.left_out.other_classes;
-        all_left_out.without_area += set.left_out.without_area;
+        all_omitted.other_classes += set.omitted.other_classes;
+        all_omitted.without_area += set.omitted.without_area;
         for (const AnnotatedPicture& picture : set.pictures) {
             EXPECT_EQ(picture.size.width, 640);
             for (const Box& box : picture.boxes) ++boxes[box.category];
@@ -169,7 +169,7 @@ TEST(Bccd, HasThePicturesAndObjectsOfItsAnnotations) {
     EXPECT_EQ(pictures, 364U);
     EXPECT_EQ(boxes[1], 372U);
     EXPECT_EQ(boxes[2], 361U);
-    EXPECT_EQ(all_left_out.other_classes, 4155);
+    EXPECT_EQ(all_omitted.other_classes, 4155);
     const AnnotatedPictures all = read_voc(root, "trainval", {});
     EXPECT_THAT(all.classes, ElementsAre("Platelets", "RBC", "WBC"));
 }

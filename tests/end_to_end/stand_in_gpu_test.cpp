@@ -226,7 +226,7 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
 TEST_F(StandInGpu, SaysThatResidentPicturesDoNotFit) {
     const Outcome outcome = train("gpu", 1, "fp32", {"data.resident_mib=2147483647"});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.error;
-    EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: expected what "))
+    EXPECT_TRUE(messages(outcome).at(0).starts_with("hpcai500: data.resident_mib: 2147483647 MiB "))
         << outcome.error;
     EXPECT_FALSE(fs::exists(folder_ / "gpu"));
 }

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const data::ImageSize picture = data::read_jpeg_size(bytes);
         if (std::int64_t{picture.width} * picture.height > 1'000'000) return;
         const data::DecodedImage whole = data::decode_jpeg(bytes);
-        fuzz::expect(whole.full.width == picture.width && whole.full.height == picture.height);
+        fuzz::expect(whole.full_size.width == picture.width &&
+                     whole.full_size.height == picture.height);
         const int left = picture.width / 3, top = picture.height / 4;
         data::decode_jpeg(
             bytes, {2, data::PixelBox{left, top, picture.width - left, picture.height - top}});

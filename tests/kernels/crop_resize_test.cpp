@@ -56,7 +56,7 @@ protected:
             const std::span<std::uint8_t> to(result.as<std::uint8_t>() + row * row_bytes,
                                              row_bytes);
             data::resize_bilinear(picture.crop(box),
-                                  data::whole_resize(picture.crop(box), side, side), to);
+                                  data::full_resize_request(picture.crop(box), side, side), to);
             data::flip(to, {side, side}, {box, view.flip, view.vertical_flip});
         }
         return result;

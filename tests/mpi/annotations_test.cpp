@@ -23,7 +23,7 @@ TEST(Annotations, AreReadByOneRankAndKnownToAll) {
         read.classes = {"fox", "no UTF-8: \xFF"};
         read.pictures = {{"x.jpg", {40, 30}, {{0.1f, 2, 1.0f / 3, 30, 2}, {1, 2, 3, 4, 1}}},
                          {"y.jpg", {7, 5}, {}}};
-        read.left_out = {1, 2, 3};
+        read.omitted = {1, 2, 3};
         return read;
     });
     EXPECT_EQ(reads, everyone.rank() == 0 ? 1 : 0);
@@ -36,7 +36,7 @@ TEST(Annotations, AreReadByOneRankAndKnownToAll) {
     EXPECT_EQ(set.pictures[0].boxes,
               (std::vector<Box>{{0.1f, 2, 1.0f / 3, 30, 2}, {1, 2, 3, 4, 1}}));
     EXPECT_TRUE(set.pictures[1].boxes.empty());
-    EXPECT_EQ(set.left_out, (LeftOut{1, 2, 3}));
+    EXPECT_EQ(set.omitted, (OmittedObjects{1, 2, 3}));
 }
 
 TEST(Annotations, ThatOneRankRefusesAreRefusedByAll) {

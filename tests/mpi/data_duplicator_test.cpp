@@ -220,7 +220,7 @@ TEST_F(RanksStage, RemoveTheStageWhenTheLastOfThemLeaves) {
         everyone_.barrier();
         EXPECT_FALSE(tests::files_below(local).empty()) << rank << " ranks have left";
         everyone_.barrier();
-        if (everyone_.rank() == rank) staged.stage->leave(true);
+        if (everyone_.rank() == rank) staged.stage->release(true);
     }
     everyone_.barrier();
     EXPECT_TRUE(fs::is_empty(local));

@@ -18,23 +18,23 @@ struct BadSample {
     bool operator==(const BadSample&) const = default;
 };
 
-/// Samples so far that were damaged or could not be read.
+/// The samples that were damaged or unreadable so far.
 struct BadSampleReport {
     std::int64_t count = 0;        // distinct samples
-    std::vector<BadSample> first;  // by index; at most kNamedBadSamples that record() named
+    std::vector<BadSample> first;  // up to kMaxNamedBadSamples, in order of sample numbers
 };
 
-inline constexpr std::size_t kNamedBadSamples = 20;
+inline constexpr std::size_t kMaxNamedBadSamples = 20;
 
-/// Collects bad samples from many threads; the report does not depend on the order of their calls.
+/// Thread-safe list of bad samples. The report does not depend on the order of calls.
 class BadSamples {
 public:
     void record(std::uint32_t sample, const std::string& name, const std::string& reason);
     BadSampleReport report() const;
     /// Returns the numbers of all bad samples, in ascending order.
     std::vector<std::uint32_t> numbers() const;
-    /// Adds samples that another object recorded, without their names.
-    void remember(std::span<const std::uint32_t> samples);
+    /// Adds samples from numbers() of an earlier program, without names and reasons.
+    void restore(std::span<const std::uint32_t> samples);
 
 private:
     mutable std::mutex mutex_;

@@ -11,34 +11,34 @@ namespace hpcai::data {
 
 class ResidentPictures;
 
-/// One rank's part of the batch of one step. Pixels are as decoded (the device normalizes them);
-/// fields of numbers are already normalized.
+/// One rank's rows of the batch of one step. Pixels are as decoded, because the device normalizes
+/// them; floating-point fields are already normalized.
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
     tensor::TensorView labels;  // (N) s32: class; -1 for padding and skipped bad samples
     /// (N, G, 5) f32, rows x1, y1, x2, y2, category; G is SampleFormat::max_boxes, 0 without boxes.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
     /// (N) s32: 32 random bits for each row of a training batch, 0 in evaluation; empty without
-    /// boxes. The bits are a function of seed, model, epoch, sample, and how often the sample
-    /// occurred earlier in the epoch.
+    /// boxes. The bits are a function of seed, model, epoch, sample, and the number of earlier
+    /// occurrences of the sample in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
-    std::int64_t samples = 0;  // rows that are samples; N - samples rows of padding follow
-    /// If not null, the device makes each row whose entry in `views` (N) is set from these
-    /// pictures; `images` has no pixels for such a row.
+    std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
+    /// If not null, the device makes each row with a set entry in `views` (N) from these pictures;
+    /// `images` has no pixels for such a row.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };
 
-/// Returns batches in order, prefetched by threads of its own.
+/// Returns batches in order. Its own threads prefetch them.
 class BatchSource {
 public:
     virtual ~BatchSource() = default;
-    /// Returns the number of batches of this rank in the whole current epoch or evaluation.
+    /// Returns the number of batches of this rank in the current epoch or evaluation.
     virtual std::int64_t batches() const = 0;
-    /// Returns the next batch, valid until the following call. Throws Error(data) when a sample
-    /// cannot be read and the policy is `fail`, Error(internal) after the last batch.
+    /// Returns the next batch, valid until the next call. Throws Error(data) for a bad sample if
+    /// the policy is `fail`, Error(internal) after the last batch.
     virtual const Batch& next() = 0;
-    /// Returns the seconds that calls of next() have waited for data since construction.
+    /// Returns the seconds that next() has waited for data since construction.
     virtual double wait_seconds() const = 0;
 };
 

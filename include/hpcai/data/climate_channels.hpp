@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-/// The fields and labels of ExtremeWeather data (Racah et al., 2017), in the order of its files.
+/// The fields and labels of ExtremeWeather (Racah et al., 2017), in the order of its files.
 namespace hpcai::data {
 
 inline constexpr int kClimateChannels = 16;
 inline constexpr int kClimateRows = 768;      // latitudes, row 0 at the south pole
 inline constexpr int kClimateColumns = 1152;  // longitudes, column 0 at 0 degrees east
 inline constexpr int kClimateCategories = 4;
-inline constexpr int kMaxClimateBoxes = 15;  // of one image
+inline constexpr int kMaxClimateBoxes = 15;  // per sample
 
 enum class ClimateChannel : std::uint8_t {
     precipitation,             // m/s

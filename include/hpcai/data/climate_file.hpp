@@ -17,8 +17,8 @@
 /// library is not thread-safe: calls of this header must not overlap.
 namespace hpcai::data {
 
-/// Order of a box's first four columns. The published description of the data and the program that
-/// wrote its files differ in it.
+/// The order of a box's first four columns. The published description of the data and the program
+/// that wrote the files differ in it.
 enum class BoxOrder : std::uint8_t {
     detect,   // by the attribute `columns` of `boxes`, else by the values of the boxes
     corners,  // ymin, xmin, ymax, xmax
@@ -27,61 +27,60 @@ enum class BoxOrder : std::uint8_t {
 
 struct ClimateFileSettings {
     BoxOrder box_order = BoxOrder::detect;
-    /// The file was already compared with the manifest in its folder, so it is not compared again.
-    bool is_vouched_for = false;
+    /// True if the caller has verified that the file matches the manifest in its folder.
+    bool is_verified = false;
 };
 
-/// The pressure level of channel 13, which the description calls Z100 and published programs Z1000.
+/// The pressure level of channel 13: Z100 in the data's description, Z1000 in published programs.
 enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 
-/// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000, the
-/// name that models use.
+/// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file, of which all but the values of `images` is validated. Unless the settings vouch
-/// for it, the file is first compared with a manifest.sha256 in its folder that lists it, or opened
-/// in a separate process, because a damaged file may crash the library.
+/// One open file, validated except for the values of `images`. Unless the settings state that it is
+/// verified, the constructor first compares it with a manifest.sha256 in its folder, or else opens
+/// it in a child process, because a damaged file may crash the library.
 class ClimateFile {
 public:
-    /// Throws Error(data) naming file and dataset when the file is unreadable, takes over 120 s to
+    /// Throws Error(data) naming file and dataset if the file is unreadable, takes over 120 s to
     /// open, differs from the manifest or lacks a dataset. A dataset must have the right rank,
-    /// shape and type (at most 200,000 samples of 4 GiB and 16,384 pixels a side), lie in this
-    /// file, and need no filter but deflate, shuffle and fletcher32. Also throws for a class that
-    /// is not 0 to 3. Unless the settings force a BoxOrder, throws for boxes that are impossible in
-    /// the order that the file states, or if it states none, when both or neither are possible.
+    /// shape and type (at most 200,000 samples of 4 GiB and 16,384 pixels per side), be stored in
+    /// this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for a
+    /// class that is not 0 to 3. Unless the settings state a BoxOrder, throws for boxes that are
+    /// impossible in the file's stated order or, without one, if both or neither are possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
     ~ClimateFile();
     ClimateFile(ClimateFile&&) noexcept;
     ClimateFile& operator=(ClimateFile&&) noexcept;
 
-    const std::filesystem::path& path() const { return facts_.path; }
-    std::int64_t samples() const { return static_cast<std::int64_t>(facts_.boxes.size()); }
-    int height() const { return facts_.height; }
-    int width() const { return facts_.width; }
-    BoxOrder box_order() const { return facts_.order; }  // corners or ranges
+    const std::filesystem::path& path() const { return metadata_.path; }
+    std::int64_t samples() const { return static_cast<std::int64_t>(metadata_.boxes.size()); }
+    int height() const { return metadata_.height; }
+    int width() const { return metadata_.width; }
+    BoxOrder box_order() const { return metadata_.order; }  // corners or ranges
     /// Returns hpa_1000 if the middle row of channel 13 of sample 0 has a mean below 2000 m, else
     /// hpa_100; unknown if the row has no finite value.
-    GeopotentialLevel level() const { return facts_.level; }
-    /// Returns the number of boxes without area inside the picture.
-    std::int64_t dropped_boxes() const { return facts_.dropped_boxes; }
+    GeopotentialLevel level() const { return metadata_.level; }
+    /// Returns the number of boxes that are dropped because they have no area inside the fields.
+    std::int64_t dropped_boxes() const { return metadata_.dropped_boxes; }
     /// Returns the attribute `generator`, which synthetic files have; empty if there is none.
-    const std::string& generator() const { return facts_.generator; }
-    /// Returns a CRC-32 of the shape, the boxes and the row that level() uses; copies of a file
+    const std::string& generator() const { return metadata_.generator; }
+    /// Returns the CRC-32 of the shape, the boxes and the row that level() uses. Copies of a file
     /// have equal fingerprints.
-    std::uint32_t fingerprint() const { return facts_.fingerprint; }
+    std::uint32_t fingerprint() const { return metadata_.fingerprint; }
     /// Returns the number of samples per chunk of `images`. Reading one sample costs as much as
     /// reading its chunk.
-    std::int64_t chunk_samples() const { return facts_.chunk_samples; }
+    std::int64_t chunk_samples() const { return metadata_.chunk_samples; }
 
-    /// Returns the boxes in pixels, clipped, without dropped ones; category = class + 1.
+    /// Returns the boxes that are not dropped, in pixels, clipped; category = class + 1.
     const std::vector<Box>& boxes(std::int64_t sample) const;
-    /// Reads `count` samples from `first` on into (count, 16, H, W) fp32, as stored. Values may be
-    /// NaN. Throws Error(data) when the file is damaged there.
+    /// Reads `count` samples from `first` on as fp32 (count, 16, H, W), without normalization.
+    /// Values may be NaN. Throws Error(data) if this part of the file is damaged.
     void read(std::int64_t first, std::int64_t count, std::span<float> fields) const;
 
 private:
-    struct Facts {
+    struct Metadata {
         std::filesystem::path path;
         int height = 0;
         int width = 0;
@@ -96,9 +95,9 @@ private:
     struct State;
 
     static std::unique_ptr<State> open(const std::filesystem::path& path,
-                                       const ClimateFileSettings& settings, Facts& facts);
+                                       const ClimateFileSettings& settings, Metadata& metadata);
 
-    Facts facts_;
+    Metadata metadata_;
     std::unique_ptr<State> state_;
 };
 
@@ -110,9 +109,9 @@ struct ClimateFileShape {
     std::map<std::string, std::string> attributes;  // of the file, for information
 };
 
-/// Writes a file in this layout, uncompressed, with one chunk per sample. finish() syncs it and
-/// gives it its name; without finish() nothing is kept. Throws Error(usage) when the file cannot be
-/// written.
+/// Writes a file in this layout, uncompressed, with one chunk per sample, under a temporary name.
+/// finish() syncs and renames it; without finish(), the destructor removes it. Throws Error(usage)
+/// if the file cannot be written.
 class ClimateFileWriter {
 public:
     ClimateFileWriter(const std::filesystem::path& path, const ClimateFileShape& shape);
@@ -120,7 +119,7 @@ public:
     ClimateFileWriter(const ClimateFileWriter&) = delete;
     ClimateFileWriter& operator=(const ClimateFileWriter&) = delete;
 
-    /// `fields` (16, H, W); at most kMaxClimateBoxes boxes, edges rounded to whole pixels.
+    /// Writes `fields` (16, H, W) and up to kMaxClimateBoxes boxes, rounded to integer edges.
     void write(std::int64_t sample, std::span<const float> fields, std::span<const Box> boxes);
     void finish();
 

@@ -23,20 +23,20 @@ enum class FieldLayout : std::uint8_t { channels_first, channels_last };
 
 /// Settings of a ClimateGenerator.
 struct ClimateSettings {
-    int height = kClimateRows;    // pixels; a size below 768 x 1152 is a window of that grid
+    int height = kClimateRows;    // pixels; a smaller size than 768 x 1152 is a window of that grid
     int width = kClimateColumns;  // likewise
     std::uint64_t seed = 1;
-    double amplitude = 1;        // factor for the effect of events on the fields
-    double event_rate = 1;       // factor for the number of events
-    double distractor_rate = 1;  // factor for the number of unlabelled look-alikes
-    /// Standard deviation of the logarithm of the ratio between the strength of an event in the
-    /// snapshot and its maximum strength, which determines its category. The normal distribution is
-    /// truncated at two deviations, here and for extents. Atmospheric rivers use half the value.
+    double amplitude = 1;        // factor of the effect of events on the fields
+    double event_rate = 1;       // factor of the number of events
+    double distractor_rate = 1;  // factor of the number of unlabelled similar structures
+    /// Standard deviation of log(strength in the snapshot / maximum strength) of an event; the
+    /// maximum strength determines the category. The normal distribution is truncated at two
+    /// deviations, here and for extents. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise: side of a box relative to the visible structure
+    double extent_spread = 0.25;  // likewise, of log(side of a box / visible structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;  // a box is kept if at least this share of its area is in the window
+    double kept_share = 0.6;      // minimum share of a box's area in the window; others are removed
 };
 
 /// The position of a window in the grid.
@@ -45,12 +45,12 @@ struct ClimateWindow {
     int column = 0;  // of the first column
 };
 
-/// Synthetic weather snapshots in the channels, units and statistics of the ExtremeWeather data
-/// (CAM5, 0.23 x 0.31 degrees), with labelled boxes. A sample is a function of settings, split and
-/// number; coasts and mountains are always the same. The fields of a window equal those of the
-/// whole grid at the same pixels, and cost in proportion to its size. No box crosses 0 degrees of
-/// longitude. If both spreads and the dropout are 0, boxes are a function of the visible structure;
-/// otherwise no detector can find all of them, as in labelled real data.
+/// Generates synthetic weather snapshots with labelled boxes, with channels, units and statistics
+/// like the ExtremeWeather data (CAM5, 0.23 x 0.31 degrees). A sample is a function of settings,
+/// split and number; coasts and mountains are always the same. The fields of a window equal those
+/// of the full grid at the same pixels; the cost is proportional to its size. No box crosses 0
+/// degrees of longitude. If both spreads and the dropout are 0, boxes are a function of the visible
+/// structure; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {
 public:
     /// Throws Error(usage) for settings out of range: height 64 to 768, width 64 to 1152, amplitude
@@ -62,13 +62,13 @@ public:
     std::size_t elements() const;
 
     /// Writes sample `number` of `split`. `fields` are (16, height, width) or (height, width, 16)
-    /// in fp32 and physical units. `boxes` are at most kMaxClimateBoxes boxes in pixels of the
-    /// window, with whole edges and sides of at least 8 pixels. May be called from many threads.
+    /// in fp32 and physical units. Returns at most kMaxClimateBoxes `boxes` in pixels of the
+    /// window, with integer edges and sides of at least 8 pixels. Thread-safe.
     void sample(Split split, std::uint32_t number, FieldLayout layout, std::span<float> fields,
                 std::vector<Box>& boxes) const;
-    /// Returns the position of the sample in the grid.
+    /// Returns the position of the sample's window in the grid.
     ClimateWindow window(Split split, std::uint32_t number) const;
-    /// Returns the sample's boxes without making its fields, which is much faster.
+    /// Returns the sample's boxes. Much faster than sample(), because it makes no fields.
     std::vector<Box> boxes(Split split, std::uint32_t number) const;
 
 private:

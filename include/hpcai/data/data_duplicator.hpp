@@ -17,7 +17,7 @@
 
 namespace hpcai::data {
 
-/// Files of a data set on the shared file system.
+/// The files of a data set on the shared file system.
 struct StagingRequest {
     std::filesystem::path root;
     std::uint32_t files = 0;
@@ -33,10 +33,10 @@ struct StagingRequest {
 ///                           pack-000000, pack-000001 ...          pack-000000 ...
 ///
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
-/// each file. A pack gets its name when it is complete and synced. An index next to it has the
-/// digests and a fingerprint of the source files: their root, paths, sizes and modification times.
-/// A pack of an earlier run is reused if fingerprint and digests match, and removed otherwise. If
-/// the root of the source has a manifest.sha256, the files that it lists must match it.
+/// each file. A pack is renamed to its final name when it is complete and synced. An index next to
+/// it has the digests and a fingerprint of the source files: root, paths, sizes and modification
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
+/// that a manifest.sha256 in the root of the source lists must match it.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.
@@ -47,33 +47,33 @@ public:
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// Adds one picture per sample. Pictures that this node does not need, and files that are over
-    /// 512 MiB or cannot be read now or in run(), are not copied. Throws Error(data) if the
-    /// manifest is malformed or cannot be read.
+    /// Adds one picture per sample. Does not copy pictures that this node does not need, files over
+    /// 512 MiB, and unreadable files. Throws Error(data) if the manifest is malformed or cannot be
+    /// read.
     void add_pictures(Split split, const StagingRequest& request);
-    /// Adds files that are opened by name; all are copied. Like run(), it throws Error(data) for an
-    /// unreadable file. It also does so for an invalid name: one that occurs twice, has a slash,
-    /// begins with a dot or ends in ".index".
+    /// Adds files that are opened by name; copies all of them. Throws Error(data), as does run(),
+    /// for an unreadable file. Also throws for a name that occurs twice, has a slash, begins with a
+    /// dot or ends in ".index".
     void add_files(Split split, const StagingRequest& request);
 
     /// Copies the added files. Throws Error(usage) naming data.staging_directory if it is missing,
-    /// is in use by another run, overlaps the samples or cannot be written, or, before any copy, if
-    /// the disk lacks space. Throws Error(data) naming a file that changes during the copy or
-    /// differs from the manifest.
+    /// is in use by another run, overlaps the samples or cannot be written. Checks disk space
+    /// before the first copy and throws Error(usage) if it is too small. Throws Error(data) naming
+    /// a file that changes during the copy or differs from the manifest.
     void run();
 
-    /// Returns the copies, after run(); null for a split that data.staging does not copy.
+    /// Returns the copied pictures, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
-    /// Returns the folder of the files, after run(); empty if data.staging does not copy the split.
+    /// Returns the folder of copied files, after run(); "" for a split that is not copied.
     std::filesystem::path folder(Split split) const;
-    /// Returns the record of all nodes' copies, after run().
+    /// Returns the sums over all nodes, after run().
     const StagingRecord& record() const;
     /// Returns notes for the log about copied files that the source's manifest does not list.
     std::vector<std::string> notes() const;
     /// Returns the seconds that the slowest rank spent in add_pictures(), add_files() and run().
     double seconds() const;
-    /// Returns this rank's use of the staging folder. It must live as long as pictures() or files
-    /// in folder() are used.
+    /// Returns the lock of the staging folder. It must outlive all uses of pictures() and of files
+    /// in folder().
     std::shared_ptr<LocalStage> stage() const;
 
 private:

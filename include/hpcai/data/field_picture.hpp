@@ -10,23 +10,23 @@
 
 namespace hpcai::data {
 
-/// One channel of one sample with its labels.
-struct ShownField {
+/// One channel of one sample, and the boxes of the sample.
+struct LabelledField {
     int height = 0;
     int width = 0;
-    std::vector<float> values;  // (height, width), row 0 in the south
+    std::vector<float> values;  // (height, width), row 0 is the southernmost
     std::vector<Box> boxes;
 };
 
-/// Reads one channel, 0 to 15, in physical units. Throws Error(data) when the sample is damaged.
-ShownField field_of(const ClimateFile& file, std::int64_t sample, int channel);
-/// Like the function above, but returns normalized values.
-ShownField field_of(const RecordSet& records, std::int64_t sample, int channel);
+/// Reads channel 0 to 15 of a sample in physical units. Throws Error(data) if it is damaged.
+LabelledField read_field(const ClimateFile& file, std::int64_t sample, int channel);
+/// Reads a channel of a sample with normalized values. Throws Error(data) if it is damaged.
+LabelledField read_field(const RecordSet& records, std::int64_t sample, int channel);
 
 /// Draws the field in false colours, north at the top, dark for low and bright for high values.
-/// Colours span the 0.5 % and 99.5 % quantiles; values that are not finite are magenta. Boxes are
-/// framed and named TD, TC, ETC, AR, in one colour per category. Small fields are enlarged.
-Image draw_field(const ShownField& field);
+/// Colours span the 0.5 % to 99.5 % quantiles; values that are not finite are magenta. Boxes have a
+/// frame and a label (TD, TC, ETC, AR) in one colour per category. Small fields are enlarged.
+Image draw_field(const LabelledField& field);
 
 /// Encodes a PNG file (ISO/IEC 15948): 8-bit RGB, not interlaced.
 std::vector<std::uint8_t> encode_png(const ImageView& image);

@@ -19,10 +19,10 @@ struct GenerateOptions {
 };
 
 /// Writes synthetic photographs (see make_photograph) in the ImageNet layout, train/<class>/*.jpg
-/// and val/<class>/*.jpg, and the options as photographs.json. The set is written to a temporary
-/// folder that is renamed when complete, or removed. Returns false, without a change, when
-/// `directory` already holds a set with the same options and as many files. Throws Error(usage) for
-/// illegal options, for a directory with other contents, and when it cannot be written.
+/// and val/<class>/*.jpg, and the options as photographs.json. Writes to a temporary folder that is
+/// renamed when complete, or removed on failure. Returns false if `directory` already has a set
+/// with the same options and number of files. Throws Error(usage) for illegal options, for a
+/// directory with other contents, and if a write fails.
 bool generate_photographs(const GenerateOptions& options, int threads);
 
 struct GenerateClimateOptions {
@@ -35,12 +35,12 @@ struct GenerateClimateOptions {
 inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 
 /// Writes samples 0, 1, ... of a ClimateGenerator in the ExtremeWeather layout, with the settings
-/// as attributes. The file does not depend on the number of threads and appears when it is
-/// complete. Throws Error(usage) for illegal options, and if the file exists or a write fails.
+/// as attributes. The file does not depend on the number of threads. It is renamed to its final
+/// name when complete. Throws Error(usage) for illegal options, or if it exists or a write fails.
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
 /// Writes the data sets of problem class mini: photographs/{train,val}, weather/{train,test}.h5.
-/// What exists is kept; a run checks it. Throws like the functions above.
+/// Keeps existing sets, which a run verifies. Throws like the functions above.
 void generate_mini(const std::filesystem::path& directory, int threads);
 
 }  // namespace hpcai::data

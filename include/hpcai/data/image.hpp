@@ -28,7 +28,7 @@ struct RealBox {
     float bottom = 0;
 };
 
-/// Pixels that are not owned: rows of `width` RGB triples, `stride_bytes` apart.
+/// A view of pixels: rows of `width` RGB triples, `stride_bytes` apart.
 struct ImageView {
     const std::uint8_t* pixels = nullptr;
     int width = 0;
@@ -59,8 +59,7 @@ struct Image {
     }
 };
 
-/// A labelled object of a picture: the pixels [x1, x2) x [y1, y2), x counted along rows. Pixel i
-/// covers [i, i + 1).
+/// A labelled object of a picture: [x1, x2) columns x [y1, y2) rows. Pixel i covers [i, i + 1).
 struct Box {
     float x1 = 0;
     float y1 = 0;

@@ -30,20 +30,20 @@ struct ImageSize {
 };
 
 struct DecodeRequest {
-    int denominator = 1;             // 1, 2, 4 or 8; each side is divided by it, rounded up
-    std::optional<PixelBox> region;  // part to decode, in undivided pixels; absent for all
+    int denominator = 1;             // 1, 2, 4 or 8; downscales each side, rounded up
+    std::optional<PixelBox> region;  // part to decode, in full-size pixels; if absent, everything
 };
 
-/// Returns the pixels of the divided picture that a box of undivided pixels touches.
-PixelBox divided_box(const PixelBox& box, int denominator);
+/// Returns the pixels of the downscaled picture that overlap a box in full-size pixels.
+PixelBox downscaled_box(const PixelBox& box, int denominator);
 
-/// Decoded pixels and their position in the divided picture.
+/// Decoded pixels and their position in the downscaled picture.
 struct DecodedImage {
     Image image;
-    ImageSize full;      // of the whole picture, undivided
-    int left = 0;        // column of the divided picture where `image` begins
-    int top = 0;         // row of the divided picture where `image` begins
-    std::string damage;  // first sign of damage; empty if there is none
+    ImageSize full_size;  // of the entire picture, before downscaling
+    int left = 0;         // column of the downscaled picture where `image` begins
+    int top = 0;          // row of the downscaled picture where `image` begins
+    std::string damage;   // first sign of damage; empty if there is none
 };
 
 /// Reads the size from the header. Throws DecodeError for anything but a JPEG with 1, 3 or 4
@@ -51,12 +51,12 @@ struct DecodedImage {
 /// pixels.
 ImageSize read_jpeg_size(std::span<const std::uint8_t> bytes);
 
-/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. Without region and
-/// denominator the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
+/// Decodes with libjpeg's accurate inverse DCT and smooth chroma upsampling. With the default
+/// request, the pixels equal Pillow's convert("RGB"), also for grayscale, CMYK and YCCK (Adobe's
 /// inverted inks). Missing parts of a damaged file are grey or garbled, and `damage` has the
-/// reason. A region has the same pixels as in the whole picture, and a few more at its left and
-/// right that may differ. Throws DecodeError like read_jpeg_size(), and when decoding cannot begin.
-/// May be called from many threads.
+/// reason. A region has the same pixels as a full decode; `image` may have a few more columns at
+/// either side, which may differ. Throws DecodeError like read_jpeg_size(), and when decoding
+/// cannot begin. Thread-safe.
 DecodedImage decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeRequest& request = {});
 
 /// Encodes a baseline JPEG with 4:2:0 chroma; quality 1 to 100.

@@ -8,35 +8,35 @@
 
 namespace hpcai::data {
 
-/// The picture files of a set in packs that a DataDuplicator has copied. Many threads may use it.
+/// The picture files of a data set, in packs that a DataDuplicator has copied. Thread-safe.
 class StagedPictures {
 public:
     virtual ~StagedPictures() = default;
 
     /// Returns the bytes of a sample's file, or nothing if the file is not staged. The first read
     /// of a sample compares the SHA-256 of the copy with that of the source. A copy that differs or
-    /// cannot be read counts as missing from then on, and in LocalStage::lost_copies().
+    /// cannot be read is treated as not staged and included in LocalStage::lost_copies().
     virtual std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const = 0;
 };
 
-/// This rank's use of the staging folder on its node.
+/// This rank's lock of the staging folder on its node.
 class LocalStage {
 public:
     struct State;
     explicit LocalStage(std::unique_ptr<State> state);
-    /// Calls leave(false).
+    /// Calls release(false).
     ~LocalStage();
     LocalStage(const LocalStage&) = delete;
     LocalStage& operator=(const LocalStage&) = delete;
 
     /// Returns the number of samples whose copies this rank found unreadable or damaged and read
-    /// from their sources instead; 0 after leave().
+    /// from their sources instead; 0 after release().
     std::int64_t lost_copies() const;
 
-    /// Ends the use of the staging folder by this rank; `completed` is whether the rank completed
+    /// Releases this rank's lock of the staging folder; `completed` is whether the rank completed
     /// its part of the run. The last rank of the node removes the folder if data.staging_cleanup
     /// requires this. Not collective; repeated calls do nothing.
-    void leave(bool completed) noexcept;
+    void release(bool completed) noexcept;
 
 private:
     std::unique_ptr<State> state_;

@@ -11,21 +11,21 @@ namespace hpcai::data {
 
 inline constexpr int kMaxPhotographClasses = 1024;
 
-/// A family of synthetic photographs. Each is a function of these values, split, class and number.
+/// A set of synthetic photographs. Each is a function of these values, split, class and number.
 struct PhotographSet {
     int classes = 10;  // at most kMaxPhotographClasses
     int size = 96;     // longer side, pixels
     std::uint64_t seed = 1;
 };
 
-/// Returns "0003_triangle_rings": the number, outline and surface of the class.
+/// Returns number, outline and surface of a class, for example "0003_triangle_rings".
 std::string photograph_class_name(int label);
 
 /// Makes one picture of class `label`: an object with the outline and surface of the class in front
-/// of a background and plain objects of other outlines. Colours, position, scale, rotation, light,
-/// noise, aspect ratio and background are drawn per picture, independent of the class, so that the
-/// mean colour does not reveal it. From class 64 on, pairs of outline and surface repeat with the
-/// surface at another scale.
+/// of a background and plain objects of random outlines. Colours, position, scale, rotation, light,
+/// noise, aspect ratio and background are random and independent of the class, so the mean colour
+/// does not reveal the class. From class 64 on, pairs of outline and surface repeat with another
+/// scale of the surface.
 Image make_photograph(const PhotographSet& set, Split split, int label, std::uint32_t number);
 
 }  // namespace hpcai::data

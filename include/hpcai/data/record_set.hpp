@@ -25,8 +25,8 @@ struct IndexedRecord {
 
 struct IndexedFile {
     std::string name;            // of the record file
-    std::string source;          // name of the HDF5 file of the samples
-    std::string generator = {};  // ClimateFile::generator() of that file
+    std::string source;          // name of the HDF5 file that had the samples
+    std::string generator = {};  // ClimateFile::generator() of the HDF5 file
     std::vector<IndexedRecord> records;
 };
 
@@ -44,30 +44,30 @@ struct RecordIndex {
 std::uint32_t checksum_of(std::span<const std::byte> record);
 
 void write_record_index(const RecordIndex& index, const std::filesystem::path& folder);
-/// Throws Error(data) naming the file for an invalid index, and for a file whose SHA-256 differs
-/// from that in a manifest.sha256 in its folder.
+/// Reads records.json in `folder`. Throws Error(data) naming the file if it is invalid or its
+/// SHA-256 differs from that in a manifest.sha256 in the folder.
 RecordIndex read_record_index(const std::filesystem::path& folder);
 
-/// Throws Error(data) for a source file whose name the index cannot hold: hidden, or not UTF-8.
+/// Throws Error(data) if the index cannot store the name of a source file: hidden, or not UTF-8.
 void require_source_name(const std::filesystem::path& file);
 
-/// A source file of a set of records or HDF5 files.
+/// A source file of a data set of records or HDF5 files.
 struct RecordSource {
     std::string name;
     std::string generator;          // ClimateFile::generator()
-    std::uint32_t fingerprint = 0;  // CRC-32 of its records' checksums; HDF5: ClimateFile's
+    std::uint32_t fingerprint = 0;  // ClimateFile::fingerprint(), or CRC-32 of records' checksums
 };
 
-/// Normalized samples as `data transcode` writes them: a folder with records.json (shapes,
+/// Normalized samples that `data transcode` has written: a folder with records.json (shapes,
 /// statistics, boxes and checksums) and flat files of one record per sample. The files are
-/// memory-mapped. May be used from many threads.
+/// memory-mapped. Thread-safe.
 class RecordSet {
 public:
-    /// Throws Error(data) naming the file for an invalid index or a record file that is missing or
-    /// has another size. Records themselves are not read.
+    /// Reads the index, but no record. Throws Error(data) naming the file for an invalid index or a
+    /// record file that is missing or has the wrong size.
     explicit RecordSet(const std::filesystem::path& folder);
 
-    std::int64_t samples() const { return first_.back(); }
+    std::int64_t samples() const { return first_samples_.back(); }
     int height() const { return index_.height; }
     int width() const { return index_.width; }
     int channels() const { return static_cast<int>(index_.channels.size()); }
@@ -75,36 +75,36 @@ public:
     /// Returns the bytes of height * width * channels elements.
     std::size_t record_bytes() const { return index_.record_bytes(); }
     const std::vector<std::string>& channel_names() const { return index_.channels; }
-    /// Returns the statistics of the channels in physical units: a record holds (x - mean) /
-    /// standard_deviation.
+    /// Returns the statistics of the channels in physical units. The values of a record are
+    /// (x - mean) / standard_deviation.
     const ChannelStatistics& statistics() const { return index_.statistics; }
-    /// Returns "climo_1984.h5/17": the source file of the sample, and its number there.
+    /// Returns the source file of the sample and its number there, as in "climo_1984.h5/17".
     std::string name(std::int64_t sample) const;
 
     /// Returns the bytes of the sample, (height, width, channels) of dtype(), valid as long as this
-    /// object. Compares the checksum of each sample until it has matched once. Throws Error(data)
-    /// naming file and sample if it differs.
+    /// object. Verifies the checksum of a sample on the first call. Throws Error(data) naming file
+    /// and sample if it differs.
     std::span<const std::byte> record(std::int64_t sample) const;
-    /// Returns whether all numbers of the record are finite; throws as record().
+    /// Returns whether all values of the record are finite. Throws like record().
     bool is_finite(std::int64_t sample) const;
     const std::vector<Box>& boxes(std::int64_t sample) const;
     std::vector<RecordSource> sources() const;
 
 private:
-    struct Place {
+    struct Position {
         std::size_t file, record;
     };
     struct Contents;
 
-    Place place_of(std::int64_t sample) const;
-    const IndexedRecord& record_at(const Place& place) const {
-        return index_.files[place.file].records[place.record];
+    Position locate(std::int64_t sample) const;
+    const IndexedRecord& record_at(const Position& position) const {
+        return index_.files[position.file].records[position.record];
     }
 
     std::filesystem::path folder_;
     RecordIndex index_;
-    std::vector<std::int64_t> first_{0};  // first sample of each file, then the number of samples
-    std::shared_ptr<Contents> contents_;  // shared by the copies of this object
+    std::vector<std::int64_t> first_samples_{0};  // by file, then the number of samples
+    std::shared_ptr<Contents> contents_;          // shared by the copies of this object
 };
 
 }  // namespace hpcai::data

@@ -19,19 +19,19 @@
 
 namespace hpcai::data {
 
-inline constexpr std::size_t kBoxNumbers = 5;  // values of a row: x1, y1, x2, y2, category
+inline constexpr std::size_t kBoxValues = 5;  // per box: x1, y1, x2, y2, category
 
-/// The format of all samples of a set when they are ready for the network.
+/// The format in which a set writes its samples.
 struct SampleFormat {
     std::int64_t height = 0;  // pixels
     std::int64_t width = 0;   // pixels
     std::int64_t channels = 0;
     tensor::DType dtype =
         tensor::DType::u8;       // u8 for pixels; f32, f16 or bf16 for normalized values
-    std::int64_t max_boxes = 0;  // of a sample; 0 if samples have a label and no boxes
+    std::int64_t max_boxes = 0;  // per sample; 0 if samples have a label and no boxes
 
     std::size_t pixel_bytes() const { return height * width * channels * tensor::size_of(dtype); }
-    std::size_t box_numbers() const { return max_boxes * kBoxNumbers; }
+    std::size_t box_values() const { return max_boxes * kBoxValues; }
     bool operator==(const SampleFormat&) const = default;
 };
 
@@ -41,18 +41,17 @@ struct SampleView {
     std::span<float> boxes;       // (max_boxes, 5): x1, y1, x2, y2, category; unused rows are 0
 };
 
-/// Writes the boxes into the rows of a SampleView and fills the rest with zeros. Throws
-/// Error(internal) when they do not fit.
+/// Writes the boxes to SampleView::boxes and fills the other rows with zeros. Throws
+/// Error(internal) if there are too many boxes.
 void write_boxes(std::span<const Box> boxes, std::span<float> rows);
 
-/// Numbered, labelled samples that are made ready for the network one by one. All functions may be
-/// called from many threads.
+/// Numbered, labelled samples that are decoded and preprocessed on demand. Thread-safe.
 class SampleSet {
 public:
     virtual ~SampleSet() = default;
 
     virtual std::int64_t samples() const = 0;
-    /// Returns the number of classes without the background, which is category 0 of boxes.
+    /// Returns the number of classes, not including the background (category 0 of boxes).
     virtual int classes() const = 0;
     /// Returns the name of a category, from 1 on.
     virtual std::string class_name(std::int32_t category) const {
@@ -61,29 +60,28 @@ public:
     virtual const SampleFormat& format() const = 0;
     /// Returns the class; 0 if samples have boxes.
     virtual std::int32_t label(std::uint32_t sample) const = 0;
-    /// Returns the objects in the sample as it is evaluated, if possible without making its pixels.
-    /// None if samples have a label.
+    /// Returns the objects in the sample without augmentation; none if samples have a label.
     virtual std::vector<Box> boxes(std::uint32_t) const { return {}; }
     /// Returns the path below the root of the set, "file.h5/17" for weather, or a synthetic name.
     virtual std::string name(std::uint32_t sample) const = 0;
-    /// Returns the location of the sample, for messages.
+    /// Returns the full path of the sample, for messages.
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
-    /// Writes the sample with the augmentation drawn from `random`. Returns the reason if the
-    /// sample is bad, else "". A bad picture has the decoded pixels, else grey; bad fields are 0
-    /// before augmentation.
+    /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
+    /// is bad, else "". A bad picture has the pixels that could be decoded, or is grey; bad fields
+    /// are 0 before augmentation.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
-                                        const SampleView& view) const = 0;
-    /// Decodes a whole picture file at full size. Throws DecodeError like decode_jpeg(),
-    /// Error(internal) for all sets but those of make_folder_samples() and their subsets.
-    virtual DecodedImage whole_picture(std::uint32_t sample) const;
+                                        const SampleView& out) const = 0;
+    /// Decodes a picture file at full size. Throws DecodeError like decode_jpeg(). Throws
+    /// Error(internal) for all sets except those of make_folder_samples() and their subsets.
+    virtual DecodedImage decode_full_size(std::uint32_t sample) const;
     /// Returns the augmentation that training_sample() would draw for a picture of this size.
-    /// Throws Error(internal) like whole_picture().
+    /// Throws Error(internal) like decode_full_size().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
-    /// Writes the sample as it is evaluated. Returns like training_sample().
-    virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& view) const = 0;
-    /// Returns the bytes that the sample is made of: the file of a picture, or the sample as it is
-    /// evaluated. Throws DecodeError for a file that cannot be read.
+    /// Writes the sample without augmentation. Returns the reason like training_sample().
+    virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const = 0;
+    /// Returns the bytes of the sample for a digest: the file of a picture, or the output of
+    /// evaluation_sample(). Throws DecodeError for a file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 };
 
@@ -91,49 +89,49 @@ class DataDuplicator;
 class LocalStage;
 class StagedPictures;
 
-/// Pictures of a folder. For training, files are decoded only around the crop, at the largest
-/// reduction that leaves it at least image_size pixels a side. With data.decoded_cache_mib > 0 or
-/// data.resident_mib > 0 whole files are decoded at full size instead, and cached up to
-/// decoded_cache_mib. The pixels then differ slightly if a file would have been reduced, but do not
-/// depend on the budget or on what is cached. Files that `staged` has are read from it.
+/// Makes samples of a folder of pictures. For training, only the crop is decoded, downscaled as far
+/// as it keeps at least image_size pixels per side. With data.decoded_cache_mib > 0 or
+/// data.resident_mib > 0, pictures are decoded completely at full size and cached up to
+/// decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do not depend on
+/// the budget or the contents of the cache. Reads files from `staged` if it has them.
 std::shared_ptr<const SampleSet> make_folder_samples(
     SampleIndex index, const config::DataConfig& data, int image_size,
     std::shared_ptr<const StagedPictures> staged = nullptr);
 
 enum class Split : std::uint32_t { training = 0, validation = 1 };
 
-/// Synthetic pictures, for measurements without a file system: a pattern of 8 x 8 cells per class,
-/// shifted at random, with noise. Sample i has label i % workload.classes.
+/// Makes synthetic pictures for measurements without a file system: a pattern of 8 x 8 cells per
+/// class, randomly shifted, with noise. Sample i has label i % workload.classes.
 std::shared_ptr<const SampleSet> make_synthetic_samples(const config::Config& config, Split split);
 
 struct SampleSets {
     std::shared_ptr<const SampleSet> training;
     std::shared_ptr<const SampleSet> validation;
-    std::vector<std::string> notes;  // for the log: annotations left out, files not compared
-    /// Reasons why photographs or ExtremeWeather files are not those of the benchmark: "test file
-    /// 'b.h5' is training file 'a.h5'".
+    std::vector<std::string> notes;  // for the log: omitted annotations, unverified files
+    /// Reasons why photographs or ExtremeWeather files are not the benchmark's, for example "test
+    /// file 'b.h5' is training file 'a.h5'".
     std::vector<std::string> disqualifications = {};
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
-    /// order. With problem class mini it includes boxes and contents.
+    /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
     std::shared_ptr<LocalStage> stage = nullptr;  // staged copies that the sets read; null if none
     StagingRecord staging = {};
     double staging_seconds = 0;
 };
 
-/// Makes the data sets of a run by data.kind. Rank 0 of `group` lists folders and reads annotations
-/// for all. If `duplicator` is not null, it first copies to each node what data.staging requires.
-/// Collective. Throws Error(data) when the data are not usable or do not fit the workload,
-/// Error(usage) when workload.channels is not 3 for pictures, and the errors of the duplicator.
+/// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all
+/// ranks. A `duplicator` first copies the data that data.staging selects to each node. Throws
+/// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
+/// workload.channels is not 3 for pictures, and the errors of the duplicator. Collective.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 
-/// Throws Error(data) on all ranks, naming the key, when rank 0 of `group` does not find a path of
-/// the data; opens nothing. Collective.
+/// Throws Error(data) naming the key on all ranks if a path of the data does not exist on rank 0 of
+/// `group`. Collective.
 void require_data_paths(const config::DataConfig& data, comm::Communicator& group);
 
-/// Returns the samples `chosen` of a set, renumbered from 0 in that order. Throws Error(internal)
-/// for a number that is not in the set.
+/// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws
+/// Error(internal) for a number that is not in the set.
 std::shared_ptr<const SampleSet> make_subset(std::shared_ptr<const SampleSet> samples,
                                              std::vector<std::uint32_t> chosen);
 

@@ -15,12 +15,12 @@
 
 namespace hpcai::data {
 
-/// The part of the batches that a rank prepares, and the resources for it.
+/// The rows of batches that a rank prepares, and the resources to prepare them.
 struct SourceSettings {
-    int batch_size = 1;        // of the model in training, of this rank in evaluation
+    int batch_size = 1;        // of all replicas in training, of this rank in evaluation
     int group_rank = 0;        // in training, the replica
     int degree = 1;            // P: in training, replicas; in evaluation, ranks of the group
-    int prefetch_batches = 3;  // prepared ahead of the one in use
+    int prefetch_batches = 3;  // prepared ahead of the batch in use
     int decode_threads = 1;
     config::BadSamplePolicy on_bad_sample = config::BadSamplePolicy::fail;
     // Called by loader threads before each row of a training batch. next() rethrows its exceptions
@@ -32,23 +32,23 @@ class BatchPipeline;
 class ResidentPictures;
 struct BatchRow;
 
-/// This rank's rows of a model's training batches: of B rows, replica r of P takes rows r B/P to
-/// (r+1) B/P - 1. Crops, flips and keys are a function of seed, model, epoch, sample, and how often
-/// the sample occurred earlier in the epoch, so the whole batches do not depend on P or the number
-/// of threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next good
-/// sample of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is used as far as it
-/// could be decoded (`count`).
+/// This rank's rows of a model's training batches: replica r of P has rows r B/P to (r+1) B/P - 1
+/// of B. Crops, flips and keys are a function of seed, model, epoch, sample, and the number of
+/// earlier occurrences of the sample in the epoch, so batches do not depend on P or the number of
+/// threads. A bad sample is an Error(data) naming it (`fail`), is replaced by the next good sample
+/// of the epoch (`skip`; Error(data) if 1000 in a row are bad), or is used as far as it could be
+/// decoded (`count`).
 class TrainingSource : public BatchSource {
 public:
-    /// Rows are made of `pictures` if possible, otherwise (or if null) by `samples`. Throws
-    /// Error(internal) when batch_size is not a multiple of the degree.
+    /// Makes rows from `pictures` (may be null) if possible, otherwise from `samples`. Throws
+    /// Error(internal) if batch_size is not a multiple of the degree.
     TrainingSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings,
                    std::uint64_t seed, std::uint32_t model, ResidentPictures* pictures = nullptr);
     ~TrainingSource() override;
 
-    /// Starts preparing the batches of `order`, the sample numbers of the whole epoch of the model,
-    /// from batch `first_batch` on; batches() also counts those before it. A remainder that does
-    /// not fill a batch is left out. Aborts an epoch in progress.
+    /// Starts to prepare batches from `first_batch` on; batches() includes earlier batches. `order`
+    /// has the sample numbers of the model's entire epoch. Drops a remainder that does not fill a
+    /// batch. Aborts an epoch in progress.
     void begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                      std::int64_t first_batch = 0);
 
@@ -57,10 +57,10 @@ public:
     double wait_seconds() const override;
     /// Returns the bad samples since construction, including those of prefetched batches.
     BadSampleReport bad_samples() const { return bad_samples_.report(); }
-    /// Returns all bad samples, in ascending order, for remember_bad_samples() after a resume.
+    /// Returns the numbers of bad samples, ascending, for restore_bad_samples() after a resume.
     std::vector<std::uint32_t> bad_sample_numbers() const { return bad_samples_.numbers(); }
-    void remember_bad_samples(std::span<const std::uint32_t> samples) {
-        bad_samples_.remember(samples);
+    void restore_bad_samples(std::span<const std::uint32_t> samples) {
+        bad_samples_.restore(samples);
     }
 
 private:
@@ -75,10 +75,10 @@ private:
     ResidentPictures* pictures_;
     std::unique_ptr<Epoch> epoch_;
     BadSamples bad_samples_;
-    std::unique_ptr<BatchPipeline> pipeline_;  // last, as its threads use all of the above
+    std::unique_ptr<BatchPipeline> pipeline_;  // last member, because its threads use all others
 };
 
-/// A rank's part of the samples that a group evaluates: up to ceil(samples / P) contiguous samples
+/// A rank's share of the samples that a group evaluates: up to ceil(samples / P) contiguous samples
 /// from rank * ceil(samples / P) on.
 struct EvaluationShare {
     std::int64_t first = 0;
@@ -86,16 +86,15 @@ struct EvaluationShare {
 };
 EvaluationShare evaluation_share(std::int64_t samples, int rank, int degree);
 
-/// Every sample of a set once, in index order: rank r of P takes its evaluation_share(). All ranks
-/// have the same number of batches, so the last ones may be padding only. A bad sample is an
-/// Error(data) (`fail`), gets label -1 and no box (`skip`), or is scored as far as it could be
-/// decoded (`count`).
+/// This rank's evaluation_share() of a set, in index order. All ranks have the same number of
+/// batches, so the last ones may have only padding. A bad sample is an Error(data) (`fail`), gets
+/// label -1 and no box (`skip`), or is scored as far as it could be decoded (`count`).
 class EvaluationSource : public BatchSource {
 public:
     EvaluationSource(std::shared_ptr<const SampleSet> samples, const SourceSettings& settings);
     ~EvaluationSource() override;
 
-    /// Starts a pass from the first sample. Aborts a pass in progress.
+    /// Starts a pass over the share. Aborts a pass in progress.
     void begin();
 
     std::int64_t batches() const override;
@@ -108,10 +107,10 @@ private:
 
     std::shared_ptr<const SampleSet> samples_;
     SourceSettings settings_;
-    std::int64_t block_ = 0;  // samples of a full share, ceil(samples / P)
+    std::int64_t full_share_ = 0;  // ceil(samples / P)
     std::int64_t first_ = 0;
     std::int64_t count_ = 0;
-    std::int64_t handed_out_ = 0;  // batches of this pass
+    std::int64_t delivered_batches_ = 0;  // of this pass
     BadSamples bad_samples_;
     std::unique_ptr<BatchPipeline> pipeline_;
 };

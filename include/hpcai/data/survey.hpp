@@ -17,10 +17,10 @@ namespace hpcai::data {
 struct FolderReport {
     std::vector<std::int64_t> samples_per_class;  // including bad ones
     std::vector<BadSample> bad;                   // path and reason, in index order
-    std::int64_t smallest_side = 0;               // pixels, of the good ones; 0 if there is none
-    std::int64_t largest_side = 0;                // pixels
-    std::int64_t pixels = 0;                      // of the good ones
-    /// Per channel over all pixels of the good ones, scaled to [0, 1]; 0 if there is none.
+    std::int64_t smallest_side = 0;               // pixels, of good pictures; 0 if there is none
+    std::int64_t largest_side = 0;                // likewise
+    std::int64_t pixels = 0;                      // of good pictures
+    /// Per channel over all pixels of good pictures, scaled to [0, 1]; 0 if there is none.
     std::array<double, kImageChannels> mean{};
     std::array<double, kImageChannels> standard_deviation{};
 
@@ -35,12 +35,12 @@ struct AnnotationReport {
     std::vector<BadSample> bad;  // path and reason, in the set's order
 };
 
-/// Decodes every picture. A picture whose size is not as annotated is bad. The result does not
-/// depend on the number of threads.
+/// Decodes every picture of the set. A picture whose size is not as annotated is bad. The result
+/// does not depend on the number of threads.
 AnnotationReport survey(const AnnotatedPictures& set, int threads);
 
-/// Decodes every sample (`data check`, `data stats`). The result does not depend on the number of
-/// threads, as sums are integers.
+/// Decodes every sample, for `data check` and `data stats`. Sums are integers, so the result does
+/// not depend on the number of threads.
 FolderReport survey(const SampleIndex& index, int threads);
 
 }  // namespace hpcai::data

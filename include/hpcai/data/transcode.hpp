@@ -11,8 +11,8 @@
 
 namespace hpcai::data {
 
-/// Returns `path`, or the *.h5 and *.hdf5 files in it if it is a folder, sorted by name, without
-/// hidden ones. Throws Error(data) when there are none.
+/// Returns `path`; if it is a folder, returns its *.h5 and *.hdf5 files that are not hidden, sorted
+/// by name. Throws Error(data) if the folder has none.
 std::vector<std::filesystem::path> climate_files_at(const std::filesystem::path& path);
 
 /// The result of reading every sample of ExtremeWeather files.
@@ -26,30 +26,29 @@ struct ClimateReport {
     std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges
     std::int64_t samples_without_box = 0;
     std::int64_t dropped_boxes = 0;
-    std::vector<std::string> bad_samples;  // "file/17", have values that are not finite
+    std::vector<std::string> bad_samples;  // "file/17"; not all values are finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
     std::vector<float> maximum;            // likewise
 };
 
-/// Reads the files in blocks of one chunk or 4 GiB, whichever is smaller. The statistics use Chan's
-/// pairwise update and do not depend on the number of threads. Throws Error(usage) without files,
-/// Error(data) as ClimateFile does and for files that differ in the size of pictures or in the
-/// level of channel 13.
+/// Reads the files in blocks of one chunk, at most 4 GiB. The statistics use Chan's pairwise update
+/// and do not depend on the number of threads. Throws Error(usage) if `files` is empty, Error(data)
+/// like ClimateFile and for files that differ in the size of fields or the level of channel 13.
 ClimateReport survey_climate(const std::vector<std::filesystem::path>& files,
                              const ClimateFileSettings& settings, int threads);
 
 struct TranscodeOptions {
     std::vector<std::filesystem::path> files;  // ExtremeWeather HDF5
-    std::filesystem::path output;              // new or empty folder
+    std::filesystem::path output;              // absent or empty folder
     tensor::DType dtype = tensor::DType::f16;  // f32, f16 or bf16
-    /// Folder of other records whose mean and deviation are used, for example those of the training
-    /// set for a test set. Its channels must be those of `files`. Empty for the statistics of
-    /// `files`, where a deviation of 0 becomes 1.
+    /// Folder of records whose mean and deviation to use, for example the training set's for a test
+    /// set. Its channels must equal those of `files`. If empty, uses the statistics of `files`,
+    /// with 1 for a deviation of 0.
     std::filesystem::path statistics_from;
     ClimateFileSettings source;
-    /// If true, leaves out samples with values that are not finite as stored, or once normalized
-    /// and rounded to `dtype`; otherwise such a sample is an error.
+    /// If true, omits samples with values that are not finite, either in the file or normalized and
+    /// rounded to `dtype`. If false, such a sample is an error.
     bool skip_bad_samples = false;
     int threads = 1;
 };
@@ -62,8 +61,8 @@ struct TranscodeReport {
 };
 
 /// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one
-/// record file per HDF5 file with a good sample, and a manifest.sha256. The folder appears when
-/// complete. Throws Error(data) for bad input, Error(usage) for bad options or a failed write.
+/// record file per HDF5 file with a good sample, and a manifest.sha256. Renames the folder when it
+/// is complete. Throws Error(data) for bad input, Error(usage) for bad options or a failed write.
 TranscodeReport transcode(const TranscodeOptions& options);
 
 }  // namespace hpcai::data

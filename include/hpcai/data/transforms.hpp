@@ -13,9 +13,9 @@ namespace hpcai::data {
 
 /// The augmentation of training pictures.
 struct Augmentation {
-    double area_minimum = 0.08;              // smallest crop, as a share of the picture's area
-    double flip_probability = 0.5;           // left and right swapped
-    double vertical_flip_probability = 0.0;  // top and bottom swapped
+    double area_minimum = 0.08;              // of a crop, as a share of the picture's area
+    double flip_probability = 0.5;           // swaps left and right
+    double vertical_flip_probability = 0.0;  // swaps top and bottom
 };
 
 /// One draw of the augmentation.
@@ -26,17 +26,17 @@ struct TrainingView {
 };
 
 /// Draws a crop whose area is uniform in [area_minimum, 1] of the picture and whose width / height
-/// is log-uniform in [3/4, 4/3]. After ten crops that do not fit, takes the largest central crop
-/// within that ratio. Then draws the flips (torchvision RandomResizedCrop.get_params,
+/// is log-uniform in [3/4, 4/3]. After ten crops that do not fit, uses the largest central crop
+/// with a ratio in this range. Then draws the flips (torchvision RandomResizedCrop.get_params,
 /// RandomHorizontalFlip).
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// Returns the largest of 8, 4, 2 that leaves the crop at least `image_size` pixels a side, else 1.
+/// Returns the largest of 8, 4, 2 that keeps `image_size` pixels per side of the crop, else 1.
 int largest_denominator(const PixelBox& crop, int image_size);
 
-/// Returns the request for evaluation: the shorter side becomes round(image_size * 256 / 224), and
-/// the central image_size x image_size pixels are kept (torchvision Resize and CenterCrop, with
+/// Returns the request for evaluation: resizes the shorter side to round(image_size * 256 / 224)
+/// and keeps the central image_size x image_size pixels (torchvision Resize and CenterCrop, with
 /// their rounding).
 ResizeRequest evaluation_request(ImageSize size, int image_size);
 

@@ -7,7 +7,7 @@
 namespace hpcai::data::climate {
 namespace {
 
-// Random streams of a sample; stream 0 is for events, 1 for the window.
+// Random streams of a sample; streams 0 and 1 are for events and the window.
 enum Stream : std::uint32_t { kPressure = 2, kPlanetary, kMoisture, kTemperature, kFine };
 
 struct Noise {
@@ -30,13 +30,13 @@ double sine_power(double degrees, double exponent) {
 struct Zone {
     double season = 0;  // -1 to 1
     double sine = 0;
-    double storms = 0;  // 0 to 1, variability of the pressure
+    double storms = 0;  // 0 to 1, pressure variability
     double rain_belt = 0;
     double dry_belt = 0;
     double surface_temperature = 0;  // K
     double temperature_500 = 0;      // K
     double temperature_200 = 0;      // K
-    double variable_heat = 0;        // 0 to 1, variability of temperatures aloft
+    double variable_heat = 0;        // 0 to 1, variability of the temperatures aloft
     double pressure = 0;             // Pa
     double jet = 0;                  // m/s
 };

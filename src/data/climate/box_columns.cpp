@@ -9,7 +9,7 @@ namespace hpcai::data::climate {
 namespace {
 
 constexpr const char* kChooseOrder =
-    "make records with the right order: data transcode --box-order corners or ranges";
+    "choose the order with data transcode --box-order corners or ranges";
 constexpr BoxRow kPadding{-1, -1, -1, -1, -1};
 
 struct Edges {
@@ -21,7 +21,7 @@ Edges edges_of(const BoxRow& row, BoxOrder order) {
     return {row[0], row[2], row[1], row[3]};
 }
 
-/// Returns the first row that is impossible in this order; rows.size() if there is none.
+/// Returns the first row that is impossible in `order`; rows.size() if there is none.
 std::size_t first_impossible(const BoxTable& table, BoxOrder order) {
     const auto impossible = [&](const BoxRow& row) {
         if (row == kPadding) return false;
@@ -33,7 +33,7 @@ std::size_t first_impossible(const BoxTable& table, BoxOrder order) {
 }
 
 std::string where(const BoxTable& table, std::size_t row) {
-    return fmt::format("{}: sample {}, row {}", table.place, row / kMaxClimateBoxes,
+    return fmt::format("{}: sample {}, row {}", table.location, row / kMaxClimateBoxes,
                        row % kMaxClimateBoxes);
 }
 
@@ -47,12 +47,12 @@ void require_classes(const BoxTable& table) {
     }
 }
 
-BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
+BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated) {
     const std::size_t rows = table.rows.size();
     if (stated != BoxOrder::detect) {
         const std::size_t wrong = first_impossible(table, stated);
         require(wrong == rows, ExitCode::data,
-                "{}: not possible in the order of columns that the file states; {}",
+                "{}: the box is not possible in the column order that the file states; {}",
                 where(table, wrong), kChooseOrder);
         return stated;
     }
@@ -63,17 +63,17 @@ BoxOrder order_of(const BoxTable& table, BoxOrder stated) {
     require(!any || corners != rows || ranges != rows, ExitCode::data,
             "{}: columns ymin,xmin,ymax,xmax (corners) and ymin,ymax,xmin,xmax (ranges) are both "
             "possible for all rows; {}",
-            table.place, kChooseOrder);
+            table.location, kChooseOrder);
     require(corners == rows || ranges == rows, ExitCode::data,
-            "{}: not all rows can be ymin,xmin,ymax,xmax (corners), nor ymin,ymax,xmin,xmax "
-            "(ranges) within {} x {} pixels; first where corners fail: {}, where ranges fail: {}",
-            table.place, table.height, table.width, where(table, corners), where(table, ranges));
+            "{}: the rows fit neither ymin,xmin,ymax,xmax (corners) nor ymin,ymax,xmin,xmax "
+            "(ranges) within {} x {} pixels; corners first fail at {}, ranges at {}",
+            table.location, table.height, table.width, where(table, corners), where(table, ranges));
     return corners == rows ? BoxOrder::corners : BoxOrder::ranges;
 }
 
 DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order) {
     DecodedBoxes result;
-    result.of_sample.resize(table.rows.size() / kMaxClimateBoxes);
+    result.boxes_by_sample.resize(table.rows.size() / kMaxClimateBoxes);
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
         const BoxRow& row = table.rows[i];
         if (row == kPadding) continue;
@@ -83,7 +83,7 @@ DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order) {
                       static_cast<float>(std::min(e.right, table.width)),
                       static_cast<float>(std::min(e.bottom, table.height)), row[4] + 1};
         if (box.x1 < box.x2 && box.y1 < box.y2) {
-            result.of_sample[i / kMaxClimateBoxes].push_back(box);
+            result.boxes_by_sample[i / kMaxClimateBoxes].push_back(box);
         } else {
             ++result.dropped;
         }

@@ -6,7 +6,7 @@
 
 #include <hpcai/data/image.hpp>
 
-/// Changes of weather into other possible weather. A plain mirror image is not possible: cyclones
+/// Augmentation of weather that yields possible weather. A mirror image would not: its cyclones
 /// would rotate the wrong way.
 namespace hpcai::data {
 
@@ -16,14 +16,14 @@ struct FieldSize {
     int width = 0;
 };
 
-/// Rotates the planet: column x of a whole grid moves to (x + columns) modulo the width, and so do
-/// boxes. Boxes that would cross the seam are left out. `columns` is from 0 to width - 1.
+/// Rotates the planet: moves column x of a grid of all longitudes, and boxes, to (x + columns)
+/// modulo the width. Removes boxes that would cross the seam. `columns` is from 0 to width - 1.
 void roll_longitude(std::span<float> fields, const FieldSize& size, int columns,
                     std::vector<Box>& boxes);
 
 /// Exchanges north and south: reverses rows, negates the northward winds V850 and VBOT, and mirrors
-/// boxes. `mean` and `standard_deviation` (16 each) are those that normalized `fields` were made
-/// with; both are empty for fields in physical units.
+/// boxes. `mean` and `standard_deviation` (16 each) are the normalization of `fields`; both are
+/// empty for fields in physical units.
 void flip_hemispheres(std::span<float> fields, const FieldSize& size, std::vector<Box>& boxes,
                       std::span<const double> mean, std::span<const double> standard_deviation);
 

@@ -31,78 +31,78 @@ namespace fs = std::filesystem;
 using climate::Hdf5Dataset;
 using climate::Hdf5Handle;
 
-constexpr unsigned kTrialSeconds = 120;
+constexpr unsigned kOpenTimeoutSeconds = 120;
 constexpr hsize_t kMaxSamples = 200'000;
 constexpr hsize_t kMaxSide = 16'384;  // pixels
 constexpr hsize_t kMaxSampleBytes = hsize_t{4} << 30;
 constexpr double kHeightBoundary = 2000;  // m; 1000 hPa is far below, 100 hPa far above
 constexpr std::size_t kLevelChannel = index_of(ClimateChannel::geopotential_height_1000);
 
-enum class TrialResult : std::uint8_t { survived, crashed, too_slow };
+enum class ChildResult : std::uint8_t { survived, crashed, too_slow };
 
-/// Prepares for a crash: disables MPI's handlers, core files and output.
-void become_expendable() {
+/// Disables MPI's signal handlers, core files and output in a child process, and sets an alarm.
+void isolate_child() {
     constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM};
     for (const int number : kSignals) std::signal(number, SIG_DFL);
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
-    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere >= 0) {
-        ::dup2(nowhere, STDOUT_FILENO);
-        ::dup2(nowhere, STDERR_FILENO);
+    const int null_device = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null_device >= 0) {
+        ::dup2(null_device, STDOUT_FILENO);
+        ::dup2(null_device, STDERR_FILENO);
     }
-    ::alarm(kTrialSeconds);
+    ::alarm(kOpenTimeoutSeconds);
 }
 
 [[noreturn]] void run_and_exit(const std::function<void()>& action, int out) {
     try {
         action();
-    } catch (const std::exception&) {  // the caller gets the same error
+    } catch (const std::exception&) {  // the parent gets the same error when it opens the file
     }
-    const char word = 1;
-    const bool is_written = ::write(out, &word, 1) == 1;
+    const char byte = 1;
+    const bool is_written = ::write(out, &byte, 1) == 1;
     ::_exit(is_written ? 0 : 1);
 }
 
-/// Returns whether a byte arrives before the other end is closed.
+/// Returns whether a byte arrives before the other end of the pipe is closed.
 bool receives_byte(int in) {
-    char word = 0;
-    return TEMP_FAILURE_RETRY(::read(in, &word, 1)) == 1;
+    char byte = 0;
+    return TEMP_FAILURE_RETRY(::read(in, &byte, 1)) == 1;
 }
 
-/// Returns whether the child's alarm ended it; false if its exit status is not available.
+/// Waits for the child and returns whether its alarm ended it; false if there is no exit status.
 bool was_alarmed(pid_t child) {
     int status = 0;
     return TEMP_FAILURE_RETRY(::waitpid(child, &status, 0)) == child && WIFSIGNALED(status) &&
            WTERMSIG(status) == SIGALRM;
 }
 
-/// Throws Error(internal), because the system failed, not the file.
-[[noreturn]] void fail_to_start(int error) {
+/// Throws Error(internal), because the system has failed, not the file.
+[[noreturn]] void throw_start_error(int error) {
     throw Error(ExitCode::internal,
-                fmt::format("cannot start a process that tries a file: {}", std::strerror(error)));
+                fmt::format("cannot start a process to open the file: {}", std::strerror(error)));
 }
 
-/// Runs `action` in a separate process without output, and waits for it. Returns survived when
-/// `action` returned or threw, too_slow after kTrialSeconds, and crashed otherwise. If SIGCHLD is
-/// ignored, too_slow is reported as crashed. Throws Error(internal) when no process can be started.
-TrialResult try_apart(const std::function<void()>& action) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_to_start(errno);
+/// Runs `action` in a child process without output and waits for it. Returns survived if `action`
+/// returned or threw, too_slow after kOpenTimeoutSeconds, and crashed otherwise. If SIGCHLD is
+/// ignored, returns crashed for too_slow. Throws Error(internal) if no process can be started.
+ChildResult run_in_child(const std::function<void()>& action) {
+    std::array<int, 2> pipe_ends{};
+    if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_start_error(errno);
     const pid_t child = ::fork();
     if (child == 0) {
-        ::close(ends[0]);
-        become_expendable();
-        run_and_exit(action, ends[1]);
+        ::close(pipe_ends[0]);
+        isolate_child();
+        run_and_exit(action, pipe_ends[1]);
     }
     const int error = errno;
-    ::close(ends[1]);
-    const bool is_well = child > 0 && receives_byte(ends[0]);
-    ::close(ends[0]);
-    if (child < 0) fail_to_start(error);
+    ::close(pipe_ends[1]);
+    const bool has_survived = child > 0 && receives_byte(pipe_ends[0]);
+    ::close(pipe_ends[0]);
+    if (child < 0) throw_start_error(error);
     const bool is_slow = was_alarmed(child);
-    if (is_well) return TrialResult::survived;
-    return is_slow ? TrialResult::too_slow : TrialResult::crashed;
+    if (has_survived) return ChildResult::survived;
+    return is_slow ? ChildResult::too_slow : ChildResult::crashed;
 }
 
 void require_file(const fs::path& path) {
@@ -116,7 +116,7 @@ Hdf5Handle open_file(const fs::path& path) {
     H5Pset_file_locking(access.id(), false, true);  // read-only folders and some NFS have no locks
     Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     require(file.valid(), ExitCode::data,
-            "'{}' cannot be opened as HDF5: damaged or another format", path.string());
+            "'{}' cannot be opened as HDF5: it is damaged or has another format", path.string());
     return file;
 }
 
@@ -131,11 +131,11 @@ void require_extents(const Hdf5Dataset& images, const Hdf5Dataset& boxes) {
             ExitCode::data,
             "{}: expected samples x {} x height x width, at most {} samples and {} pixels a side, "
             "found {}",
-            images.place, kClimateChannels, kMaxSamples, kMaxSide, text_of(e));
+            images.location, kClimateChannels, kMaxSamples, kMaxSide, text_of(e));
     require(e[1] * e[2] * e[3] * sizeof(float) <= kMaxSampleBytes, ExitCode::data,
-            "{}: {} is more than 4 GiB a sample", images.place, text_of(e));
+            "{}: {} is more than 4 GiB a sample", images.location, text_of(e));
     const std::vector<hsize_t> expected{e[0], kMaxClimateBoxes, climate::kBoxColumns};
-    require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.place,
+    require(boxes.extents == expected, ExitCode::data, "{}: expected {}, found {}", boxes.location,
             text_of(expected), text_of(boxes.extents));
 }
 
@@ -143,11 +143,11 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
     std::vector<climate::BoxRow> rows(boxes.extents[0] * kMaxClimateBoxes);
     const herr_t status =
         H5Dread(boxes.handle.id(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
-    require(status >= 0, ExitCode::data, "{}: cannot be read: damaged", boxes.place);
+    require(status >= 0, ExitCode::data, "{}: is damaged and cannot be read", boxes.location);
     return rows;
 }
 
-/// Returns the order that the file states, or detect.
+/// Returns the order that the file states, or `detect`.
 BoxOrder stated_order(const Hdf5Dataset& boxes) {
     const std::string columns =
         climate::text_attribute(boxes.handle, climate::kColumnsName).value_or("");
@@ -156,7 +156,7 @@ BoxOrder stated_order(const Hdf5Dataset& boxes) {
     return BoxOrder::detect;
 }
 
-/// A block of a dataset of rank 4.
+/// A hyperslab of a dataset of rank 4.
 struct Block {
     std::vector<hsize_t> start;
     std::vector<hsize_t> count;
@@ -172,12 +172,12 @@ void read_block(const Hdf5Dataset& images, const Block& block, float* target) {
                                           nullptr, block.count.data(), nullptr) >= 0 &&
                       H5Dread(images.handle.id(), H5T_NATIVE_FLOAT, memory_space.id(),
                               file_space.id(), H5P_DEFAULT, target) >= 0;
-    require(read, ExitCode::data, "{}: samples {} to {} cannot be read: damaged", images.place,
+    require(read, ExitCode::data, "{}: samples {} to {} are damaged", images.location,
             block.start[0], block.start[0] + block.count[0] - 1);
 }
 
-/// Reads the whole chunk index, but no chunk.
-void walk_chunks(const Hdf5Dataset& images) {
+/// Reads the entire chunk index, but no chunk.
+void read_chunk_index(const Hdf5Dataset& images) {
     hsize_t chunks = 0;
     const Hdf5Handle space(H5Dget_space(images.handle.id()), H5Sclose);
     H5Dget_num_chunks(images.handle.id(), space.id(), &chunks);
@@ -191,7 +191,7 @@ std::vector<float> middle_row(const Hdf5Dataset& images) {
     return row;
 }
 
-/// Returns the level of the values of middle_row().
+/// Returns the pressure level of the values of middle_row().
 GeopotentialLevel level_of(const std::vector<float>& row) {
     double sum = 0;
     std::int64_t count = 0;
@@ -236,7 +236,7 @@ struct ClimateFile::State {
 
 std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
                                                       const ClimateFileSettings& settings,
-                                                      Facts& facts) {
+                                                      Metadata& metadata) {
     auto state = std::make_unique<State>();
     state->file = open_file(path);
     state->images =
@@ -245,39 +245,40 @@ std::unique_ptr<ClimateFile::State> ClimateFile::open(const fs::path& path,
     const Hdf5Dataset boxes =
         climate::open_dataset(state->file, path, {climate::kBoxesName, H5T_INTEGER, 0, 3});
     require_extents(images, boxes);
-    facts.path = path;
-    facts.height = static_cast<int>(images.extents[2]);
-    facts.width = static_cast<int>(images.extents[3]);
-    facts.chunk_samples = static_cast<std::int64_t>(images.chunk_extent);
-    const climate::BoxTable table{read_rows(boxes), facts.height, facts.width, boxes.place};
+    metadata.path = path;
+    metadata.height = static_cast<int>(images.extents[2]);
+    metadata.width = static_cast<int>(images.extents[3]);
+    metadata.chunk_samples = static_cast<std::int64_t>(images.chunk_extent);
+    const climate::BoxTable table{read_rows(boxes), metadata.height, metadata.width,
+                                  boxes.location};
     climate::require_classes(table);
-    facts.order = settings.box_order != BoxOrder::detect
-                      ? settings.box_order
-                      : climate::order_of(table, stated_order(boxes));
-    climate::DecodedBoxes decoded = climate::decode_boxes(table, facts.order);
-    facts.boxes = std::move(decoded.of_sample);
-    facts.dropped_boxes = decoded.dropped;
+    metadata.order = settings.box_order != BoxOrder::detect
+                         ? settings.box_order
+                         : climate::determine_box_order(table, stated_order(boxes));
+    climate::DecodedBoxes decoded = climate::decode_boxes(table, metadata.order);
+    metadata.boxes = std::move(decoded.boxes_by_sample);
+    metadata.dropped_boxes = decoded.dropped;
     const std::vector<float> row = middle_row(images);
-    facts.level = level_of(row);
-    facts.generator = generator_of(state->file);
-    facts.fingerprint = checksum(checksum(checksum(0, images.extents), table.rows), row);
+    metadata.level = level_of(row);
+    metadata.generator = generator_of(state->file);
+    metadata.fingerprint = checksum(checksum(checksum(0, images.extents), table.rows), row);
     return state;
 }
 
 ClimateFile::ClimateFile(const fs::path& path, const ClimateFileSettings& settings) {
     const climate::QuietHdf5 quiet;
     // HDF5 1.10 crashes on some damaged files. A file that matches a manifest is not damaged.
-    const auto trial = [&] { walk_chunks(open(path, settings, facts_)->images); };
+    const auto try_open = [&] { read_chunk_index(open(path, settings, metadata_)->images); };
     require_file(path);
-    if (!settings.is_vouched_for && !storage::matches_manifest(path)) {
-        const TrialResult result = try_apart(trial);
-        require(result != TrialResult::too_slow, ExitCode::data,
-                "'{}' is damaged or its disk too slow: opening it took more than {} s",
-                path.string(), kTrialSeconds);
-        require(result == TrialResult::survived, ExitCode::data,
+    if (!settings.is_verified && !storage::matches_manifest(path)) {
+        const ChildResult result = run_in_child(try_open);
+        require(result != ChildResult::too_slow, ExitCode::data,
+                "'{}' is damaged or its disk is too slow: opening it took more than {} s",
+                path.string(), kOpenTimeoutSeconds);
+        require(result == ChildResult::survived, ExitCode::data,
                 "'{}' is damaged: the HDF5 library crashes when it opens the file", path.string());
     }
-    state_ = open(path, settings, facts_);
+    state_ = open(path, settings, metadata_);
 }
 
 ClimateFile::~ClimateFile() = default;
@@ -286,7 +287,7 @@ ClimateFile& ClimateFile::operator=(ClimateFile&&) noexcept = default;
 
 const std::vector<Box>& ClimateFile::boxes(std::int64_t sample) const {
     ensure(sample >= 0 && sample < samples(), "sample {} of {}", sample, samples());
-    return facts_.boxes[sample];
+    return metadata_.boxes[sample];
 }
 
 void ClimateFile::read(std::int64_t first, std::int64_t count, std::span<float> fields) const {

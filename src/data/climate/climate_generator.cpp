@@ -41,18 +41,18 @@ void check(const ClimateSettings& settings) {
     require_setting("kept_share", settings.kept_share, 0, 1);
 }
 
-/// Returns the first pixel of a window of `size` out of `whole`, uniform among those that contain
-/// [low, high) or are contained in it. If there is none, returns the nearest.
-int place_window(double low, double high, int size, int whole, CounterStream& random) {
-    const double least = std::min(high - size, low), most = std::max(high - size, low);
-    const int first = std::max(0, static_cast<int>(std::ceil(least)));
-    const int last = std::min(whole - size, static_cast<int>(std::floor(most)));
+/// Returns the first pixel of a random window of `size` out of `extent` pixels, uniform among the
+/// windows that contain [low, high) or lie inside it. If there is none, returns the nearest.
+int place_window(double low, double high, int size, int extent, CounterStream& random) {
+    const double low_bound = std::min(high - size, low), high_bound = std::max(high - size, low);
+    const int first = std::max(0, static_cast<int>(std::ceil(low_bound)));
+    const int last = std::min(extent - size, static_cast<int>(std::floor(high_bound)));
     const double share = random.uniform();
-    if (last < first) return std::clamp(static_cast<int>(std::lround(least)), 0, whole - size);
+    if (last < first) return std::clamp(static_cast<int>(std::lround(low_bound)), 0, extent - size);
     return first + std::min(static_cast<int>(share * (last - first + 1)), last - first);
 }
 
-/// Returns one of the labels, preferably of a rare category; null if there is none.
+/// Returns a random label, preferably of a rare category; null if there is none.
 const Label* choose_focus(const std::vector<Label>& labels, CounterStream& random) {
     const auto weight = [](const Label& label) {
         return kFocusWeights[static_cast<int>(label.category) - 1];
@@ -72,9 +72,9 @@ ClimateWindow choose_window(const ClimateSettings& settings, const std::vector<L
     const bool around_event = random.uniform() < settings.event_windows;
     const Label* const focus = choose_focus(labels, random);
     const Extent anywhere{0, 0, kClimateColumns, kClimateRows};
-    const Extent& kept = around_event && focus != nullptr ? focus->extent : anywhere;
-    return {place_window(kept.top, kept.bottom, settings.height, kClimateRows, random),
-            place_window(kept.left, kept.right, settings.width, kClimateColumns, random)};
+    const Extent& target = around_event && focus != nullptr ? focus->extent : anywhere;
+    return {place_window(target.top, target.bottom, settings.height, kClimateRows, random),
+            place_window(target.left, target.right, settings.width, kClimateColumns, random)};
 }
 
 std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vector<Label>& labels,

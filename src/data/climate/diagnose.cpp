@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kGravity = 9.80665;     // m/s^2
 constexpr double kGasConstant = 287.05;  // of dry air, J/(kg K)
-constexpr double kMaxWater = 55;         // kg/m^2, above which the column saturates gradually
+constexpr double kMaxWater = 55;         // kg/m^2; above it, the column saturates gradually
 
-/// Quantities that depend only on the row.
+/// Quantities that depend only on the latitude.
 struct RowFactors {
     double east_step = 0, north_step = 0;  // m, between a pixel's two neighbours
     double geostrophic = 0;                // m/s per Pa/m
@@ -72,7 +72,7 @@ void diagnose_heat(const Snapshot& s, std::size_t k, double height, bool land, V
     at(out, ClimateChannel::temperature_200) = s.temperature_200[k];
 }
 
-/// Pressures and heights in hydrostatic balance with the temperatures in `out`.
+/// Computes pressures and heights in hydrostatic balance with the temperatures in `out`.
 void diagnose_heights(const Snapshot& s, std::size_t k, double height, Values& out) {
     const double pressure = s.pressure[k], t500 = s.temperature_500[k];
     const double virtual_temperature = at(out, ClimateChannel::reference_temperature) *
@@ -92,9 +92,9 @@ void diagnose_heights(const Snapshot& s, std::size_t k, double height, Values& o
 void store(const Values& values, const FieldTarget& target, std::size_t pixel, std::size_t pixels) {
     const bool last = target.layout == FieldLayout::channels_last;
     for (std::size_t channel = 0; channel < kClimateChannels; ++channel) {
-        const std::size_t place =
+        const std::size_t index =
             last ? pixel * kClimateChannels + channel : channel * pixels + pixel;
-        target.fields[place] = static_cast<float>(values[channel]);
+        target.fields[index] = static_cast<float>(values[channel]);
     }
 }
 

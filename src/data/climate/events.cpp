@@ -8,15 +8,14 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr double kVisibleShare =
-    0.35;  // of the water on the axis of a plume, at the edge of its box
-constexpr double kRiverDistance = 3.5e5;  // m, kept free along a plume
+constexpr double kVisibleShare = 0.35;    // of the water on a plume's axis, at the edge of its box
+constexpr double kRiverDistance = 3.5e5;  // m, reserved around a plume's path
 constexpr double kMinExtent = 8;          // pixels
 constexpr int kVortexTries = 40;
 constexpr int kPlumeTries = 20;
 
-constexpr double kMaxSpread = 2;     // standard deviations
-constexpr double kUsualDrop = 4000;  // Pa, of a cyclone
+constexpr double kMaxSpread = 2;       // standard deviations
+constexpr double kTypicalDrop = 4000;  // Pa, of a cyclone
 
 struct VortexKind {
     double drop_low, drop_high;      // of pressure, at maximum strength, Pa
@@ -36,13 +35,13 @@ double metres_between(double latitude, double longitude, double other_latitude,
                       east * kMetresPerDegree * std::cos(other_latitude * kDegree));
 }
 
-/// Returns the extent of `radius_y` and `radius_x` metres around a place; pixel i is [i, i + 1).
+/// Returns the extent of `radius_y` and `radius_x` metres around a point; pixel i is [i, i + 1).
 Extent extent_around(double latitude, double longitude, double radius_y, double radius_x) {
     const double y = row_of(latitude) + 0.5, x = column_of(longitude) + 0.5;
     const double half_y = radius_y / (kMetresPerDegree * kDegreesPerRow);
     const double half_x =
         radius_x / (kMetresPerDegree * std::cos(latitude * kDegree) * kDegreesPerColumn);
-    return Extent{x - half_x, y - half_y, x + half_x, y + half_y}.cut(
+    return Extent{x - half_x, y - half_y, x + half_x, y + half_y}.intersection(
         {0, 0, kClimateColumns, kClimateRows});
 }
 
@@ -52,35 +51,35 @@ public:
         : settings_(settings), surface_(surface), random_(random) {}
 
     Weather draw() {
-        weather_.season = between(-1, 1);
-        const double events = settings_.event_rate, others = settings_.distractor_rate;
+        weather_.season = uniform(-1, 1);
+        const double events = settings_.event_rate, distractors = settings_.distractor_rate;
         if (random_.uniform() < std::min(1.0, 0.55 * events)) draw_plume(true);
         repeat(1.6 * events, [&] { draw_vortex(kCyclone, ClimateCategory::tropical_cyclone); });
         repeat(1.1 * events,
                [&] { draw_vortex(kDepression, ClimateCategory::tropical_depression); });
         repeat(4.0 * events, [&] { draw_low(true); });
-        repeat(2.0 * others, [&] { draw_vortex(kTropicalDistractor, std::nullopt); });
-        repeat(3.0 * others, [&] { draw_low(false); });
-        if (random_.uniform() < std::min(1.0, 0.5 * others)) draw_plume(false);
+        repeat(2.0 * distractors, [&] { draw_vortex(kTropicalDistractor, std::nullopt); });
+        repeat(3.0 * distractors, [&] { draw_low(false); });
+        if (random_.uniform() < std::min(1.0, 0.5 * distractors)) draw_plume(false);
         return std::move(weather_);
     }
 
 private:
-    struct Place {
+    struct ReservedArea {
         double latitude, longitude, radius;
     };
 
-    double between(double low, double high) { return low + (high - low) * random_.uniform(); }
-    /// Returns exp(spread n) of a normal n, truncated at kMaxSpread; 1 without spread.
-    double spread_by(double spread) {
+    double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }
+    /// Returns exp(spread n) of a normal n that is truncated at kMaxSpread; 1 without spread.
+    double lognormal_factor(double spread) {
         return std::exp(spread * std::clamp(random_.normal(), -kMaxSpread, kMaxSpread));
     }
-    /// Returns the ratio of an event's strength in the snapshot to its maximum. Its mean is 1
-    /// except for the truncation: 0.98 at a spread of 0.6, 0.94 at 1.
-    double strength_seen(double spread) {
-        return spread_by(spread) * std::exp(-spread * spread / 2);
+    /// Returns the ratio of an event's strength in the snapshot to its maximum strength. The mean
+    /// would be 1 without truncation; it is 0.98 at a spread of 0.6 and 0.94 at 1.
+    double strength_ratio(double spread) {
+        return lognormal_factor(spread) * std::exp(-spread * spread / 2);
     }
-    bool one_of_two(double chance = 0.5) { return random_.uniform() < chance; }
+    bool bernoulli(double chance = 0.5) { return random_.uniform() < chance; }
 
     /// Calls `action` a Poisson number of times with mean `mean` (Knuth).
     template <typename Action>
@@ -93,17 +92,17 @@ private:
         for (int i = 0; i < count; ++i) action();
     }
 
-    bool is_free(const Place& place) const {
-        for (const Place& other : taken_) {
+    bool is_free(const ReservedArea& area) const {
+        for (const ReservedArea& other : reserved_) {
             const double metres =
-                metres_between(other.latitude, other.longitude, place.latitude, place.longitude);
-            if (metres < place.radius + other.radius) return false;
+                metres_between(other.latitude, other.longitude, area.latitude, area.longitude);
+            if (metres < area.radius + other.radius) return false;
         }
         return true;
     }
-    bool take(const Place& place) {
-        if (!is_free(place)) return false;
-        taken_.push_back(place);
+    bool reserve(const ReservedArea& area) {
+        if (!is_free(area)) return false;
+        reserved_.push_back(area);
         return true;
     }
     bool is_land(double latitude, double longitude) const {
@@ -112,46 +111,45 @@ private:
     }
 
     void add_label(ClimateCategory category, const Extent& extent, std::vector<Extent> parts = {}) {
-        const bool dropped = one_of_two(settings_.label_dropout);
+        const bool dropped = bernoulli(settings_.label_dropout);
         const bool fits =
             extent.right - extent.left >= kMinExtent && extent.bottom - extent.top >= kMinExtent;
         if (!fits || weather_.labels.size() >= kMaxClimateBoxes) return;
         weather_.labels.push_back({category, extent, std::move(parts), dropped});
     }
 
-    /// Returns the box of an event with `radius_y` and `radius_x` metres around its place.
-    Extent seen_extent(double latitude, double longitude, double radius_y, double radius_x) {
-        // One draw per statement, because the order within a statement is unspecified in C++.
-        const double reach_x = radius_x * spread_by(settings_.extent_spread);
-        const double reach_y = radius_y * spread_by(settings_.extent_spread);
+    /// Returns a random box around an event of radii `radius_y` and `radius_x`, in metres.
+    Extent draw_box(double latitude, double longitude, double radius_y, double radius_x) {
+        // One draw per statement, because C++ does not specify the order within a statement.
+        const double reach_x = radius_x * lognormal_factor(settings_.extent_spread);
+        const double reach_y = radius_y * lognormal_factor(settings_.extent_spread);
         return extent_around(latitude, longitude, reach_y, reach_x);
     }
-    /// Returns the share of the path of a plume that its box omits at one end.
-    double seen_end() {
-        return std::min(0.4, std::fabs(spread_by(settings_.extent_spread) - 1) / 2);
+    /// Returns the random share of a plume's path that its box omits at one end.
+    double draw_omitted_share() {
+        return std::min(0.4, std::fabs(lognormal_factor(settings_.extent_spread) - 1) / 2);
     }
 
     void draw_vortex(const VortexKind& kind, std::optional<ClimateCategory> category) {
         for (int attempt = 0; attempt < kVortexTries; ++attempt) {
-            const double hemisphere = one_of_two(0.5 + 0.35 * weather_.season) ? 1 : -1;
+            const double hemisphere = bernoulli(0.5 + 0.35 * weather_.season) ? 1 : -1;
             Vortex vortex;
-            vortex.latitude = hemisphere * between(8, 27);
-            vortex.longitude = between(6, 354);
-            const double strongest = between(kind.drop_low, kind.drop_high);
-            const double drop = strongest * strength_seen(settings_.intensity_spread);
+            vortex.latitude = hemisphere * uniform(8, 27);
+            vortex.longitude = uniform(6, 354);
+            const double strongest = uniform(kind.drop_low, kind.drop_high);
+            const double drop = strongest * strength_ratio(settings_.intensity_spread);
             vortex.drop = settings_.amplitude * drop;
-            vortex.wind_radius = between(kind.radius_low, kind.radius_high);
-            vortex.shape = between(kind.shape_low, kind.shape_high);
-            vortex.outer_radius = between(kind.outer_low, kind.outer_high);
-            vortex.rotation = between(0, 2 * std::numbers::pi);
-            vortex.strength = settings_.amplitude * std::pow(drop / kUsualDrop, 0.7);
+            vortex.wind_radius = uniform(kind.radius_low, kind.radius_high);
+            vortex.shape = uniform(kind.shape_low, kind.shape_high);
+            vortex.outer_radius = uniform(kind.outer_low, kind.outer_high);
+            vortex.rotation = uniform(0, 2 * std::numbers::pi);
+            vortex.strength = settings_.amplitude * std::pow(drop / kTypicalDrop, 0.7);
             if (is_land(vortex.latitude, vortex.longitude)) continue;
-            if (!take({vortex.latitude, vortex.longitude, 1.1 * vortex.outer_radius})) continue;
+            if (!reserve({vortex.latitude, vortex.longitude, 1.1 * vortex.outer_radius})) continue;
             weather_.vortices.push_back(vortex);
             const double radius = 0.62 * vortex.outer_radius;
             if (category) {
-                add_label(*category,
-                          seen_extent(vortex.latitude, vortex.longitude, radius, radius));
+                add_label(*category, draw_box(vortex.latitude, vortex.longitude, radius, radius));
             }
             return;
         }
@@ -160,20 +158,19 @@ private:
     void draw_low(bool labelled) {
         for (int attempt = 0; attempt < kVortexTries; ++attempt) {
             Low low;
-            low.latitude = (one_of_two() ? 1 : -1) * between(33, 64);
-            low.longitude = between(12, 348);
-            const double deepest = labelled ? between(1400, 4200) : between(400, 1100);
-            low.drop = settings_.amplitude * deepest * strength_seen(settings_.intensity_spread);
-            low.size = between(3e5, 5.5e5);
-            low.eccentricity = between(0.75, 1.3);
-            low.tilt = between(3e5, 6e5);
-            if (!take({low.latitude, low.longitude, 1.7 * low.size})) continue;
+            low.latitude = (bernoulli() ? 1 : -1) * uniform(33, 64);
+            low.longitude = uniform(12, 348);
+            const double deepest = labelled ? uniform(1400, 4200) : uniform(400, 1100);
+            low.drop = settings_.amplitude * deepest * strength_ratio(settings_.intensity_spread);
+            low.size = uniform(3e5, 5.5e5);
+            low.eccentricity = uniform(0.75, 1.3);
+            low.tilt = uniform(3e5, 6e5);
+            if (!reserve({low.latitude, low.longitude, 1.7 * low.size})) continue;
             weather_.lows.push_back(low);
             if (labelled) {
-                add_label(
-                    ClimateCategory::extratropical_cyclone,
-                    seen_extent(low.latitude, low.longitude, 1.7 * low.size / low.eccentricity,
-                                1.7 * low.size * low.eccentricity));
+                add_label(ClimateCategory::extratropical_cyclone,
+                          draw_box(low.latitude, low.longitude, 1.7 * low.size / low.eccentricity,
+                                   1.7 * low.size * low.eccentricity));
             }
             return;
         }
@@ -181,36 +178,36 @@ private:
 
     /// Draws a path that makes landfall in North America or South America.
     Plume plume_path(bool labelled) {
-        Plume plume{between(18, 26), between(185, 205), between(36, 52), between(228, 242)};
-        if (one_of_two(0.45)) {
+        Plume plume{uniform(18, 26), uniform(185, 205), uniform(36, 52), uniform(228, 242)};
+        if (bernoulli(0.45)) {
             plume.latitude_0 *= -1;
             plume.latitude_1 *= -1;
-            plume.longitude_0 = between(250, 262);
-            plume.longitude_1 = between(281, 289);
+            plume.longitude_0 = uniform(250, 262);
+            plume.longitude_1 = uniform(281, 289);
         }
         if (!labelled) {
-            const double share = between(0.3, 0.8);
+            const double share = uniform(0.3, 0.8);
             plume.latitude_1 = plume.latitude_at(share);
             plume.longitude_1 = plume.longitude_at(share);
         }
-        plume.bend = between(-7, 7);
-        plume.width = between(1.5e5, 2.6e5);
-        const double wettest = labelled ? between(14, 26) : between(7, 13);
+        plume.bend = uniform(-7, 7);
+        plume.width = uniform(1.5e5, 2.6e5);
+        const double wettest = labelled ? uniform(14, 26) : uniform(7, 13);
         plume.water =
-            settings_.amplitude * wettest * strength_seen(0.5 * settings_.intensity_spread);
+            settings_.amplitude * wettest * strength_ratio(0.5 * settings_.intensity_spread);
         return plume;
     }
 
     void draw_plume(bool labelled) {
         for (int attempt = 0; attempt < kPlumeTries; ++attempt) {
             const Plume plume = plume_path(labelled);
-            std::vector<Place> places;
+            std::vector<ReservedArea> areas;
             for (double q = 0; q <= 1; q += 0.2) {
-                places.push_back({plume.latitude_at(q), plume.longitude_at(q), kRiverDistance});
+                areas.push_back({plume.latitude_at(q), plume.longitude_at(q), kRiverDistance});
             }
-            const auto free = [this](const Place& place) { return is_free(place); };
-            if (!std::all_of(places.begin(), places.end(), free)) continue;
-            taken_.insert(taken_.end(), places.begin(), places.end());
+            const auto free = [this](const ReservedArea& area) { return is_free(area); };
+            if (!std::all_of(areas.begin(), areas.end(), free)) continue;
+            reserved_.insert(reserved_.end(), areas.begin(), areas.end());
             weather_.plumes.push_back(plume);
             if (labelled) label(plume);
             return;
@@ -220,7 +217,7 @@ private:
     void label(const Plume& plume) {
         std::vector<Extent> parts;
         Extent whole;
-        const double first = seen_end(), last = 1 - seen_end();
+        const double first = draw_omitted_share(), last = 1 - draw_omitted_share();
         for (int step = 0; step <= kPathSteps; ++step) {
             const double q = static_cast<double>(step) / kPathSteps;
             if (q < first || q > last) continue;
@@ -230,7 +227,7 @@ private:
             parts.push_back(
                 extent_around(plume.latitude_at(q), plume.longitude_at(q), reach, reach));
             const Extent& part = parts.back();
-            whole = parts.size() == 1 ? part : whole.joined(part);
+            whole = parts.size() == 1 ? part : whole.bounding_box(part);
         }
         add_label(ClimateCategory::atmospheric_river, whole, std::move(parts));
     }
@@ -239,7 +236,7 @@ private:
     const Surface& surface_;
     CounterStream random_;
     Weather weather_;
-    std::vector<Place> taken_;
+    std::vector<ReservedArea> reserved_;
 };
 
 }  // namespace
@@ -248,22 +245,22 @@ double Plume::profile(double q) {
     return smooth_step(-0.05, 0.12, q) * (1 - 0.35 * smooth_step(0.7, 1, q));
 }
 
-Extent Extent::cut(const Extent& other) const {
+Extent Extent::intersection(const Extent& other) const {
     return {std::max(left, other.left), std::max(top, other.top), std::min(right, other.right),
             std::min(bottom, other.bottom)};
 }
 
-Extent Extent::joined(const Extent& other) const {
+Extent Extent::bounding_box(const Extent& other) const {
     return {std::min(left, other.left), std::min(top, other.top), std::max(right, other.right),
             std::max(bottom, other.bottom)};
 }
 
 Extent Label::visible_in(const Extent& window) const {
-    if (parts.empty()) return extent.cut(window);
+    if (parts.empty()) return extent.intersection(window);
     Extent visible;
     for (const Extent& part : parts) {
-        const Extent seen = part.cut(window);
-        if (seen.area() > 0) visible = visible.area() > 0 ? visible.joined(seen) : seen;
+        const Extent seen = part.intersection(window);
+        if (seen.area() > 0) visible = visible.area() > 0 ? visible.bounding_box(seen) : seen;
     }
     return visible;
 }

@@ -9,7 +9,7 @@
 
 #include "grid.hpp"
 
-/// Events of one snapshot. They are drawn first, and painted later on any part of the grid.
+/// The events of one snapshot. They are drawn first and later painted on any part of the grid.
 namespace hpcai::data::climate {
 
 /// A tropical low: Holland's profile of pressure, p = p_c + dp exp(-(R_m / r)^B) (Holland, 1980).
@@ -20,7 +20,7 @@ struct Vortex {
     double shape = 1;                    // B
     double outer_radius = 0;             // m
     double rotation = 0;                 // of its rain bands, rad
-    double strength = 0;                 // of its warm core and rain, 1 for a cyclone
+    double strength = 0;                 // of its warm core and rain; 1 for a typical cyclone
 };
 
 /// An extratropical low: an elliptic Gaussian with a tilted trough, fronts and a comma of cloud.
@@ -28,16 +28,15 @@ struct Low {
     double latitude = 0, longitude = 0;  // degrees north and east
     double drop = 0;                     // Pa
     double size = 0;                     // m, standard deviation
-    double eccentricity =
-        1;  // size is multiplied by it from east to west, divided by it from north to south
-    double tilt = 0;  // m, of the trough aloft to the west
+    double eccentricity = 1;  // multiplies the size from east to west, divides it north to south
+    double tilt = 0;          // m, westward displacement of the trough aloft
 };
 
 /// A moist plume along a curved path.
 struct Plume {
     double latitude_0 = 0, longitude_0 = 0;  // of its origin, degrees north and east
     double latitude_1 = 0, longitude_1 = 0;  // of its end, likewise
-    double bend = 0;                         // degrees to the east at half of the way
+    double bend = 0;                         // degrees to the east in the middle of the path
     double width = 0;                        // m, standard deviation
     double water = 0;                        // kg/m^2 on its axis
 
@@ -45,11 +44,11 @@ struct Plume {
     double longitude_at(double q) const {
         return longitude_0 + (longitude_1 - longitude_0) * q + bend * 4 * q * (1 - q);
     }
-    /// Returns the share of the water on the axis at `q` of the way, 0 to 1.
+    /// Returns the water on the axis relative to `water`, at the fraction `q` of the path.
     static double profile(double q);
 };
 
-/// Steps of a plume's path.
+/// Number of segments of a plume's path.
 inline constexpr int kPathSteps = 60;
 
 /// A rectangle of the grid, edges in pixels.
@@ -59,16 +58,16 @@ struct Extent {
     double area() const {
         return left < right && top < bottom ? (right - left) * (bottom - top) : 0;
     }
-    Extent cut(const Extent& other) const;
-    Extent joined(const Extent& other) const;
+    Extent intersection(const Extent& other) const;
+    Extent bounding_box(const Extent& other) const;
 };
 
-/// An event with a box, or with a box that was dropped.
+/// The box of an event.
 struct Label {
     ClimateCategory category{};
     Extent extent;
-    std::vector<Extent> parts;  // of a plume: parts of the extent
-    bool dropped = false;
+    std::vector<Extent> parts;  // of a plume: extents of the segments of its path
+    bool dropped = false;       // missing from the boxes of the sample
 
     /// Returns the extent of the part that is visible in `window`.
     Extent visible_in(const Extent& window) const;
@@ -82,7 +81,7 @@ struct Weather {
     std::vector<Label> labels;
 };
 
-/// Draws a snapshot's events. The areas that events keep free around them do not overlap.
+/// Draws a snapshot's events. The areas reserved for events do not overlap.
 Weather draw_weather(const ClimateSettings& settings, const Surface& surface, CounterStream random);
 
 }  // namespace hpcai::data::climate

@@ -20,7 +20,7 @@ inline constexpr double kMetresPerDegree = kEarthRadius * kDegree;
 inline constexpr double kDegreesPerRow = 180.0 / (kClimateRows - 1);
 inline constexpr double kDegreesPerColumn = 360.0 / kClimateColumns;
 
-/// Latitude in degrees north; row 0 is the south pole.
+/// Returns the latitude in degrees north; row 0 is the south pole.
 constexpr double latitude_of(double row) {
     return -90 + row * kDegreesPerRow;
 }
@@ -32,20 +32,20 @@ constexpr double column_of(double longitude) {
     return longitude / kDegreesPerColumn;
 }
 
-/// Returns 0 up to `low`, 1 from `high` on, and smooth values between.
+/// Returns 0 for x <= low, 1 for x >= high, and a smooth transition between them.
 inline double smooth_step(double low, double high, double x) {
     const double t = std::clamp((x - low) / (high - low), 0.0, 1.0);
     return t * t * (3 - 2 * t);
 }
 
-/// exp(-((x - centre) / width)^2)
+/// Returns exp(-((x - centre) / width)^2).
 inline double bell(double x, double centre, double width) {
     const double t = (x - centre) / width;
     return std::exp(-t * t);
 }
 
-/// A rectangle of pixels to compute. It may reach over the poles, where the last row is repeated,
-/// and around the Earth.
+/// A rectangle of pixels to compute. It may extend beyond the poles, where the last row is
+/// repeated, and around the Earth.
 struct Patch {
     int row = 0;
     int column = 0;

@@ -9,46 +9,46 @@
 namespace hpcai::data::climate {
 namespace {
 
-constexpr std::size_t kMaxText = 256;
+constexpr std::size_t kMaxTextBytes = 256;
 constexpr std::array<H5Z_filter_t, 3> kKnownFilters{H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE,
                                                     H5Z_FILTER_FLETCHER32};
 
-bool is_plain_link(const Hdf5Handle& file, const char* name) {
+bool is_hard_link(const Hdf5Handle& file, const char* name) {
     H5L_info_t info{};
     return H5Lget_info(file.id(), name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
 }
 
 void require_type(const Hdf5Dataset& dataset, const Hdf5Expectation& expected) {
     const Hdf5Handle type(H5Dget_type(dataset.handle.id()), H5Tclose);
-    const char* const wanted =
-        expected.type == H5T_FLOAT ? "floating-point numbers" : "whole numbers";
+    const char* const type_name =
+        expected.type == H5T_FLOAT ? "floating-point numbers" : "integers";
     require(type.valid() && H5Tget_class(type.id()) == expected.type, ExitCode::data,
-            "{}: expected {}, found another type", dataset.place, wanted);
+            "{}: expected {}, found another type", dataset.location, type_name);
     const std::size_t bytes = H5Tget_size(type.id());
     require(expected.element_bytes == 0 || bytes == expected.element_bytes, ExitCode::data,
-            "{}: expected {} of {} bytes, found {} bytes", dataset.place, wanted,
+            "{}: expected {} of {} bytes, found {} bytes", dataset.location, type_name,
             expected.element_bytes, bytes);
 }
 
 void read_extents(Hdf5Dataset& dataset, int rank) {
     const Hdf5Handle space(H5Dget_space(dataset.handle.id()), H5Sclose);
     const int found = space.valid() ? H5Sget_simple_extent_ndims(space.id()) : -1;
-    require(found == rank, ExitCode::data, "{}: expected {} dimensions, found {}", dataset.place,
+    require(found == rank, ExitCode::data, "{}: expected {} dimensions, found {}", dataset.location,
             rank, std::max(found, 0));
     dataset.extents.resize(rank);
     require(H5Sget_simple_extent_dims(space.id(), dataset.extents.data(), nullptr) == rank,
-            ExitCode::data, "{}: the dimensions cannot be read", dataset.place);
+            ExitCode::data, "{}: the dimensions cannot be read", dataset.location);
 }
 
-/// Rejects everything that could make a read use another file or library.
+/// Rejects a layout or filter with which a read would use another file or library.
 void check_storage(Hdf5Dataset& dataset) {
     const Hdf5Handle list(H5Dget_create_plist(dataset.handle.id()), H5Pclose);
-    require(list.valid(), ExitCode::data, "{}: cannot be opened", dataset.place);
+    require(list.valid(), ExitCode::data, "{}: cannot be opened", dataset.location);
     const H5D_layout_t layout = H5Pget_layout(list.id());
     require(layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS || layout == H5D_COMPACT,
-            ExitCode::data, "{}: is a virtual dataset of other files", dataset.place);
+            ExitCode::data, "{}: is a virtual dataset of other files", dataset.location);
     require(H5Pget_external_count(list.id()) == 0, ExitCode::data, "{}: is stored in other files",
-            dataset.place);
+            dataset.location);
     const int filters = H5Pget_nfilters(list.id());
     for (int i = 0; i < filters; ++i) {
         unsigned flags = 0, configuration = 0;
@@ -57,14 +57,14 @@ void check_storage(Hdf5Dataset& dataset) {
                                                    &values, nullptr, 0, nullptr, &configuration);
         require(
             std::find(kKnownFilters.begin(), kKnownFilters.end(), filter) != kKnownFilters.end(),
-            ExitCode::data, "{}: filter {}: expected deflate, shuffle or fletcher32", dataset.place,
-            static_cast<int>(filter));
+            ExitCode::data, "{}: expected filter deflate, shuffle or fletcher32, found number {}",
+            dataset.location, static_cast<int>(filter));
     }
     if (layout != H5D_CHUNKED) return;
     std::vector<hsize_t> chunk(dataset.extents.size());
     const int rank = H5Pget_chunk(list.id(), static_cast<int>(chunk.size()), chunk.data());
     require(rank == static_cast<int>(chunk.size()), ExitCode::data,
-            "{}: the shape of its chunks cannot be read", dataset.place);
+            "{}: the shape of its chunks cannot be read", dataset.location);
     dataset.chunk_extent =
         std::clamp<hsize_t>(chunk[0], 1, std::max<hsize_t>(dataset.extents[0], 1));
 }
@@ -74,14 +74,14 @@ void check_storage(Hdf5Dataset& dataset) {
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected) {
     Hdf5Dataset dataset;
-    dataset.place = fmt::format("'{}': {}", path.string(), expected.name);
+    dataset.location = fmt::format("'{}': {}", path.string(), expected.name);
     require(H5Lexists(file.id(), expected.name, H5P_DEFAULT) > 0, ExitCode::data,
-            "{}: there is no such dataset", dataset.place);
-    require(is_plain_link(file, expected.name), ExitCode::data,
-            "{}: is a link to somewhere else, expected a dataset", dataset.place);
+            "{}: there is no such dataset", dataset.location);
+    require(is_hard_link(file, expected.name), ExitCode::data,
+            "{}: is a soft or external link, expected a dataset", dataset.location);
     dataset.handle = Hdf5Handle(H5Dopen2(file.id(), expected.name, H5P_DEFAULT), H5Dclose);
     require(dataset.handle.valid(), ExitCode::data, "{}: cannot be opened as a dataset",
-            dataset.place);
+            dataset.location);
     require_type(dataset, expected);
     read_extents(dataset, expected.rank);
     check_storage(dataset);
@@ -96,9 +96,9 @@ std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* 
     const Hdf5Handle space(H5Aget_space(attribute.id()), H5Sclose);
     if (!type.valid() || !space.valid()) return std::nullopt;
     const std::size_t bytes = H5Tget_size(type.id());
-    const bool is_short_text = H5Tget_class(type.id()) == H5T_STRING &&
-                               H5Tis_variable_str(type.id()) == 0 && bytes > 0 &&
-                               bytes <= kMaxText && H5Sget_simple_extent_npoints(space.id()) == 1;
+    const bool is_short_text =
+        H5Tget_class(type.id()) == H5T_STRING && H5Tis_variable_str(type.id()) == 0 && bytes > 0 &&
+        bytes <= kMaxTextBytes && H5Sget_simple_extent_npoints(space.id()) == 1;
     if (!is_short_text) return std::nullopt;
     std::string text(bytes, '\0');
     if (H5Aread(attribute.id(), type.id(), text.data()) < 0) return std::nullopt;

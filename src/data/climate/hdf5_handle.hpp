@@ -9,10 +9,10 @@
 
 #include <hdf5.h>
 
-/// RAII handles of HDF5 objects, and functions that reading and writing share.
+/// RAII handles of HDF5 objects, and functions that reader and writer share.
 namespace hpcai::data::climate {
 
-/// An HDF5 object, closed by the function for its kind.
+/// Owns an HDF5 object, which the given function closes.
 class Hdf5Handle {
 public:
     using Close = herr_t (*)(hid_t);
@@ -42,7 +42,7 @@ private:
 class QuietHdf5 {
 public:
     QuietHdf5() {
-        // Owners close everything; objects that a damaged file left open must not block the exit.
+        // Handles close everything. Objects that a damaged file left open must not block the exit.
         H5dont_atexit();
         H5Eget_auto2(H5E_DEFAULT, &printer_, &data_);
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -64,28 +64,28 @@ inline constexpr const char* kCornerColumns = "ymin,xmin,ymax,xmax,class";
 inline constexpr const char* kRangeColumns = "ymin,ymax,xmin,xmax,class";
 inline constexpr int kBoxColumns = 5;
 
-/// An open dataset with the expected kind of type and rank.
+/// An open dataset with the expected type and rank.
 struct Hdf5Dataset {
     Hdf5Handle handle;
     std::vector<hsize_t> extents;
     hsize_t chunk_extent = 1;  // of the first axis; 1 if it is not chunked
-    std::string place;         // "'file.h5': images", for messages
+    std::string location;      // "'file.h5': images", for messages
 };
 
 /// The expected properties of a dataset.
 struct Hdf5Expectation {
     const char* name;
     H5T_class_t type;
-    std::size_t element_bytes;  // 0 for any
+    std::size_t element_bytes;  // 0 for any size
     int rank;
 };
 
-/// Opens `expected.name`. Throws Error(data) when it is absent, is not a plain dataset of this
-/// file, has another type or rank, or needs a filter that is not part of the library.
+/// Opens dataset `expected.name`. Throws Error(data) if it is absent, is not stored in this file,
+/// has another type or rank, or needs a filter other than deflate, shuffle and fletcher32.
 Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& path,
                          const Hdf5Expectation& expected);
 
-/// Returns a text attribute of fixed length, at most 256 bytes; nothing if there is none.
+/// Returns a string attribute of fixed length, at most 256 bytes; nothing if there is none.
 std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name);
 
 }  // namespace hpcai::data::climate

@@ -7,9 +7,9 @@ namespace hpcai::data::climate {
 namespace {
 
 constexpr double kAirDensity = 1.12;  // kg/m^3 near the sea
-constexpr double kInflow = 0.32;  // wind towards a tropical low, as a share of the wind around it
+constexpr double kInflow = 0.32;      // ratio of radial to tangential wind of a tropical low
 
-/// A pixel relative to an event: metres to the east and to the north of it.
+/// The position of a pixel relative to an event, in metres.
 struct Offset {
     double east = 0, north = 0, distance = 0;
 };
@@ -22,7 +22,7 @@ void add(float& value, double change) {
     value = static_cast<float>(value + change);
 }
 
-/// exp(-(distance / width)^2 / 2)
+/// Returns exp(-(distance / width)^2 / 2).
 double gauss(double squared_distance, double width) {
     return std::exp(-squared_distance / (2 * width * width));
 }
@@ -98,10 +98,10 @@ void paint_fronts(const Low& low, Snapshot& s, std::size_t k, const Offset& o) {
         gauss(square(o.east + 1.0 * size) + square(poleward + 0.5 * size), 0.9 * size);
     add(s.surface_temperature[k], 0.0016 * drop * (0.6 * warm - 0.9 * cold));
     add(s.temperature_500[k], 0.0010 * drop * (warm - cold));
-    const double angle = std::atan2(poleward, o.east), turns = o.distance / size;
-    const double arm = std::exp(-square((angle + 0.9 + 0.55 * (turns - 0.8)) / 0.38)) *
-                       std::exp(-square((turns - 1.3) / 0.9));
-    const double ring = std::exp(-square(turns - 0.5) / 0.18) * (o.east > -0.2 * size ? 1 : 0.2);
+    const double angle = std::atan2(poleward, o.east), radius = o.distance / size;
+    const double arm = std::exp(-square((angle + 0.9 + 0.55 * (radius - 0.8)) / 0.38)) *
+                       std::exp(-square((radius - 1.3) / 0.9));
+    const double ring = std::exp(-square(radius - 0.5) / 0.18) * (o.east > -0.2 * size ? 1 : 0.2);
     add(s.water[k], 0.0042 * drop * arm - 0.0022 * drop * cold);
     add(s.rain[k], drop * (1.56e-10 * arm + 6e-11 * ring));
 }
@@ -142,7 +142,7 @@ struct Path {
 
 /// The point of a path nearest to a pixel, and the direction of the path there.
 struct Nearest {
-    double q = 0;                    // share of the way
+    double q = 0;                    // fraction of the path
     double squared_distance = 1e12;  // m^2; at most a million metres
     double east = 0, north = 0;      // unit vector
 };
@@ -171,7 +171,7 @@ Nearest nearest_on(const Path& path, double latitude, double longitude) {
     const double length = std::hypot(east, north);
     nearest.east = east / length;
     nearest.north = north / length;
-    // Interpolates between the points of the path, so that the plume has no steps.
+    // Interpolate between the points of the path, so that the plume has no steps.
     const double along = east_of(best) * nearest.east + north_of(best) * nearest.north;
     const double low = best > 0 ? -0.5 : 0, high = best < kPathSteps ? 0.5 : 0;
     const double moved = std::clamp(along / length, low, high);

@@ -6,14 +6,14 @@ namespace hpcai::data::climate {
 namespace {
 
 constexpr std::uint64_t kPlanetSeed = 12345;
-constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // instead of a split
-constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field lie above
-constexpr double kHighest = 5200;        // m
+constexpr std::uint32_t kPlanetStream = 0xFFFFFFFF;  // where samples have their split
+constexpr double kLandThreshold = 0.62;  // standard deviations; 27 % of a normal field is higher
+constexpr double kMaxHeight = 5200;      // m
 
 double height_of(double rise, double latitude) {
     const double south = -70 - latitude;  // degrees within the southern ice cap
-    if (south > 0) return std::min(900 + 90 * south, kHighest);
-    return rise > 0 ? std::min(1150 * std::pow(rise, 2.2), kHighest) : 0.0;
+    if (south > 0) return std::min(900 + 90 * south, kMaxHeight);
+    return rise > 0 ? std::min(1150 * std::pow(rise, 2.2), kMaxHeight) : 0.0;
 }
 
 }  // namespace

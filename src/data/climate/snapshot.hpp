@@ -16,21 +16,21 @@ struct SampleKey {
     Split split{};
     std::uint32_t number = 0;
 
-    /// Returns an independent stream for each `part` of the sample.
+    /// Returns an independent random stream for each `part` of the sample.
     CounterStream stream(std::uint32_t part) const {
         return {seed, RandomPurpose::climate, static_cast<std::uint32_t>(split), number, part};
     }
 };
 
-/// The quantities, over a patch, from which the channels are computed.
+/// The quantities over a patch from which the channels are computed.
 struct Snapshot {
     explicit Snapshot(const Patch& where);
 
     Patch patch;
     Field pressure;                    // Pa, at sea level
-    Field pressure_anomaly;            // Pa, of the weather without events
+    Field pressure_anomaly;            // Pa, without events
     Field height_anomaly;              // m, at 200 hPa
-    Field eastward, northward;         // m/s, winds of the events
+    Field eastward, northward;         // m/s, winds of events
     Field water;                       // kg/m^2, precipitable
     Field rain;                        // m/s
     Field temperature_500;             // K
@@ -41,21 +41,21 @@ struct Snapshot {
     std::vector<double> jet;           // m/s, eastward, of each row
 };
 
-/// Makes the weather without events: profiles along the latitude and random waves.
+/// Makes the weather without events: profiles along the latitude plus random waves.
 Snapshot make_background(const Patch& patch, const Surface& surface, double season,
                          const SampleKey& key);
 
-/// Adds the parts of the events inside the patch of a snapshot.
+/// Adds the events to a snapshot, as far as they lie inside its patch.
 void paint(const Weather& weather, Snapshot& snapshot);
 
-/// The output of the inner pixels of a snapshot. Its outermost rows and columns serve for
-/// differences.
+/// The output for the inner pixels of a snapshot. Only central differences use its outermost rows
+/// and columns.
 struct FieldTarget {
     FieldLayout layout{};
     std::span<float> fields;
 };
 
-/// Computes the 16 channels: geostrophic winds, hypsometric heights, pressure at the surface.
+/// Computes the 16 channels: geostrophic winds, hypsometric heights, surface pressure and others.
 void diagnose(const Snapshot& snapshot, const Surface& surface, const FieldTarget& target);
 
 }  // namespace hpcai::data::climate

@@ -6,9 +6,8 @@
 namespace hpcai::data::climate {
 namespace {
 
-/// Returns cos(2 pi t) to about 4e-6 for |t| < 2^21, with operations that vectorize in any
-/// instruction set.
-inline float cosine_of_turns(float t) {
+/// Returns cos(2 pi t) with an error of about 4e-6 for |t| < 2^21. All its operations vectorize.
+inline float cos_2pi(float t) {
     constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it drops the fraction
     const float rest = t - ((t + kRounds) - kRounds);
     const float y = 0.25F - (rest < 0 ? -rest : rest);  // cos(2 pi t) = sin(2 pi y)
@@ -24,8 +23,8 @@ struct Longitudes {
 Longitudes longitudes_of(const Patch& nodes, int spacing) {
     Longitudes result;
     for (int c = 0; c < nodes.columns; ++c) {
-        const int around = ((nodes.column + c) * spacing) % kClimateColumns;
-        const int column = around < 0 ? around + kClimateColumns : around;
+        const int remainder = ((nodes.column + c) * spacing) % kClimateColumns;
+        const int column = remainder < 0 ? remainder + kClimateColumns : remainder;
         const double angle = 2 * std::numbers::pi * column / kClimateColumns;
         result.cosine.push_back(static_cast<float>(std::cos(angle)));
         result.sine.push_back(static_cast<float>(std::sin(angle)));
@@ -37,33 +36,34 @@ int floor_division(int a, int b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/// Returns Lagrange's weights of nodes -1, 0, 1 and 2 for a point at `t` of the way from 0 to 1.
+/// Returns Lagrange's weights of nodes -1, 0, 1 and 2 for a point t in [0, 1).
 std::array<float, 4> cubic_weights(float t) {
     return {-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2,
             (t + 1) * t * (t - 1) / 6};
 }
 
-/// The four nodes around a row or column, and their weights.
-struct NodePlace {
-    int node = 0;  // the first of four; node + 1 is at or below the pixel
+/// Four nodes around a row or column, and their weights in cubic interpolation.
+struct Stencil {
+    int node = 0;  // the first node; node + 1 is the last one that does not exceed the pixel
     std::array<float, 4> weights{};
 };
 
-NodePlace place_of(int pixel, int spacing) {
+Stencil stencil_of(int pixel, int spacing) {
     const int node = floor_division(pixel, spacing);
     const float t = static_cast<float>(pixel - node * spacing) / static_cast<float>(spacing);
     return {node - 1, cubic_weights(t)};
 }
 
-/// Returns the columns of the patch for every row of nodes: (nodes.rows, patch.columns).
-Field across(const Field& values, const Patch& nodes, const Patch& patch, int spacing) {
+/// Interpolates the values of nodes to the columns of the patch: (nodes.rows, patch.columns).
+Field interpolate_columns(const Field& values, const Patch& nodes, const Patch& patch,
+                          int spacing) {
     Field result(std::size_t{1} * nodes.rows * patch.columns);
     for (int c = 0; c < patch.columns; ++c) {
-        const NodePlace place = place_of(patch.column + c, spacing);
+        const Stencil stencil = stencil_of(patch.column + c, spacing);
         for (int r = 0; r < nodes.rows; ++r) {
-            const float* const v = &values[nodes.at(r, place.node - nodes.column)];
-            result[patch.at(r, c)] = place.weights[0] * v[0] + place.weights[1] * v[1] +
-                                     place.weights[2] * v[2] + place.weights[3] * v[3];
+            const float* const v = &values[nodes.at(r, stencil.node - nodes.column)];
+            result[patch.at(r, c)] = stencil.weights[0] * v[0] + stencil.weights[1] * v[1] +
+                                     stencil.weights[2] * v[2] + stencil.weights[3] * v[3];
         }
     }
     return result;
@@ -111,7 +111,7 @@ Field SphereWaves::sum(const Patch& nodes) const {
         for (const Wave& wave : waves_) {
             const float x = wave.x * c, y = wave.y * c, z = wave.z * s + wave.phase;
             for (std::size_t i = 0; i < columns; ++i) {
-                row[i] += wave.amplitude * cosine_of_turns(x * cosine[i] + y * sine[i] + z);
+                row[i] += wave.amplitude * cos_2pi(x * cosine[i] + y * sine[i] + z);
             }
         }
     }
@@ -120,16 +120,17 @@ Field SphereWaves::sum(const Patch& nodes) const {
 
 Field SphereWaves::evaluate(const Patch& patch) const {
     const Patch nodes = nodes_around(patch, spacing_);
-    const Field values = across(sum(nodes), nodes, patch, spacing_);
+    const Field values = interpolate_columns(sum(nodes), nodes, patch, spacing_);
     Field result(patch.pixels());
     for (int r = 0; r < patch.rows; ++r) {
-        const NodePlace place = place_of(patch.grid_row(r), spacing_);
-        const float* const v = &values[patch.at(place.node - nodes.row, 0)];
+        const Stencil stencil = stencil_of(patch.grid_row(r), spacing_);
+        const float* const v = &values[patch.at(stencil.node - nodes.row, 0)];
         float* const row = &result[patch.at(r, 0)];
         const auto columns = static_cast<std::size_t>(patch.columns);
         for (std::size_t c = 0; c < columns; ++c) {
-            row[c] = place.weights[0] * v[c] + place.weights[1] * v[c + columns] +
-                     place.weights[2] * v[c + 2 * columns] + place.weights[3] * v[c + 3 * columns];
+            row[c] = stencil.weights[0] * v[c] + stencil.weights[1] * v[c + columns] +
+                     stencil.weights[2] * v[c + 2 * columns] +
+                     stencil.weights[3] * v[c + 3 * columns];
         }
     }
     return result;

@@ -9,17 +9,17 @@
 
 namespace hpcai::data::climate {
 
-/// The waves of a random field.
+/// The spectrum of a random field.
 struct WaveSpectrum {
     int waves = 0;
     double lowest = 1;   // wavenumber, radians per Earth radius
     double highest = 1;  // likewise
-    double slope = 0;    // the amplitude falls as wavenumber^-slope
-    int spacing = 1;  // pixels (1, 2 or 4) between sums of waves; cubic interpolation between them
+    double slope = 0;    // amplitudes are proportional to wavenumber^-slope
+    int spacing = 1;     // pixels (1, 2 or 4) between nodes; cubic interpolation between nodes
 };
 
-/// An isotropic random field on the sphere with mean 0 and variance 1 over all draws. It is a sum
-/// of plane waves in space, evaluated on the sphere, so that it has no seam and no pole.
+/// An isotropic random field on the sphere with mean 0 and variance 1 over all draws: a sum of
+/// plane waves in space, evaluated on the sphere. It has no seam and no poles.
 class SphereWaves {
 public:
     SphereWaves(const WaveSpectrum& spectrum, CounterStream random);
@@ -32,7 +32,7 @@ private:
         float phase;    // turns
         float amplitude;
     };
-    /// Returns values where rows and columns of the grid are multiples of the spacing.
+    /// Returns the sum of waves at `nodes`, in rows and columns that are multiples of the spacing.
     Field sum(const Patch& nodes) const;
 
     int spacing_;

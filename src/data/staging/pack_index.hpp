@@ -15,19 +15,19 @@ namespace hpcai::data::staging {
 inline constexpr const char* kIndexSuffix = ".index";
 inline constexpr const char* kIndexSchema = "hpcai500-pack/1";
 
-/// The contents of `<pack>.index`. It is written before the pack gets its name, so a pack with an
-/// index was written by this program.
+/// The contents of `<pack>.index`. The index is written before the pack is renamed to its final
+/// name, so a pack with an index was written by this program.
 struct PackIndex {
     std::string fingerprint;
     std::uint64_t bytes = 0;
     std::vector<std::string> digests;  // SHA-256 of each file; empty if it could not be read
 
-    /// Returns whether the index belongs to `pack`, without a check of digests.
-    bool is_of(const Pack& pack) const {
+    /// Returns whether the index belongs to `pack`. Does not compare digests with files.
+    bool matches(const Pack& pack) const {
         return fingerprint == pack.fingerprint && bytes == pack.bytes &&
                digests.size() == pack.files.size();
     }
-    bool has_all() const {
+    bool is_complete() const {
         return std::ranges::none_of(digests, [](const auto& digest) { return digest.empty(); });
     }
 };

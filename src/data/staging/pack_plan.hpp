@@ -12,11 +12,11 @@
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 
-/// The assignment of source files to files in the staging folder: pure arithmetic, so that all
-/// ranks of a node compute the same plan without communication.
+/// The assignment of source files to packs in the staging folder. It depends only on arguments that
+/// all ranks of a node have, so they compute the same plan without communication.
 namespace hpcai::data::staging {
 
-/// The position of a rank among the ranks of its node.
+/// A rank's node, its index on the node, and all ranks of the node.
 struct NodePlace {
     int node = 0;
     int node_rank = 0;
@@ -26,20 +26,20 @@ struct NodePlace {
 NodePlace place_on_node(const plan::ParallelismController& controller, int world_rank);
 
 /// Returns, for each sample, 1 if a rank of the node reads it and data.staging covers it. In
-/// training, only ranks with the first shard of the first pipeline stage read. A node with such a
-/// rank needs the group's whole bootstrap sample, because each epoch distributes it over the ranks
-/// again. In evaluation (test and out-of-bag samples), the node needs the shares of its ranks.
+/// training, only ranks with the first shard of the first pipeline stage read samples. A node with
+/// such a rank needs the group's entire bootstrap sample, because each epoch redistributes it over
+/// the ranks. In evaluation (test and out-of-bag samples), a node needs its ranks' shares.
 std::vector<std::uint8_t> needed_samples(const config::Config& config, Split split,
                                          std::uint32_t samples, const NodePlace& place,
                                          const plan::Layout& layout);
 
 /// Metadata of a file.
-struct FileFacts {
-    std::int64_t bytes = -1;  // -1 if it is no regular file, or stat() fails
+struct FileMetadata {
+    std::int64_t bytes = -1;  // -1 if the file is not regular or stat() fails
     std::int64_t modified_seconds = 0;
     std::int64_t modified_nanoseconds = 0;  // fraction of a second
 
-    bool operator==(const FileFacts&) const = default;
+    bool operator==(const FileMetadata&) const = default;
 };
 
 /// Numbered files below a folder of the shared file system.
@@ -47,29 +47,29 @@ struct Source {
     std::filesystem::path root;
     std::uint32_t files = 0;
     std::function<std::string(std::uint32_t)> path_of;        // relative to root
-    std::vector<FileFacts> facts;                             // by file
+    std::vector<FileMetadata> metadata;                       // by file
     std::map<std::string, std::string, std::less<>> digests;  // SHA-256 by path, from the manifest
     bool has_manifest = false;
 
     std::filesystem::path full_path(std::uint32_t file) const { return root / path_of(file); }
 };
 
-/// One file in the staging folder: concatenated files of the source.
+/// One file in the staging folder. It consists of concatenated source files.
 struct Pack {
     std::string name;
     std::vector<std::uint32_t> files;
     std::uint64_t bytes = 0;
-    std::string fingerprint;  // SHA-256 of root, paths, sizes and times of modification
+    std::string fingerprint;  // SHA-256 of root, paths, sizes and modification times
 };
 
-/// Plans packs of up to `pack_bytes` for the files with `needed`[file] 1; a larger file has its own
-/// pack. Files with -1 bytes, or with more than `largest_bytes`, are in no pack. A pack has no more
-/// files than its index can list.
+/// Plans packs of up to `pack_bytes` for the files with needed[file] == 1. A larger file gets its
+/// own pack. Omits files with -1 bytes or more than `max_file_bytes`. Limits the number of files
+/// per pack to bound the size of its index.
 std::vector<Pack> plan_packs(const Source& source, const std::vector<std::uint8_t>& needed,
-                             std::uint64_t pack_bytes, std::uint64_t largest_bytes);
+                             std::uint64_t pack_bytes, std::uint64_t max_file_bytes);
 
-/// Plans one pack per file, with the name of the file. Throws Error(data) naming a file that has -1
-/// bytes, occurs twice, or has an invalid name (DataDuplicator::add_files).
-std::vector<Pack> plan_whole_files(const Source& source);
+/// Plans one pack per file, named like the file. Throws Error(data) naming a file that has -1
+/// bytes, occurs twice, or has an invalid name (see DataDuplicator::add_files).
+std::vector<Pack> plan_single_file_packs(const Source& source);
 
 }  // namespace hpcai::data::staging

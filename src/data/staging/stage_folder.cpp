@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using storage::Descriptor;
 
 constexpr const char* kMarker = "stage.json";
-constexpr int kOpenMarker =
+constexpr int kMarkerFlags =
     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // the lock needs read and write access
 constexpr std::string_view kRunning = "running-";
 
@@ -39,23 +39,24 @@ std::string marker_text() {
                 fmt::format("data.staging_directory: '{}' {}", path.string(), why));
 }
 
-[[noreturn]] void fail_at(const fs::path& path, const char* action) {
-    fail(path, fmt::format("cannot be used: {}: {}", action, std::strerror(errno)));
+[[noreturn]] void fail_with_errno(const fs::path& path, const char* action) {
+    throw Error(ExitCode::usage, fmt::format("data.staging_directory: cannot {} '{}': {}", action,
+                                             path.string(), std::strerror(errno)));
 }
 
-/// Opens a subfolder without following a link; -1 if there is none.
+/// Opens a subfolder without following a link. Returns an invalid descriptor on failure.
 Descriptor open_folder(const Descriptor& parent, const std::string& name) {
     return Descriptor(
         ::openat(parent.number(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Rejects a directory where any user can replace folders, because no check would hold there.
-/// Members of a Unix group that shares the directory are trusted.
+/// Opens the directory. Rejects one where any user can replace folders, because later checks would
+/// be void. Trusts the members of a Unix group that shares the directory.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!open.open()) fail_at(directory, "open");
+    if (!open.open()) fail_with_errno(directory, "open");
     struct stat status {};
-    if (::fstat(open.number(), &status) != 0) fail_at(directory, "stat");
+    if (::fstat(open.number(), &status) != 0) fail_with_errno(directory, "inspect");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
     if (is_open_to_all) fail(directory, "can be written by all users without the sticky bit");
     return open;
@@ -64,12 +65,12 @@ Descriptor open_directory(const fs::path& directory) {
 Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
     const std::string name = path.filename();
     if (::mkdirat(parent.number(), name.c_str(), 0700) != 0 && errno != EEXIST) {
-        fail_at(path, "make");
+        fail_with_errno(path, "create");
     }
     Descriptor folder = open_folder(parent, name);
-    if (!folder.open()) fail_at(path, "open");
+    if (!folder.open()) fail_with_errno(path, "open");
     struct stat status {};
-    if (::fstat(folder.number(), &status) != 0) fail_at(path, "stat");
+    if (::fstat(folder.number(), &status) != 0) fail_with_errno(path, "inspect");
     if (status.st_uid != ::geteuid()) fail(path, "belongs to another user");
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) fail(path, "can be written by other users");
     return folder;
@@ -77,11 +78,11 @@ Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
 
 std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path) {
     const int own = ::openat(folder.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (own < 0) fail_at(path, "open");
+    if (own < 0) fail_with_errno(path, "open");
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(own), ::closedir);
     if (entries == nullptr) {
         ::close(own);
-        fail_at(path, "list");
+        fail_with_errno(path, "list");
     }
     std::vector<std::string> names;
     errno = 0;
@@ -89,7 +90,7 @@ std::vector<std::string> names_in(const Descriptor& folder, const fs::path& path
         const std::string name = entry->d_name;
         if (name != "." && name != "..") names.push_back(name);
     }
-    if (errno != 0) fail_at(path, "list");
+    if (errno != 0) fail_with_errno(path, "list");
     return names;
 }
 
@@ -109,13 +110,13 @@ void remove_file(const Descriptor& folder, const std::string& name) {
     if (is_regular(folder, name)) ::unlinkat(folder.number(), name.c_str(), 0);
 }
 
-/// Returns whether storage::PendingPath or write_file_durably uses such names for temporary files.
-bool is_on_its_way(const std::string& name) {
+/// Returns whether storage::PendingPath or write_file_durably uses this pattern for names.
+bool is_temporary(const std::string& name) {
     return name.starts_with('.') && name.ends_with(".tmp");
 }
 
-/// Returns whether plan_packs() uses such names for packs, or their indexes.
-bool is_named_as_pack(std::string_view name) {
+/// Returns whether a name has plan_packs()'s pattern for packs, or that of their indexes.
+bool is_pack_name(std::string_view name) {
     constexpr std::string_view kPack = "pack-";
     if (!name.starts_with(kPack)) return false;
     if (name.ends_with(kIndexSuffix)) name.remove_suffix(std::strlen(kIndexSuffix));
@@ -124,12 +125,12 @@ bool is_named_as_pack(std::string_view name) {
 }
 
 /// Removes the files that this program wrote, damaged or not, except packs that `is_kept` selects.
-template <typename Keep>
-void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) {
+template <typename Predicate>
+void remove_own_files(const Descriptor& folder, const fs::path& path, const Predicate& is_kept) {
     for (const std::string& name : names_in(folder, path)) {
-        if (is_on_its_way(name)) remove_file(folder, name);
+        if (is_temporary(name)) remove_file(folder, name);
         if (!name.ends_with(kIndexSuffix)) {
-            if (is_named_as_pack(name) && !exists(folder, name + kIndexSuffix)) {
+            if (is_pack_name(name) && !exists(folder, name + kIndexSuffix)) {
                 remove_file(folder, name);
             }
             continue;
@@ -137,7 +138,7 @@ void clear(const Descriptor& folder, const fs::path& path, const Keep& is_kept) 
         if (!is_regular(folder, name)) continue;
         const std::string pack = name.substr(0, name.size() - std::strlen(kIndexSuffix));
         const auto index = read_index(path / pack);
-        if (index ? is_kept(pack, *index) : !is_named_as_pack(name)) continue;
+        if (index ? is_kept(pack, *index) : !is_pack_name(name)) continue;
         remove_file(folder, pack);  // first, because the index identifies the pack as ours
         remove_file(folder, name);
     }
@@ -152,57 +153,57 @@ fs::path stage_path(const fs::path& directory) {
 StageFolder::StageFolder(const fs::path& directory)
     : path_(stage_path(directory)),
       folder_(open_own_folder(open_directory(directory), path_)),
-      marker_(::openat(folder_.number(), kMarker, kOpenMarker)) {
+      marker_(::openat(folder_.number(), kMarker, kMarkerFlags)) {
     if (!marker_.open() && errno == ENOENT) make_marker();
-    if (!marker_.open()) fail_at(path_ / kMarker, "open");
+    if (!marker_.open()) fail_with_errno(path_ / kMarker, "open");
     const std::string text = marker_text();
     std::string found(text.size() + 1, '\0');
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
     found.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
     if (found != text) {
-        fail(path_, fmt::format("is damaged or a staging folder of another version, as its {} "
-                                "shows; remove it or choose another directory",
+        fail(path_, fmt::format("has a {} that is damaged or from another version; remove the "
+                                "folder or choose another directory",
                                 kMarker));
     }
 }
 
-/// Writes the marker completely before it gets its name; the first of several processes wins.
+/// Writes a temporary file and links it to the marker's name; the first of several processes wins.
 void StageFolder::make_marker() {
-    if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
-        marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
+    if (!std::ranges::all_of(names_in(folder_, path_), is_temporary)) {
+        marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
         if (marker_.open()) return;  // another process has just created it
         fail(path_, fmt::format("is not a staging folder of this program: it has files but no {}",
                                 kMarker));
     }
     const std::string text = marker_text();
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
-    const Descriptor fresh(::openat(folder_.number(), name.c_str(),
-                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fresh.open()) fail_at(path_ / kMarker, "make");
+    const Descriptor file(::openat(folder_.number(), name.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.open()) fail_with_errno(path_ / kMarker, "create");
     int error = 0;
-    if (::write(fresh.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(fresh.number()) != 0 ||
+    if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(file.number()) != 0 ||
         ::linkat(folder_.number(), name.c_str(), folder_.number(), kMarker, 0) != 0) {
         error = errno;
     }
     ::unlinkat(folder_.number(), name.c_str(), 0);
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
-    marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
-    if (marker_.open()) return;  // perhaps that of another process
+    marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
+    if (marker_.open()) return;  // this or another process made it
     errno = error;
-    fail_at(path_ / kMarker, "write");
+    fail_with_errno(path_ / kMarker, "write");
 }
 
 bool StageFolder::lock(short type) {
-    struct flock whole {};
-    whole.l_type = type;
-    whole.l_whence = SEEK_SET;
-    if (::fcntl(marker_.number(), F_OFD_SETLK, &whole) == 0) return true;
-    if (errno != EAGAIN && errno != EACCES) fail_at(path_ / kMarker, "lock");
+    struct flock range {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    if (::fcntl(marker_.number(), F_OFD_SETLK, &range) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) fail_with_errno(path_ / kMarker, "lock");
     return false;
 }
 
-bool StageFolder::lock_alone() {
+bool StageFolder::lock_exclusive() {
     struct stat status {};
     return lock(F_WRLCK) && ::fstat(marker_.number(), &status) == 0 && status.st_nlink > 0;
 }
@@ -221,19 +222,19 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
     const Descriptor folder = open_own_folder(folder_, path);
     std::map<std::string, std::size_t> planned;
     for (std::size_t i = 0; i < packs.size(); ++i) planned.emplace(packs[i].name, i);
-    std::vector<std::byte> there(packs.size());
-    clear(folder, path, [&](const std::string& name, const PackIndex& index) {
+    std::vector<std::byte> is_staged(packs.size());
+    remove_own_files(folder, path, [&](const std::string& name, const PackIndex& index) {
         const auto found = planned.find(name);
         std::uint64_t bytes = 0;
-        if (found == planned.end() || !index.is_of(packs[found->second]) ||
+        if (found == planned.end() || !index.matches(packs[found->second]) ||
             !is_regular(folder, name, &bytes) || bytes != packs[found->second].bytes) {
             return false;
         }
-        there[found->second] = std::byte{1};
+        is_staged[found->second] = std::byte{1};
         return true;
     });
     for (std::size_t i = 0; i < packs.size(); ++i) {
-        if (there[i] != std::byte{0}) continue;
+        if (is_staged[i] != std::byte{0}) continue;
         const std::string index = packs[i].name + kIndexSuffix;
         if (is_regular(folder, index)) {  // an index that became unreadable
             remove_file(folder, packs[i].name);
@@ -245,28 +246,28 @@ std::vector<std::byte> StageFolder::prepare(const std::string& set,
                  "may belong to another program; remove it or choose another directory");
         }
     }
-    return there;
+    return is_staged;
 }
 
 std::uint64_t StageFolder::free_bytes() const {
     struct statvfs status {};
-    if (::fstatvfs(folder_.number(), &status) != 0) fail_at(path_, "statvfs");
+    if (::fstatvfs(folder_.number(), &status) != 0) fail_with_errno(path_, "get the free space of");
     return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
-void StageFolder::note_running(int node_ranks) {
-    clear_notes();
+void StageFolder::mark_running(int node_ranks) {
+    remove_marks();
     for (int rank = 0; rank < node_ranks; ++rank) {
         const std::string name = fmt::format("{}{}", kRunning, rank);
         const Descriptor file(::openat(folder_.number(), name.c_str(),
                                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file.open()) fail_at(path_ / name, "make");
+        if (!file.open()) fail_with_errno(path_ / name, "create");
     }
 }
 
-void StageFolder::note_completed(int node_rank) {
+void StageFolder::mark_completed(int node_rank) {
     const std::string name = fmt::format("{}{}", kRunning, node_rank);
-    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_at(path_ / name, "remove");
+    if (::unlinkat(folder_.number(), name.c_str(), 0) != 0) fail_with_errno(path_ / name, "remove");
 }
 
 bool StageFolder::all_completed() const {
@@ -274,9 +275,9 @@ bool StageFolder::all_completed() const {
                                 [](const std::string& name) { return name.starts_with(kRunning); });
 }
 
-void StageFolder::clear_notes() const {
+void StageFolder::remove_marks() const {
     for (const std::string& name : names_in(folder_, path_)) {
-        if (name.starts_with(kRunning) || is_on_its_way(name)) remove_file(folder_, name);
+        if (name.starts_with(kRunning) || is_temporary(name)) remove_file(folder_, name);
     }
 }
 
@@ -286,12 +287,12 @@ void StageFolder::remove() noexcept {
         for (const char* set : kSetNames) {
             const Descriptor folder = open_folder(folder_, set);
             if (folder.open()) {
-                clear(folder, set_folder(set), [](const auto&...) { return false; });
+                remove_own_files(folder, set_folder(set), [](const auto&...) { return false; });
             }
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
                        is_empty;
         }
-        clear_notes();
+        remove_marks();
         if (!is_empty || names_in(folder_, path_).size() != 1) return;
         ::unlinkat(folder_.number(), kMarker, 0);
         ::rmdir(path_.c_str());
@@ -307,21 +308,21 @@ namespace hpcai::data {
 LocalStage::LocalStage(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 LocalStage::~LocalStage() {
-    leave(false);
+    release(false);
 }
 
 std::int64_t LocalStage::lost_copies() const {
-    return state_ == nullptr ? 0 : state_->lost->load();
+    return state_ == nullptr ? 0 : state_->lost_copies->load();
 }
 
-void LocalStage::leave(bool completed) noexcept {
+void LocalStage::release(bool completed) noexcept {
     const std::unique_ptr<State> state = std::move(state_);
     if (state == nullptr) return;
     try {
-        if (completed) state->folder.note_completed(state->node_rank);
-        // Unlocks first, so that one of two ranks that leave at once gets the exclusive lock.
+        if (completed) state->folder.mark_completed(state->node_rank);
+        // Unlock first, so that one of two simultaneous calls gets the exclusive lock.
         state->folder.unlock();
-        if (!state->folder.lock_alone()) return;  // other ranks of the node still read
+        if (!state->folder.lock_exclusive()) return;  // other ranks of the node still read
         const bool all_completed = completed && state->folder.all_completed();
         const auto removed_after = all_completed ? config::StagingCleanup::remove_on_success
                                                  : config::StagingCleanup::remove_on_failure;

@@ -22,8 +22,8 @@ inline constexpr const char* kStageSchema = "hpcai500-stage/1";
 std::filesystem::path stage_path(const std::filesystem::path& directory);
 
 /// The staging folder, `hpcai500-stage-<user>` in the configured directory. It belongs to this
-/// user, has a marker file, and is locked while in use. Only files that this program wrote are
-/// removed: files with an index, files with names of packs, and temporary files.
+/// user, has a marker file, and is locked while in use. This class removes only files that this
+/// program wrote: files with an index, files named like packs, and temporary files.
 class StageFolder {
 public:
     /// Creates or opens the folder. Throws Error(usage) naming the folder if it belongs to another
@@ -36,38 +36,38 @@ public:
     /// Returns the subfolder of one of the sets of kSetNames.
     std::filesystem::path set_folder(const std::string& set) const { return path_ / set; }
 
-    /// These lock the folder; the kernel releases the lock when the process ends. They return false
-    /// if another object has an exclusive lock. lock_alone() also does so if another object has any
-    /// lock or has removed the folder. Throw Error(usage) if the file system has no locks.
-    bool lock_alone();
+    /// Lock the folder without waiting; the kernel releases the lock when the process ends. Return
+    /// false if another object has an exclusive lock; lock_exclusive() also if another object has a
+    /// shared lock or has removed the folder. Throw Error(usage) if the file system has no locks.
+    bool lock_exclusive();
     bool lock_shared();  // downgrades an exclusive lock atomically
     void unlock();
 
     /// Creates the subfolder of the set and removes all files of earlier runs that are not in
-    /// `packs`. Returns, for each pack, 1 if an index and a file of the right size exist; the bytes
-    /// are not compared. Requires lock_alone(). Throws Error(usage) for a file with the name of a
-    /// pack that this program cannot have written.
+    /// `packs`. Returns, for each pack, 1 if its index and a file of the right size exist; does not
+    /// compare bytes. Requires lock_exclusive(). Throws Error(usage) if a file that this program
+    /// cannot have written has the name of a pack.
     std::vector<std::byte> prepare(const std::string& set, const std::vector<Pack>& packs);
 
     /// Returns the bytes that this user can still write to the folder.
     std::uint64_t free_bytes() const;
 
-    /// Records `node_ranks` running ranks of the node, and removes the notes and temporary files of
-    /// earlier runs. Requires lock_alone(). Throws Error(usage) on failure.
-    void note_running(int node_ranks);
-    /// Records that a rank of the node has completed its part. Needs no disk space.
-    void note_completed(int node_rank);
+    /// Removes such files and temporary files of earlier runs, then creates `running-<i>` for each
+    /// of `node_ranks` ranks. Requires lock_exclusive(). Throws Error(usage) on failure.
+    void mark_running(int node_ranks);
+    /// Removes the file of a rank that has completed its part of the run. Needs no disk space.
+    void mark_completed(int node_rank);
     bool all_completed() const;
 
-    /// Removes the whole folder. Files that this program did not write stay, with their subfolders.
-    /// Requires lock_alone().
+    /// Removes the folder, except files that this program did not write and their subfolders.
+    /// Requires lock_exclusive().
     void remove() noexcept;
 
 private:
     void make_marker();
     bool lock(short type);
-    /// Removes notes of running ranks and temporary files.
-    void clear_notes() const;
+    /// Removes the files of mark_running() and temporary files.
+    void remove_marks() const;
 
     std::filesystem::path path_;
     storage::Descriptor folder_;
@@ -84,7 +84,7 @@ struct LocalStage::State {
     staging::StageFolder folder;
     config::StagingCleanup cleanup;
     int node_rank;
-    std::shared_ptr<std::atomic<std::int64_t>> lost;  // number of lost copies
+    std::shared_ptr<std::atomic<std::int64_t>> lost_copies;
 };
 
 }  // namespace hpcai::data

@@ -15,14 +15,15 @@
 namespace hpcai::data::staging {
 namespace {
 
-struct PackPlace {
-    std::int32_t pack = -1;  // -1 if the file is in no pack
-    std::uint32_t in_pack = 0;
+/// The position of a source file in the packs.
+struct PackPosition {
+    std::int32_t pack = -1;  // -1 if no pack contains the file
+    std::uint32_t index_in_pack = 0;
     std::uint64_t offset = 0;  // bytes
     std::uint64_t bytes = 0;
 };
 
-using Digest = std::array<std::uint8_t, 32>;  // half the size of text, as there may be millions
+using Digest = std::array<std::uint8_t, 32>;  // binary, because there may be millions
 
 Digest digest_of(const std::string& text) {
     Digest digest{};
@@ -38,11 +39,11 @@ struct OpenPack {
     std::vector<std::optional<Digest>> digests;  // read on first use
 };
 
-enum class Copy : std::uint8_t { not_compared, sound, none };
+enum class CopyState : std::uint8_t { unverified, verified, lost };
 
-/// Reads `bytes` bytes, or returns nothing.
-std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& path,
-                                                   std::uint64_t offset, std::uint64_t bytes) {
+/// Returns `bytes` bytes from `offset` on, or nothing on failure.
+std::optional<std::vector<std::uint8_t>> read_range(const std::filesystem::path& path,
+                                                    std::uint64_t offset, std::uint64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!file.open()) return std::nullopt;
     if (::lseek(file.number(), static_cast<off_t>(offset), SEEK_SET) < 0) return std::nullopt;
@@ -56,47 +57,47 @@ std::optional<std::vector<std::uint8_t>> read_part(const std::filesystem::path& 
 class PackedPictures final : public StagedPictures {
 public:
     PackedPictures(const std::filesystem::path& folder, const std::vector<Pack>& planned,
-                   const Source& source, std::shared_ptr<std::atomic<std::int64_t>> lost)
-        : places_(source.files),
+                   const Source& source, std::shared_ptr<std::atomic<std::int64_t>> lost_copies)
+        : positions_(source.files),
           packs_(std::make_unique<OpenPack[]>(planned.size())),
           copies_(source.files),
-          lost_(std::move(lost)) {
+          lost_copies_(std::move(lost_copies)) {
         for (std::size_t i = 0; i < planned.size(); ++i) {
             packs_[i].path = folder / planned[i].name;
-            PackPlace place{static_cast<std::int32_t>(i)};
+            PackPosition position{static_cast<std::int32_t>(i)};
             for (const std::uint32_t file : planned[i].files) {
-                place.bytes = static_cast<std::uint64_t>(source.facts[file].bytes);
-                places_[file] = place;
-                place.offset += place.bytes;
-                ++place.in_pack;
+                position.bytes = static_cast<std::uint64_t>(source.metadata[file].bytes);
+                positions_[file] = position;
+                position.offset += position.bytes;
+                ++position.index_in_pack;
             }
         }
     }
 
     std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const override {
-        const PackPlace& place = places_[sample];
-        std::atomic<Copy>& copy = copies_[sample];
-        const Copy known = copy.load(std::memory_order_relaxed);
-        if (place.pack < 0 || known == Copy::none) return std::nullopt;
+        const PackPosition& position = positions_[sample];
+        std::atomic<CopyState>& copy = copies_[sample];
+        const CopyState state = copy.load(std::memory_order_relaxed);
+        if (position.pack < 0 || state == CopyState::lost) return std::nullopt;
 
-        OpenPack& pack = packs_[place.pack];
-        auto bytes = read_part(pack.path, place.offset, place.bytes);
-        if (known == Copy::sound && bytes) return bytes;
+        OpenPack& pack = packs_[position.pack];
+        auto bytes = read_range(pack.path, position.offset, position.bytes);
+        if (state == CopyState::verified && bytes) return bytes;
         const std::vector<std::optional<Digest>>& digests = digests_of(pack);
-        const bool is_listed = place.in_pack < digests.size();
-        const bool was_left = is_listed && !digests[place.in_pack];
-        if (known == Copy::not_compared && bytes && is_listed && !was_left &&
+        const bool is_listed = position.index_in_pack < digests.size();
+        const bool is_omitted = is_listed && !digests[position.index_in_pack];
+        if (state == CopyState::unverified && bytes && is_listed && !is_omitted &&
             digest_of(storage::sha256_hex(std::as_bytes(std::span(*bytes)))) ==
-                digests[place.in_pack]) {
-            copy.store(Copy::sound, std::memory_order_relaxed);
+                digests[position.index_in_pack]) {
+            copy.store(CopyState::verified, std::memory_order_relaxed);
             return bytes;
         }
-        if (copy.exchange(Copy::none) != Copy::none && !was_left) ++*lost_;
+        if (copy.exchange(CopyState::lost) != CopyState::lost && !is_omitted) ++*lost_copies_;
         return std::nullopt;
     }
 
 private:
-    /// Returns the digests by position in the pack, without a value for a file that is not staged.
+    /// Returns the digests by position in the pack; a file that is not staged has no value.
     const std::vector<std::optional<Digest>>& digests_of(OpenPack& pack) const {
         std::call_once(pack.once, [&] {
             const auto index = read_index(pack.path);
@@ -109,19 +110,18 @@ private:
         return pack.digests;
     }
 
-    std::vector<PackPlace> places_;  // by sample
+    std::vector<PackPosition> positions_;  // by sample
     std::unique_ptr<OpenPack[]> packs_;
-    mutable std::vector<std::atomic<Copy>> copies_;  // by sample
-    std::shared_ptr<std::atomic<std::int64_t>> lost_;
+    mutable std::vector<std::atomic<CopyState>> copies_;  // by sample
+    std::shared_ptr<std::atomic<std::int64_t>> lost_copies_;
 };
 
 }  // namespace
 
-std::shared_ptr<const StagedPictures> open_staged(const std::filesystem::path& folder,
-                                                  const std::vector<Pack>& packs,
-                                                  const Source& source,
-                                                  std::shared_ptr<std::atomic<std::int64_t>> lost) {
-    return std::make_shared<PackedPictures>(folder, packs, source, std::move(lost));
+std::shared_ptr<const StagedPictures> open_staged(
+    const std::filesystem::path& folder, const std::vector<Pack>& packs, const Source& source,
+    std::shared_ptr<std::atomic<std::int64_t>> lost_copies) {
+    return std::make_shared<PackedPictures>(folder, packs, source, std::move(lost_copies));
 }
 
 }  // namespace hpcai::data::staging

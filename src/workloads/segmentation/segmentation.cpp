@@ -56,7 +56,7 @@ private:
         const models::CellGrid grid = models::cell_grid(config_);
         std::vector<std::int32_t> labels;
         labels.reserve(samples.size() * static_cast<std::size_t>(grid.rows * grid.columns));
-        std::vector<float> boxes(set.format().box_numbers());
+        std::vector<float> boxes(set.format().box_values());
         const ops::ImageBoxes known{boxes.data(), set.format().max_boxes,
                                     static_cast<int>(task_.classes)};
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
