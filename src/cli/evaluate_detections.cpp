@@ -38,7 +38,7 @@ evaluation::FusionOptions fusion(const EvaluateOptions& options) {
         require(options.aggregation == "nms", ExitCode::usage,
                 "evaluate: --aggregation: expected wbf or nms, got {}",
                 in_quotes(options.aggregation));
-        wanted.merging = evaluation::Merging::suppression;
+        wanted.method = evaluation::FusionMethod::suppression;
         wanted.overlap = evaluation::kSuppressionOverlap;
     }
     if (options.overlap.value_or(0) > 0) wanted.overlap = *options.overlap;

@@ -100,7 +100,7 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
 std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
                                      std::span<const double> weights,
                                      const FusionOptions& options) {
-    const bool weighted = options.merging == Merging::weighted_fusion;
+    const bool weighted = options.method == FusionMethod::weighted_fusion;
     std::vector<Candidate> candidates;
     for (const auto& [member, detection] : pooled) {
         const bool takes_part = is_sound(detection) && area(detection.box) > 0 &&
@@ -126,7 +126,7 @@ std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
             return candidate.category != first->category;
         });
         const Candidates category(first, end);
-        const std::vector<Candidate> merged = options.merging == Merging::weighted_fusion
+        const std::vector<Candidate> merged = options.method == FusionMethod::weighted_fusion
                                                   ? fuse(category, weights, options.overlap)
                                                   : suppress(category, options.overlap);
         for (const Candidate& one : merged) {

@@ -23,7 +23,7 @@ struct Terms {
     std::int64_t images;
     std::int64_t chunk_images;
     std::int64_t limit;
-    Merging merging;
+    FusionMethod method;
     double overlap;
     double lowest_score;
     bool operator==(const Terms&) const = default;
@@ -155,7 +155,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
         images >= 0 && chunk_images > 0 && options.limit > 0 &&
         std::ranges::all_of(mine, [&](const Member& one) { return is_legal(one, images); });
     const std::vector<std::int64_t> models =
-        agree(ranks, {{images, chunk_images, options.limit, options.merging, options.overlap,
+        agree(ranks, {{images, chunk_images, options.limit, options.method, options.overlap,
                        options.lowest_score},
                       legal,
                       std::ssize(mine)});

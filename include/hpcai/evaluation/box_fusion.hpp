@@ -10,7 +10,7 @@
 /// Fusion of several models' detections of an image into one list.
 namespace hpcai::evaluation {
 
-enum class Merging {
+enum class FusionMethod {
     /// Weighted boxes fusion (R. Solovyev, W. Wang, T. Gabruseva, Image and Vision Computing 107
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
     /// its category whose fused box it overlaps most, if the overlap is above `overlap`; otherwise
@@ -28,7 +28,7 @@ inline constexpr double kFusionOverlap = 0.55;
 inline constexpr double kSuppressionOverlap = 0.5;
 
 struct FusionOptions {
-    Merging merging = Merging::weighted_fusion;
+    FusionMethod method = FusionMethod::weighted_fusion;
     double overlap = kFusionOverlap;
     double lowest_score = 0.01;  // detections below it are ignored
     std::int64_t limit = 100;    // best detections that are kept for an image

@@ -93,11 +93,11 @@ evaluation::FusionOptions fusion_of(const config::Config& config) {
     const bool fuses = config.bagging.aggregation == config::Aggregation::wbf;
     const double usual = fuses ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
     const double configured = config.detector.fusion_overlap;
-    return {
-        .merging = fuses ? evaluation::Merging::weighted_fusion : evaluation::Merging::suppression,
-        .overlap = configured > 0 ? configured : usual,
-        .lowest_score = config.detector.score_threshold,
-        .limit = evaluation::kDetectionsPerImage};
+    return {.method = fuses ? evaluation::FusionMethod::weighted_fusion
+                            : evaluation::FusionMethod::suppression,
+            .overlap = configured > 0 ? configured : usual,
+            .lowest_score = config.detector.score_threshold,
+            .limit = evaluation::kDetectionsPerImage};
 }
 
 QualityComparison compare_detections(const ComparedResults& results) {
