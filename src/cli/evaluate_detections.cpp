@@ -42,7 +42,7 @@ evaluation::FusionOptions fusion(const EvaluateOptions& options) {
         wanted.overlap = evaluation::kSuppressionOverlap;
     }
     if (options.overlap.value_or(0) > 0) wanted.overlap = *options.overlap;
-    wanted.lowest_score = options.lowest_score.value_or(wanted.lowest_score);
+    wanted.min_score = options.lowest_score.value_or(wanted.min_score);
     return wanted;
 }
 

@@ -192,8 +192,8 @@ TEST(DetectionBootstrap, DoesNotDependOnTheRanksThatHostTheModels) {
 }
 
 TEST(DetectionBootstrap, SaysWhenItWouldTakeTooLong) {
-    EXPECT_EQ(objection_to_draws(draw_members(4, 1), 1000), "");
-    EXPECT_EQ(objection_to_draws(draw_members(1, 1), 200'000),
+    EXPECT_EQ(reason_to_skip_draws(draw_members(4, 1), 1000), "");
+    EXPECT_EQ(reason_to_skip_draws(draw_members(1, 1), 200'000),
               "1 fusions of the detections in 200000 images are too many");
     EXPECT_EQ(draw_members(2, 1).weights.size(), 3U);
 }

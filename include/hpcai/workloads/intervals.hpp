@@ -20,11 +20,11 @@ inline IntervalRecord interval_record(const std::optional<evaluation::Interval>&
     return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
 }
 
-/// Makes quality.members_interval from the bootstrap's interval. `objection` is the reason why
+/// Makes quality.members_interval from the bootstrap's interval. `reason` is the reason why
 /// there was no bootstrap, or empty.
-inline IntervalRecord members_interval_of(const std::string& objection,
+inline IntervalRecord members_interval_of(const std::string& reason,
                                           const std::optional<evaluation::Interval>& interval) {
-    return interval_record(interval, objection.empty() ? "no sample was scored" : objection,
+    return interval_record(interval, reason.empty() ? "no sample was scored" : reason,
                            "bootstrap over members and test samples");
 }
 

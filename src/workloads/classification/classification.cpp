@@ -97,13 +97,13 @@ private:
                            QualityRecord& quality) const {
         evaluation::MemberBootstrap bootstrap = member_bootstrap_of(
             config_, leaders.size(), static_cast<std::int64_t>(mine.labels.size()));
-        const std::string objection = bootstrap.objection();
+        const std::string reason = bootstrap.reason_to_skip();
         std::optional<evaluation::Interval> interval;
-        if (objection.empty()) {
+        if (reason.empty()) {
             interval = evaluation::bootstrap_over_members(leaders, mine.outputs, mine.labels,
                                                           std::move(bootstrap));
         }
-        quality.members_interval = members_interval_of(objection, interval);
+        quality.members_interval = members_interval_of(reason, interval);
     }
 
     /// Adds the interval over members and the out-of-bag vote.
@@ -157,8 +157,8 @@ private:
     IntervalRecord members_interval(std::span<const std::int32_t> labels) const {
         auto bootstrap = member_bootstrap_of(
             result_.config, static_cast<int>(member_names().size()), result_.samples);
-        const std::string objection = bootstrap.objection();
-        if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+        const std::string reason = bootstrap.reason_to_skip();
+        if (!reason.empty()) return members_interval_of(reason, std::nullopt);
         const auto rows = static_cast<std::size_t>(bootstrap.chunk_rows());
         for (std::size_t first = 0; first < labels.size(); first += rows) {
             const std::size_t count = std::min(rows, labels.size() - first);

@@ -81,8 +81,8 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members) {
     const evaluation::MemberDraws draws = evaluation::draw_members(members.all, config.run.seed);
-    const std::string objection = evaluation::objection_to_draws(draws, truth.images);
-    if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+    const std::string reason = evaluation::reason_to_skip_draws(draws, truth.images);
+    if (!reason.empty()) return members_interval_of(reason, std::nullopt);
     const auto interval =
         evaluation::bootstrap_detections(ranks, {members.mine, members.first, draws}, truth,
                                          evaluation::kScoreThreshold, fusion_of(config));
@@ -96,7 +96,7 @@ evaluation::FusionOptions fusion_of(const config::Config& config) {
     return {.method = fuses ? evaluation::FusionMethod::weighted_fusion
                             : evaluation::FusionMethod::suppression,
             .overlap = configured > 0 ? configured : usual,
-            .lowest_score = config.detector.score_threshold,
+            .min_score = config.detector.score_threshold,
             .limit = evaluation::kDetectionsPerImage};
 }
 
