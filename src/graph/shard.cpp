@@ -278,7 +278,7 @@ Shard shard(const Graph& graph, int parts, int part) {
 
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
     if (parts == 1) return partition_stages(graph, stages);
-    const std::vector<std::size_t> ends = stage_ends(graph, stages);
+    const std::vector<std::size_t> ends = stage_cuts(graph, stages);
     std::vector<Stage> made(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part) {
         const Shard mine = shard(graph, parts, part);

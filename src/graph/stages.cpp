@@ -160,7 +160,7 @@ StageCosts stage_costs(const Graph& graph) {
     return costs;
 }
 
-std::vector<std::size_t> stage_ends(const Graph& graph, int stages) {
+std::vector<std::size_t> stage_cuts(const Graph& graph, int stages) {
     if (stages == 1) return {};
     const StageCosts costs = stage_costs(graph);
     std::vector<std::size_t> ends = balance(costs, stages);
@@ -169,7 +169,7 @@ std::vector<std::size_t> stage_ends(const Graph& graph, int stages) {
 }
 
 std::vector<Stage> partition_stages(const Graph& graph, int stages) {
-    return partition_at(graph, stage_ends(graph, stages));
+    return partition_at(graph, stage_cuts(graph, stages));
 }
 
 std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> ends) {

@@ -173,7 +173,7 @@ double total_of(const PlanMemoryRecord& memory) {
 /// Returns each stage's first node by its name in the whole model, because shards rename nodes.
 std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
     std::vector<std::string> names{whole.nodes().front().name};
-    for (const std::size_t end : graph::stage_ends(whole, stages)) {
+    for (const std::size_t end : graph::stage_cuts(whole, stages)) {
         names.push_back(whole.nodes()[end].name);
     }
     return names;

@@ -49,9 +49,9 @@ std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int elemen
 std::vector<Stage> partition_stages(const Graph& graph, int stages);
 
 /// Returns the first node of each stage of partition_stages() except the first. Throws likewise.
-std::vector<std::size_t> stage_ends(const Graph& graph, int stages);
+std::vector<std::size_t> stage_cuts(const Graph& graph, int stages);
 
-/// Divides `graph` into stages that begin at its first node and at the nodes `ends` (stage_ends()).
+/// Divides `graph` into stages that begin at its first node and at the nodes `ends` (stage_cuts()).
 std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> ends);
 
 }  // namespace hpcai::graph
