@@ -31,7 +31,7 @@ public:
 
 private:
     double cut_cost(std::size_t position) const {
-        return position == 0 || position == nodes_ ? 0 : costs_.positions[position];
+        return position == 0 || position == nodes_ ? 0 : costs_.cuts[position];
     }
     /// The cost of a stage with nodes [begin, end).
     double cost(std::size_t begin, std::size_t end) const {

@@ -36,10 +36,10 @@ std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
 }
 
 /// Forbids cuts between the first and the last of these nodes.
-void keep_together(const std::vector<std::size_t>& nodes, std::vector<double>& positions) {
+void keep_together(const std::vector<std::size_t>& nodes, std::vector<double>& cuts) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {
-        positions[position] = std::numeric_limits<double>::infinity();
+        cuts[position] = std::numeric_limits<double>::infinity();
     }
 }
 
@@ -138,8 +138,8 @@ StageCosts stage_costs(const Graph& graph) {
         const Node& described = graph.nodes()[node];
         costs.nodes.push_back(
             static_cast<double>(flops(graph, described, ops::Ledger::table3).training()));
-        costs.positions.push_back(2 * kFlopsPerByte *
-                                  static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
+        costs.cuts.push_back(2 * kFlopsPerByte *
+                             static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
         costs.trained.push_back(static_cast<int>(std::ranges::count_if(
             described.parameters,
             [&](ParameterId parameter) { return graph.parameters()[parameter].is_trained; })));
@@ -148,14 +148,14 @@ StageCosts stage_costs(const Graph& graph) {
         const auto of = [](const Node& node) -> const auto& {
             return node.parameters;
         };
-        keep_together(users(graph, static_cast<ParameterId>(id), of), costs.positions);
+        keep_together(users(graph, static_cast<ParameterId>(id), of), costs.cuts);
     }
     for (std::size_t id = 0; id < graph.values().size(); ++id) {
         if (graph.values()[id].producer != kNoNode) continue;
         const auto of = [](const Node& node) -> const auto& {
             return node.inputs;
         };
-        keep_together(users(graph, static_cast<ValueId>(id), of), costs.positions);
+        keep_together(users(graph, static_cast<ValueId>(id), of), costs.cuts);
     }
     return costs;
 }

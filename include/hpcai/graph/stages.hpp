@@ -13,7 +13,7 @@ namespace hpcai::graph {
 struct StageCosts {
     std::vector<double> nodes;  // [node]
     // [node] cost of a cut before it, for each of the two adjacent stages; infinite: no cut there
-    std::vector<double> positions;
+    std::vector<double> cuts;
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
