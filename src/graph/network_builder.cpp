@@ -303,7 +303,8 @@ void Network::Builder::order_weight_casts() {
             const ParameterId parameter = binding.node->parameters.at(index);
             network_.working_copies_.at(static_cast<std::size_t>(parameter)) = place;
         }
-        (copies.empty() ? network_.prepare_rest_steps_ : network_.prepare_copies_steps_)
+        (copies.empty() ? network_.prepare_other_copies_steps_
+                        : network_.prepare_optimizer_copies_steps_)
             .push_back(step);
     }
 }

@@ -85,16 +85,18 @@ public:
     /// A copy of the step scalars. Waits for the work enqueued on the device.
     device::StepScalars read_step_scalars() const;
 
-    /// Refreshes working copies after the parameters have changed: prepare_copies() and
-    /// prepare_rest().
+    /// Refreshes working copies after the parameters have changed: prepare_optimizer_copies() and
+    /// prepare_other_copies().
     void prepare(Observer& observer) {
-        prepare_copies(observer);
-        prepare_rest(observer);
+        prepare_optimizer_copies(observer);
+        prepare_other_copies(observer);
     }
     /// Refreshes the copies of working_copy(), which an update that is given them writes itself.
-    void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
+    void prepare_optimizer_copies(Observer& observer) {
+        run(prepare_optimizer_copies_steps_, observer);
+    }
     /// Refreshes all other working copies.
-    void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
+    void prepare_other_copies(Observer& observer) { run(prepare_other_copies_steps_, observer); }
     /// The working copy that an update of this training network may write
     /// (Kernel::working_copies()); null if there is none.
     void* working_copy(ParameterId parameter) const {
@@ -104,7 +106,7 @@ public:
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// The steps of prepare_rest(), forward() and backward() in order, to run one by one.
+    /// The steps of prepare_other_copies(), forward() and backward() in order, to run one by one.
     std::vector<Step> steps() const;
 
     /// The value `name` in device memory, in the layout of its shape and type. It is valid from the
@@ -145,7 +147,8 @@ private:
     std::unique_ptr<device::Memory> arena_;
     std::shared_ptr<device::Memory> prepared_, numbers_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
+    std::vector<Step> prepare_optimizer_copies_steps_, prepare_other_copies_steps_, forward_steps_,
+        backward_steps_;
     std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_, output_gradients_, received_gradients_;
     std::vector<std::span<const std::byte>> values_;  // per value of the graph
