@@ -10,19 +10,19 @@ namespace {
 
 constexpr std::size_t kOffsetAlignment = 64;
 
-bool live_together(const Lifetime& a, const Lifetime& b) {
+bool lifetimes_overlap(const Lifetime& a, const Lifetime& b) {
     return a.first <= b.last && b.first <= a.last;
 }
 
-struct Placed {
+struct Allocation {
     std::size_t index;
     std::size_t begin, end;
 };
 
-/// The lowest offset where `bytes` fit between `neighbours`, which are sorted by begin.
-std::size_t lowest_gap(const std::vector<Placed>& neighbours, std::size_t bytes) {
+/// Returns the lowest offset with `bytes` free bytes between allocations sorted by begin.
+std::size_t lowest_free_offset(const std::vector<Allocation>& live, std::size_t bytes) {
     std::size_t offset = 0;
-    for (const Placed& other : neighbours) {
+    for (const Allocation& other : live) {
         if (offset + bytes <= other.begin) break;
         offset = std::max(offset, other.end);
     }
@@ -38,20 +38,21 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
         return lifetimes[a].bytes > lifetimes[b].bytes;
     });
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
-    std::vector<Placed> placed;  // sorted by begin
+    std::vector<Allocation> allocations;  // sorted by begin
     for (const std::size_t index : order) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
-        std::vector<Placed> neighbours;
-        std::copy_if(placed.begin(), placed.end(), std::back_inserter(neighbours),
-                     [&](const Placed& other) {
-                         return live_together(lifetimes[index], lifetimes[other.index]);
+        std::vector<Allocation> live;
+        std::copy_if(allocations.begin(), allocations.end(), std::back_inserter(live),
+                     [&](const Allocation& other) {
+                         return lifetimes_overlap(lifetimes[index], lifetimes[other.index]);
                      });
-        const std::size_t begin = lowest_gap(neighbours, bytes);
-        const Placed entry{index, begin, begin + bytes};
-        placed.insert(
-            std::upper_bound(placed.begin(), placed.end(), entry,
-                             [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-            entry);
+        const std::size_t begin = lowest_free_offset(live, bytes);
+        const Allocation entry{index, begin, begin + bytes};
+        allocations.insert(std::upper_bound(allocations.begin(), allocations.end(), entry,
+                                            [](const Allocation& a, const Allocation& b) {
+                                                return a.begin < b.begin;
+                                            }),
+                           entry);
         plan.offsets[index] = begin;
         plan.total_bytes = std::max(plan.total_bytes, entry.end);
     }

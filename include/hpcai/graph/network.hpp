@@ -33,7 +33,7 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // this and all below: see device::KernelOptions
+    bool tf32 = false;  // this and all members below: see device::KernelOptions
     bool int8 = false;
     device::RoundingKey rounding{};  // the network sets rounding.node for each kernel
     device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
@@ -50,8 +50,8 @@ struct NetworkMemory {
 /// nothing except messages to other ranks. Not thread-safe.
 class Network {
 public:
-    /// Plans and binds everything. The graph is copied; device and store must outlive the network.
-    /// Throws Error(internal) where the device does not support an option.
+    /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.
+    /// Throws Error(internal) if the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A second network with the graph and device of `twin`, for another batch in flight. It shares
@@ -69,18 +69,18 @@ public:
     /// The exchange with the other shards; null if the network is not a shard.
     device::ShardExchange* exchange() const { return options_.exchange; }
 
-    /// Sets the input value `name` to a copy of `bytes`, its elements in canonical layout. Every
-    /// input must be set before each forward pass, which may overwrite it.
+    /// Copies `bytes`, elements in canonical layout, to the input value `name`. Every input must be
+    /// set before each forward pass, which may overwrite it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Sets the factor of the gradients of each sample's loss, initially 1, and resets the other
-    /// step scalars. With 1 / global batch the gradients are those of the mean loss.
+    /// Sets the factor that multiplies each sample's loss gradients, initially 1, and resets the
+    /// other step scalars. With 1 / global batch, the gradients are those of the mean loss.
     void set_loss_scale(float scale);
     /// The step scalars in device memory.
     device::StepScalars* step_scalars() const {
-        return static_cast<device::StepScalars*>(numbers_->data());
+        return static_cast<device::StepScalars*>(step_scalars_->data());
     }
     /// A copy of the step scalars. Waits for the work enqueued on the device.
     device::StepScalars read_step_scalars() const;
@@ -91,14 +91,14 @@ public:
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
     }
-    /// Refreshes the copies of working_copy(), which an update that is given them writes itself.
+    /// Refreshes the copies of working_copy(). Optimizer updates that receive them need no refresh.
     void prepare_optimizer_copies(Observer& observer) {
         run(prepare_optimizer_copies_steps_, observer);
     }
     /// Refreshes all other working copies.
     void prepare_other_copies(Observer& observer) { run(prepare_other_copies_steps_, observer); }
-    /// The working copy that an update of this training network may write
-    /// (Kernel::working_copies()); null if there is none.
+    /// The working copy that an optimizer update may write (Kernel::working_copies()), in training
+    /// networks; null if there is none.
     void* working_copy(ParameterId parameter) const {
         return working_copies_.at(static_cast<std::size_t>(parameter));
     }
@@ -109,9 +109,9 @@ public:
     /// The steps of prepare_other_copies(), forward() and backward() in order, to run one by one.
     std::vector<Step> steps() const;
 
-    /// The value `name` in device memory, in the layout of its shape and type. It is valid from the
-    /// step of its producer until the last step that reads it. Throws Error(internal) when there is
-    /// no such value.
+    /// The value `name` in device memory, in the device's layout. It is valid from the step of its
+    /// producer until the last step that reads it. Throws Error(internal) if there is no such
+    /// value.
     std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax (N,
     /// classes), (N, cells, classes) for segmentation, or the detections (N, limit, 6) of a
@@ -121,7 +121,7 @@ public:
     /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
     const std::vector<std::span<const float>>& losses() const { return losses_; }
 
-    /// Memory for the gradient of the output `name` of a stage, in the layout of its value in the
+    /// Memory for the gradient of a stage's output `name`, in the layout of the value and the
     /// compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
     /// Like output_gradient(): the gradient of the received value `name` after the backward pass.
@@ -131,7 +131,7 @@ private:
     class Builder;
 
     void build(ParameterStore& store);
-    void plan(ParameterStore& store);  // kernels, steps and memory, by the builder
+    void plan(ParameterStore& store);  // plans kernels, steps and memory with a Builder
     static void run(const std::vector<Step>& steps, Observer& observer) {
         for (const Step& step : steps) {
             observer.before(step);
@@ -145,7 +145,7 @@ private:
     NetworkOptions options_;
     NetworkMemory memory_;
     std::unique_ptr<device::Memory> arena_;
-    std::shared_ptr<device::Memory> prepared_, numbers_;
+    std::shared_ptr<device::Memory> prepared_, step_scalars_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
     std::vector<Step> prepare_optimizer_copies_steps_, prepare_other_copies_steps_, forward_steps_,
         backward_steps_;
