@@ -15,8 +15,10 @@ namespace {
 
 using graph::ValueId;
 
-/// Adds the stages of strides 32 and 16, upsampled, to that of stride 8; returns the sum.
-ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int64_t channels) {
+/// Adds the top-down path: upsamples the stages with strides 32 and 16 and adds them to the stage
+/// with stride 8. Returns the sum.
+ValueId add_top_down_path(Layers& layers, const std::array<ValueId, 4>& stages,
+                          std::int64_t channels) {
     const auto lateral = [&](std::size_t stage) {
         return layers.convolution(fmt::format("pyramid.lateral{}", stage + 1), stages[stage],
                                   channels, {});
@@ -31,8 +33,8 @@ ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int6
     return x;
 }
 
-/// Adds the head, which gives a logit for each class of each cell.
-ValueId classify(Layers& layers, ValueId features, const SegmentationNet& options) {
+/// Adds the head, which computes a logit for each class of each cell.
+ValueId add_cell_head(Layers& layers, ValueId features, const SegmentationNet& options) {
     ValueId x = layers.convolution("head.conv1", features, options.pyramid_channels, {3, 1});
     x = layers.relu("head.relu1", layers.norm("head.bn1", x, options.backbone.norm));
     x = layers.convolution("head.conv2", x, options.classes, {});
@@ -50,11 +52,11 @@ graph::Graph make_segmentation_net(const SegmentationNet& options) {
         layers.images({options.batch, options.image_height, options.image_width, options.channels},
                       options.input);
     const auto stages = layers.backbone("backbone.", images, options.backbone);
-    const ValueId features = top_down(layers, stages, options.pyramid_channels);
-    const ValueId logits = classify(layers, features, options);
+    const ValueId features = add_top_down_path(layers, stages, options.pyramid_channels);
+    const ValueId logits = add_cell_head(layers, features, options);
     const tensor::Shape& grid = layers.shape(logits);
     ensure(grid[1] == options.cell_rows() && grid[2] == options.cell_columns(),
-           "the grid {} does not have {} x {} cells", to_string(grid), options.cell_rows(),
+           "logits of shape {} do not have {} x {} cells", to_string(grid), options.cell_rows(),
            options.cell_columns());
     const ValueId boxes = layers.graph().add_input("boxes", {options.batch, options.max_boxes, 5},
                                                    tensor::DType::f32);

@@ -26,9 +26,9 @@ struct Shard {
 /// readers. The exception is a value that no linear layer reads and whose convolutions output fewer
 /// elements than it has: they read the shard's channels and compute all filters. A reduce-scatter
 /// sums these partial results. All other operations use the shard's channels. Every shard computes
-/// the loss from gathered logits. Throws
-/// Error(usage), naming parallel.model_degree and the largest possible number, for more shards than
-/// a layer has channels; Error(internal) for an operation that cannot be divided.
+/// the loss from gathered logits. Throws Error(usage), naming parallel.model_degree and the largest
+/// possible number, for more shards than a layer has channels; Error(internal) for an operation
+/// that cannot be divided.
 Shard shard(const Graph& graph, int parts, int part);
 
 /// Builds each stage of each shard, [stage * parts + part]. The stages of all shards begin at the
