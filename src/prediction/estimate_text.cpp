@@ -11,16 +11,16 @@ std::string bytes_text(double bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1.8e19)));
 }
 
-std::int64_t whole(double count) {
+std::int64_t to_integer(double count) {
     return static_cast<std::int64_t>(std::clamp(count, 0.0, 9e18));
 }
 
 std::string count_text(double count) {
-    return format_count(whole(count));
+    return format_count(to_integer(count));
 }
 
 std::string counted(double count, std::string_view noun) {
-    return hpcai::counted(whole(count), noun);
+    return hpcai::counted(to_integer(count), noun);
 }
 
 template <typename Format>
@@ -32,12 +32,12 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Returns the number of shards of all stages together.
-int shards_of(const PlanParallelRecord& parallel) {
+/// Returns the total number of shards of all stages.
+int count_shards(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
-/// Text in sections of lines " name value".
+/// Text in sections with a title and lines "  name  value".
 class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
@@ -62,7 +62,7 @@ private:
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
-    if (shards_of(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
+    if (count_shards(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
     int first = 0;
     for (int stage = 0; stage < parallel.pipeline_degree; ++stage) {
         for (int replica = 0; replica < parallel.data_degree; ++replica) {
@@ -125,11 +125,11 @@ void print_work(Page& page, const PlanRecord& plan) {
 
 void print_pipeline(Page& page, const PlanRecord& plan) {
     const PlanParallelRecord& parallel = plan.parallel;
-    if (shards_of(parallel) == 1 && parallel.micro_batches == 1) return;
+    if (count_shards(parallel) == 1 && parallel.micro_batches == 1) return;
     const std::string samples =
         fmt::format("{} of {}", counted(parallel.micro_batches, "micro-batch"),
                     counted(parallel.micro_batch_samples, "sample"));
-    if (shards_of(parallel) == 1) {
+    if (count_shards(parallel) == 1) {
         page.title(samples + ", one after the other");
         return;
     }
@@ -199,7 +199,7 @@ void print_staging(Page& page, const PlanRecord& plan) {
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-/// Prints the traffic of all-reduces. print_pipeline() prints that between stages and shards.
+/// Prints the traffic of all-reduces. print_pipeline() prints the traffic of stages and shards.
 void print_traffic(Page& page, const PlanRecord& plan) {
     const PlanTrafficRecord& traffic = plan.traffic_per_rank;
     page.title(traffic.statistics_ranks > 1
