@@ -71,12 +71,13 @@ void Inspector::list(const std::filesystem::path& folder) {
             }
         }
     } catch (const std::filesystem::filesystem_error& error) {
-        find(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
-             error.code().message());
+        add_finding(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
+                    error.code().message());
     }
 }
 
-std::filesystem::path Inspector::path_of(const std::string& file, std::size_t limit_bytes) const {
+std::filesystem::path Inspector::checked_path(const std::string& file,
+                                              std::size_t limit_bytes) const {
     const auto found = entries_.find(file);
     require(found != entries_.end(), ExitCode::data, "is missing");
     require(found->second, ExitCode::data, "is no regular file");
@@ -87,13 +88,14 @@ std::filesystem::path Inspector::path_of(const std::string& file, std::size_t li
     return directory_ / file;
 }
 
-std::vector<std::byte> Inspector::bytes_of(const std::string& file, std::size_t limit_bytes) const {
-    return storage::read_file_bytes(path_of(file, limit_bytes), limit_bytes);
+std::vector<std::byte> Inspector::read_bytes(const std::string& file,
+                                             std::size_t limit_bytes) const {
+    return storage::read_file_bytes(checked_path(file, limit_bytes), limit_bytes);
 }
 
-std::optional<std::string> Inspector::text_of(const std::string& file) {
-    return attempt(file,
-                   [&] { return std::string(storage::text_of(bytes_of(file, kTextLimitBytes))); });
+std::optional<std::string> Inspector::read_text(const std::string& file) {
+    return attempt(
+        file, [&] { return std::string(storage::text_of(read_bytes(file, kTextLimitBytes))); });
 }
 
 void Inspector::add(const std::string& file, const std::string& text) {
@@ -113,12 +115,12 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
             line.remove_prefix(static_cast<std::size_t>(differ - kContext));
             wanted.remove_prefix(static_cast<std::size_t>(differ - kContext));
         }
-        find(file, "line {} is {}; must be {}", number,
-             is_missing ? "missing" : "\"" + shown(line) + "\"",
-             is_surplus ? "absent" : "\"" + shown(wanted) + "\"");
+        add_finding(file, "line {} is {}; must be {}", number,
+                    is_missing ? "missing" : "\"" + shown(line) + "\"",
+                    is_surplus ? "absent" : "\"" + shown(wanted) + "\"");
         return;
     }
-    find(file, "the last line has no newline, or too many");
+    add_finding(file, "the last line has no newline, or too many");
 }
 
 void Inspector::compare_keys(const std::string& file, const std::string& stored,
@@ -130,8 +132,9 @@ void Inspector::compare_keys(const std::string& file, const std::string& stored,
         [&](const std::string& key, const ordered_json& is, const ordered_json& must) {
             constexpr auto kReplace = ordered_json::error_handler_t::replace;
             const std::string from = source(key);
-            find(file, "{} is {}; must be {}{}", key, shown(is.dump(-1, ' ', false, kReplace)),
-                 shown(must.dump(-1, ' ', false, kReplace)), from.empty() ? "" : ", " + from);
+            add_finding(
+                file, "{} is {}; must be {}{}", key, shown(is.dump(-1, ' ', false, kReplace)),
+                shown(must.dump(-1, ' ', false, kReplace)), from.empty() ? "" : ", " + from);
         });
 }
 

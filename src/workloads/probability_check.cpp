@@ -35,12 +35,12 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
       majority_(evaluation::Vote::majority, task_.classes) {
     labels_ = read<std::int32_t>(labels_name(), task_.label_shape(result_.samples), labels_digest_);
     check_unscored();
-    const auto lines = result_.inspector.text_of("evaluation/samples.txt");
+    const auto lines = result_.inspector.read_text("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
-        result_.inspector.find("evaluation/samples.txt",
-                               "has {} lines; must have {}, one per sample", count,
-                               result_.samples);
+        result_.inspector.add_finding("evaluation/samples.txt",
+                                      "has {} lines; must have {}, one per sample", count,
+                                      result_.samples);
     }
 }
 
@@ -87,7 +87,7 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
 
 void ProbabilityCheck::add_rows(const std::string& name, std::size_t first, std::size_t count,
                                 std::vector<float>& rows) const {
-    const auto path = result_.inspector.path_of(name);
+    const auto path = result_.inspector.checked_path(name);
     const auto width = static_cast<std::size_t>(task_.classes);
     const std::size_t all = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
     const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
@@ -123,18 +123,19 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
         const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
         if (absent > 0) ++unscored;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
-        result_.inspector.find(labels_name(),
-                               "sample {} has {} of {} cells that do not count; must have none or "
-                               "all",
-                               first / rows, absent, rows);
+        result_.inspector.add_finding(
+            labels_name(),
+            "sample {} has {} of {} cells that do not count; must have none or "
+            "all",
+            first / rows, absent, rows);
         break;
     }
     return unscored;
 }
 
 void ProbabilityCheck::find_unscored(const std::string& must) {
-    result_.inspector.find(labels_name(), "has {} samples that do not count; must have {}",
-                           unscored_, must);
+    result_.inspector.add_finding(labels_name(), "has {} samples that do not count; must have {}",
+                                  unscored_, must);
 }
 
 /// Reads a file and sets `digest` to its SHA-256.
@@ -145,7 +146,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
     return result_.inspector.attempt(name, [&] {
         const std::size_t limit_bytes =
             sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
-        const auto bytes = result_.inspector.bytes_of(name, limit_bytes);
+        const auto bytes = result_.inspector.read_bytes(name, limit_bytes);
         storage::NpyArray array = storage::parse_npy(bytes, name);
         require_array(array, tensor::dtype_of<T>(), shape);
         digest = storage::sha256_hex(bytes);
@@ -159,10 +160,10 @@ void ProbabilityCheck::compare(const std::string& name, std::span<const float> s
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (agree(stored[index], computed[index], allowed)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
-        result_.inspector.find(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
-                               task_.cells == 0 ? "sample" : "cell", index / width, index % width,
-                               stored[index], computed[index], "groups/*/",
-                               kProbabilityFiles.member);
+        result_.inspector.add_finding(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
+                                      task_.cells == 0 ? "sample" : "cell", index / width,
+                                      index % width, stored[index], computed[index], "groups/*/",
+                                      kProbabilityFiles.member);
         return;
     }
 }

@@ -36,25 +36,25 @@ public:
     /// All entries except folders: their path in the directory, and whether they are regular files.
     const std::map<std::string, bool>& entries() const { return entries_; }
     bool has(const std::string& file) const { return entries_.contains(file); }
-    std::vector<Finding> take() { return std::move(findings_); }
+    std::vector<Finding> take_findings() { return std::move(findings_); }
 
     template <typename... Arguments>
-    void find(const std::string& file, fmt::format_string<Arguments...> format,
-              Arguments&&... arguments) {
+    void add_finding(const std::string& file, fmt::format_string<Arguments...> format,
+                     Arguments&&... arguments) {
         add(file, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
 
     /// Returns the path of `file`. Throws Error(data) if it is missing, not a regular file (links
     /// are not followed) or has more than `limit_bytes` bytes.
-    std::filesystem::path path_of(
+    std::filesystem::path checked_path(
         const std::string& file,
         std::size_t limit_bytes = std::numeric_limits<std::size_t>::max()) const;
 
-    /// Reads `file`. Throws Error(data) as path_of, or if it cannot be read.
-    std::vector<std::byte> bytes_of(const std::string& file, std::size_t limit_bytes) const;
+    /// Reads `file`. Throws Error(data) as checked_path, or if it cannot be read.
+    std::vector<std::byte> read_bytes(const std::string& file, std::size_t limit_bytes) const;
 
     /// Returns the text of `file`; nothing, with a finding, if it cannot be read.
-    std::optional<std::string> text_of(const std::string& file);
+    std::optional<std::string> read_text(const std::string& file);
 
     /// Calls `work` and returns its result, if it has one, in an optional. If it throws Error, adds
     /// a finding about `file` and returns nothing.
@@ -79,7 +79,7 @@ public:
     template <typename Parse, typename Write>
     auto parse(const std::string& file, const Parse& parse, const Write& write)
         -> std::optional<decltype(parse(file, file))> {
-        const std::optional<std::string> text = text_of(file);
+        const std::optional<std::string> text = read_text(file);
         if (!text) return std::nullopt;
         auto value = attempt(file, [&] { return parse(*text, file); });
         if (value) compare_lines(file, *text, write(*value));

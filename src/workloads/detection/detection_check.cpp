@@ -14,7 +14,7 @@ class DetectionCheck final : public PredictionCheck {
 public:
     explicit DetectionCheck(const CheckedResult& result)
         : config_(result.config), samples_(result.samples), inspector_(result.inspector) {
-        const auto text = inspector_.text_of(labels_name());
+        const auto text = inspector_.read_text(labels_name());
         if (!text) return;
         labels_digest_ = storage::sha256_hex(storage::bytes_of(*text));
         annotations_ = inspector_.attempt(labels_name(), [&] { return read_annotations(*text); });
@@ -46,8 +46,9 @@ public:
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
-            inspector_.find(name, "detection {} of {} is not that of {} which {}{} fuse to", index,
-                            stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
+            inspector_.add_finding(name, "detection {} of {} is not that of {} which {}{} fuse to",
+                                   index, stored->size(), fused.size(), "groups/*/",
+                                   kDetectionFiles.member);
             break;
         }
         judge_fusion(*annotations_, fused, quality);
@@ -69,7 +70,7 @@ private:
     }
 
     std::optional<std::vector<Detection>> read(const std::string& name, std::string& digest) {
-        const auto text = inspector_.text_of(name);
+        const auto text = inspector_.read_text(name);
         if (!text) return std::nullopt;
         digest = storage::sha256_hex(storage::bytes_of(*text));
         if (!annotations_) return std::nullopt;

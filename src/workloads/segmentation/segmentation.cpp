@@ -80,15 +80,15 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
     const auto wanted = static_cast<std::size_t>(result.config.workload.classes) + 1;
     std::vector<std::string> names;
-    const std::string text = result.inspector.text_of(file).value_or("");
+    const std::string text = result.inspector.read_text(file).value_or("");
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) names.push_back(line);
     if (!text.empty() && text.back() != '\n') {
-        result.inspector.find(file, "its last line does not end");
+        result.inspector.add_finding(file, "its last line does not end");
     }
     if (names.size() != wanted) {
-        result.inspector.find(file, "has {} lines; must have {}, one a class", names.size(),
-                              wanted);
+        result.inspector.add_finding(file, "has {} lines; must have {}, one a class", names.size(),
+                                     wanted);
         names.resize(wanted);
     }
     return names;
