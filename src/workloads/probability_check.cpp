@@ -57,7 +57,7 @@ void ProbabilityCheck::add_member(int group, GroupResult& result) {
         return;
     }
     result_.inspector.attempt(labels_name(), [&] {
-        task_.judge_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
+        task_.score_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
                            result);
     });
     member_names_.push_back(name);
@@ -76,7 +76,7 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     const auto labels = labels_->as<std::int32_t>();
     const MetricRecord as_stored = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
-        task_.judge_vote(
+        task_.score_vote(
             {{predicted, labels, task_.classes},
              {counts_majority() ? predicted : std::span(majority), labels, task_.classes},
              counts_majority()},

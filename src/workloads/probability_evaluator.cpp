@@ -39,9 +39,9 @@ std::int64_t ProbabilityEvaluator::outputs_per_sample() const {
     return task_.rows_per_sample() * task_.classes;
 }
 
-void ProbabilityEvaluator::judge(const MemberPredictions& member, GroupResult& result) const {
+void ProbabilityEvaluator::score(const MemberPredictions& member, GroupResult& result) const {
     const std::vector<std::int32_t> labels = labels_of(member.validation.labels);
-    task_.judge_member({member.validation.outputs, labels, task_.classes}, result);
+    task_.score_member({member.validation.outputs, labels, task_.classes}, result);
 }
 
 void ProbabilityEvaluator::store(const training::Predictions& predictions,
@@ -71,7 +71,7 @@ EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& mine,
     ensemble.labels = labels_of(mine.validation.labels);
     const bool by_majority = config_.bagging.aggregation == config::Aggregation::majority;
     if (leaders.rank() == 0) {
-        task_.judge_vote({{soft, ensemble.labels, task_.classes},
+        task_.score_vote({{soft, ensemble.labels, task_.classes},
                           {majority, ensemble.labels, task_.classes},
                           by_majority},
                          quality);

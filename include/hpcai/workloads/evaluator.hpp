@@ -38,7 +38,7 @@ public:
     /// Returns the number of values that the network outputs for one sample.
     virtual std::int64_t outputs_per_sample() const = 0;
     /// Computes one model's quality on all test samples.
-    virtual void judge(const MemberPredictions& member, GroupResult& result) const = 0;
+    virtual void score(const MemberPredictions& member, GroupResult& result) const = 0;
     /// Stores one model's predictions in `directory`, each file whole or not at all.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;

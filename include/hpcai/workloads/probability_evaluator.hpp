@@ -15,7 +15,7 @@ public:
                          ProbabilityTask task);
 
     std::int64_t outputs_per_sample() const override;
-    void judge(const MemberPredictions& member, GroupResult& result) const override;
+    void score(const MemberPredictions& member, GroupResult& result) const override;
     void store(const training::Predictions& predictions,
                const std::filesystem::path& directory) const override;
     void load(const std::filesystem::path& directory, MemberPredictions& member) const override;

@@ -19,8 +19,8 @@ inline const PredictionFiles kProbabilityFiles{"predictions.npy", "ensemble.npy"
 struct ProbabilityTask {
     std::int64_t cells = 0;    // of a sample; 0: the network predicts one row for a sample
     std::int64_t classes = 0;  // including the background of cells
-    std::function<void(const Probabilities&, GroupResult&)> judge_member;
-    std::function<void(const VotedProbabilities&, QualityRecord&)> judge_vote;
+    std::function<void(const Probabilities&, GroupResult&)> score_member;
+    std::function<void(const VotedProbabilities&, QualityRecord&)> score_vote;
 
     std::int64_t rows_per_sample() const { return cells == 0 ? 1 : cells; }
     /// (samples x rows_per_sample)

@@ -20,7 +20,7 @@ evaluation::TopK count_hits(const Probabilities& predicted) {
 }
 
 /// Computes Top-1 and Top-5 of one member. Throws as evaluation::top_k does.
-void judge_classes(const Probabilities& predicted, GroupResult& result) {
+void score_classes(const Probabilities& predicted, GroupResult& result) {
     const evaluation::TopK counts = count_hits(predicted);
     result.quality = share(counts.correct_1, counts.samples);
     result.quality_top_5 = share(counts.correct_5, counts.samples);
@@ -28,7 +28,7 @@ void judge_classes(const Probabilities& predicted, GroupResult& result) {
 
 /// Computes the ensemble's quality and its interval, without the out-of-bag quality. Throws as
 /// evaluation::top_k does.
-void judge_class_vote(const VotedProbabilities& predicted, QualityRecord& quality) {
+void score_class_vote(const VotedProbabilities& predicted, QualityRecord& quality) {
     const evaluation::TopK by_majority = count_hits(predicted.majority);
     const evaluation::TopK counts =
         predicted.majority_counts ? by_majority : count_hits(predicted.soft);
@@ -80,7 +80,7 @@ QualityComparison compare_classes(const ComparedResults& results) {
 }
 
 ProbabilityTask classes_of_samples(const config::Config& config) {
-    return {0, config.workload.classes, judge_classes, judge_class_vote};
+    return {0, config.workload.classes, score_classes, score_class_vote};
 }
 
 class ClassificationEvaluator final : public ProbabilityEvaluator {

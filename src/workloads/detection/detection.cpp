@@ -23,8 +23,8 @@ public:
         return kRowsPerSample * kNumbersPerDetection;
     }
 
-    void judge(const MemberPredictions& member, GroupResult& result) const override {
-        judge_detections(annotations_of(member.validation.labels).truth, detections_of(member),
+    void score(const MemberPredictions& member, GroupResult& result) const override {
+        score_detections(annotations_of(member.validation.labels).truth, detections_of(member),
                          result);
     }
 
@@ -50,7 +50,7 @@ public:
                                                           samples().samples(), fusion_of(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) {
-            judge_fusion(truth, ensemble.detections, quality);
+            score_fusion(truth, ensemble.detections, quality);
         }
         quality.members_interval = detectors_interval(
             leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});

@@ -29,7 +29,7 @@ public:
             is_complete_ = false;
             return;
         }
-        judge_detections(annotations_->truth, *detections, result);
+        score_detections(annotations_->truth, *detections, result);
         members_.push_back(*detections);
     }
 
@@ -51,7 +51,7 @@ public:
                                    kDetectionFiles.member);
             break;
         }
-        judge_fusion(*annotations_, fused, quality);
+        score_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(
             *alone, config_, truth, {members, 0, static_cast<int>(members.size())});
     }

@@ -50,14 +50,14 @@ std::vector<Item> drawn(std::span<const Item> items, std::span<const std::uint32
 
 }  // namespace
 
-void judge_detections(const evaluation::DetectionTruth& truth,
+void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result) {
     result.quality =
         mean_of(evaluation::detection_quality(truth, detections, evaluation::kScoreThreshold));
     result.quality_top_5 = nothing("detections have no Top-5");
 }
 
-void judge_fusion(const evaluation::Annotations& truth,
+void score_fusion(const evaluation::Annotations& truth,
                   std::span<const evaluation::Detection> detections, QualityRecord& quality) {
     const auto strict =
         evaluation::detection_quality(truth.truth, detections, evaluation::kScoreThreshold);

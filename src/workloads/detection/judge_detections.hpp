@@ -17,11 +17,11 @@ inline const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json",
                                              "annotations.json"};
 
 /// Computes the AP50 of one member's detections.
-void judge_detections(const evaluation::DetectionTruth& truth,
+void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result);
 
 /// Computes the quality of an ensemble's detections, its interval and each category's quality.
-void judge_fusion(const evaluation::Annotations& truth,
+void score_fusion(const evaluation::Annotations& truth,
                   std::span<const evaluation::Detection> detections, QualityRecord& quality);
 
 /// Returns the fusion options of `bagging` and `detector`.

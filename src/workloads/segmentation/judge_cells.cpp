@@ -27,12 +27,12 @@ SegmentRecord segment_record(const std::string& name, const evaluation::ClassCel
 
 }  // namespace
 
-void judge_cells(const Probabilities& predicted, GroupResult& result) {
+void score_cells(const Probabilities& predicted, GroupResult& result) {
     result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
     result.quality_top_5 = nothing("segmentation workloads have no Top-5");
 }
 
-void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
+void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
     const evaluation::CellCounts counts = count_cells(predicted.counted());
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);

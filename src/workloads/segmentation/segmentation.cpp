@@ -20,9 +20,9 @@ ProbabilityTask classes_of_cells(const config::Config& config,
                                  const std::vector<std::string>& class_names) {
     const models::CellGrid grid = models::cell_grid(config);
     const std::int64_t cells = grid.rows * grid.columns;
-    return {cells, config.workload.classes + 1, judge_cells,
+    return {cells, config.workload.classes + 1, score_cells,
             [cells, class_names](const VotedProbabilities& predicted, QualityRecord& quality) {
-                judge_cell_vote(predicted, cells, class_names, quality);
+                score_cell_vote(predicted, cells, class_names, quality);
             }};
 }
 
