@@ -111,9 +111,9 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     QualityRecord quality =
         has_votes && has_metric
             ? record.quality
-            : workloads::no_quality(workload.metric,
-                                    has_votes ? "the result names the metric of another workload"
-                                              : "no group finished");
+            : workloads::missing_quality(
+                  workload.metric, has_votes ? "the result names the metric of another workload"
+                                             : "no group finished");
     if (has_votes) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),

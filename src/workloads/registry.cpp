@@ -42,7 +42,7 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
     return workload_of(config.workload).make_evaluator(config, samples);
 }
 
-QualityRecord no_quality(MetricRecord metric, const std::string& reason) {
+QualityRecord missing_quality(MetricRecord metric, const std::string& reason) {
     QualityRecord quality;
     quality.metric = std::move(metric);
     for_each_field(quality, SetReason{nothing(reason)});

@@ -63,6 +63,6 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
 /// Returns a quality record with the kind of `metric`. Each number is missing for `reason`.
-QualityRecord no_quality(MetricRecord metric, const std::string& reason);
+QualityRecord missing_quality(MetricRecord metric, const std::string& reason);
 
 }  // namespace hpcai::workloads
