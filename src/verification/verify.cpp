@@ -122,7 +122,7 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
 
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
     if (!inspector.entries().at(name)) {
-        inspector.add_finding(name, "is no regular file; {} lists one", storage::kManifestName);
+        inspector.add_finding(name, "is not a regular file; {} lists one", storage::kManifestName);
         return;
     }
     inspector.attempt(name, [&] {

@@ -80,7 +80,7 @@ std::filesystem::path Inspector::checked_path(const std::string& file,
                                               std::size_t limit_bytes) const {
     const auto found = entries_.find(file);
     require(found != entries_.end(), ExitCode::data, "is missing");
-    require(found->second, ExitCode::data, "is no regular file");
+    require(found->second, ExitCode::data, "is not a regular file");
     std::error_code error;
     const std::uintmax_t bytes = std::filesystem::file_size(directory_ / file, error);
     require(error || bytes <= limit_bytes, ExitCode::data, "has {} bytes; must have at most {}",

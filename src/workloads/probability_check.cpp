@@ -104,7 +104,7 @@ bool ProbabilityCheck::counts_majority() const {
     return result_.config.bagging.aggregation == config::Aggregation::majority;
 }
 
-/// Checks that samples lack labels only in a run that skips damaged samples.
+/// Checks that no sample lacks a label unless the run skips damaged samples.
 void ProbabilityCheck::check_unscored() {
     if (!labels_) return;
     unscored_ = count_unscored(labels_->as<std::int32_t>());
@@ -124,9 +124,7 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
         if (absent > 0) ++unscored;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
         result_.inspector.add_finding(
-            labels_name(),
-            "sample {} has {} of {} cells that do not count; must have none or "
-            "all",
+            labels_name(), "sample {} has {} unscored of {} cells; must have none or all",
             first / rows, absent, rows);
         break;
     }
@@ -134,8 +132,8 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
 }
 
 void ProbabilityCheck::find_unscored(const std::string& must) {
-    result_.inspector.add_finding(labels_name(), "has {} samples that do not count; must have {}",
-                                  unscored_, must);
+    result_.inspector.add_finding(labels_name(), "has {} unscored samples; must have {}", unscored_,
+                                  must);
 }
 
 /// Reads a file and sets `digest` to its SHA-256.
@@ -160,7 +158,7 @@ void ProbabilityCheck::compare(const std::string& name, std::span<const float> s
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (agree(stored[index], computed[index], allowed)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
-        result_.inspector.add_finding(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
+        result_.inspector.add_finding(name, "{} {}, class {} is {}; must be {}, according to {}{}",
                                       task_.cells == 0 ? "sample" : "cell", index / width,
                                       index % width, stored[index], computed[index], "groups/*/",
                                       kProbabilityFiles.member);

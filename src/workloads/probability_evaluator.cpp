@@ -22,7 +22,7 @@ ComparedProbabilities read_probabilities(const ComparedResults& results, std::in
     const std::int64_t rows = all.labels.shape().rank() == 1 ? all.labels.shape()[0] : 0;
     require_array(all.labels, tensor::DType::s32, {rows}, kProbabilityFiles.labels + ": ");
     require(rows > 0 && rows % rows_per_sample == 0, ExitCode::data,
-            "{}: has {} rows; must have {} a sample", kProbabilityFiles.labels, rows,
+            "{}: has {} rows; must have {} per sample", kProbabilityFiles.labels, rows,
             rows_per_sample);
     for (const storage::NpyArray* values : {&all.first, &all.second}) {
         require_array(*values, tensor::DType::f32, {rows, classes},

@@ -71,9 +71,9 @@ QualityComparison compare_classes(const ComparedResults& results) {
         only_second += right_2 && !right_1;
     }
     const double p = evaluation::mcnemar_p(only_first, only_second);
-    const std::string why =
-        fmt::format("McNemar: {} samples only the first has right, {} only the second, p = {:.3g}",
-                    only_first, only_second, p);
+    const std::string why = fmt::format(
+        "McNemar: only the first is correct on {} samples, only the second on {}, p = {:.3g}",
+        only_first, only_second, p);
     if (only_first + only_second == 0) return {Judgement::same, why};
     if (p >= 0.05) return {Judgement::unclear, why};
     return {only_second > only_first ? Judgement::better : Judgement::worse, why};

@@ -46,9 +46,9 @@ public:
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
-            inspector_.add_finding(name, "detection {} of {} is not that of {} which {}{} fuse to",
-                                   index, stored->size(), fused.size(), "groups/*/",
-                                   kDetectionFiles.member);
+            inspector_.add_finding(
+                name, "detection {} of {} differs from the {} fused detections of {}{}", index,
+                stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
             break;
         }
         score_fusion(*annotations_, fused, quality);

@@ -84,11 +84,11 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) names.push_back(line);
     if (!text.empty() && text.back() != '\n') {
-        result.inspector.add_finding(file, "its last line does not end");
+        result.inspector.add_finding(file, "the last line has no newline");
     }
     if (names.size() != wanted) {
-        result.inspector.add_finding(file, "has {} lines; must have {}, one a class", names.size(),
-                                     wanted);
+        result.inspector.add_finding(file, "has {} lines; must have {}, one per class",
+                                     names.size(), wanted);
         names.resize(wanted);
     }
     return names;
