@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Returns the largest legal difference of two means of `members` values that were summed in
-/// different orders. Up to two values have the same sum in any order.
-float tolerance(int members) {
+/// Returns the maximum difference of two means of `members` values that were summed in different
+/// orders. The sum of up to two values does not depend on the order.
+float mean_tolerance(int members) {
     return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
 }
 
-bool agree(float stored, float computed, float allowed) {
+bool are_close(float stored, float computed, float tolerance) {
     if (std::isnan(stored) || std::isnan(computed))
         return std::isnan(stored) == std::isnan(computed);
-    return std::abs(stored - computed) <= allowed;
+    return std::abs(stored - computed) <= tolerance;
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
 
 void ProbabilityCheck::add_member(int group, GroupResult& result) {
     if (unscored_ > result.bad_samples) {
-        find_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
-                                  result.bad_samples, group_prefix(group)));
+        report_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
+                                    result.bad_samples, group_prefix(group)));
     }
     const std::string name = group_prefix(group) + kProbabilityFiles.member;
     const auto values =
@@ -72,35 +72,37 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     if (!stored || !is_complete_ || member_names_.empty()) return;
     const std::span<const float> predicted = stored->as<float>();
     const std::vector<float> majority = majority_.result();
-    compare(name, predicted, counts_majority() ? majority : soft_.result());
+    compare_probabilities(name, predicted, uses_majority() ? majority : soft_.result());
     const auto labels = labels_->as<std::int32_t>();
-    const MetricRecord as_stored = quality.metric;
+    const MetricRecord stored_metric = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
         task_.score_vote(
             {{predicted, labels, task_.classes},
-             {counts_majority() ? predicted : std::span(majority), labels, task_.classes},
-             counts_majority()},
+             {uses_majority() ? predicted : std::span(majority), labels, task_.classes},
+             uses_majority()},
             quality);
     });
-    add_quality(labels, as_stored, quality);
+    add_quality(labels, stored_metric, quality);
 }
 
-void ProbabilityCheck::add_rows(const std::string& name, std::size_t first, std::size_t count,
-                                std::vector<float>& rows) const {
+void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, std::size_t count,
+                                   std::vector<float>& rows) const {
     const auto path = result_.inspector.checked_path(name);
     const auto width = static_cast<std::size_t>(task_.classes);
-    const std::size_t all = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
-    const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
-    std::vector<float> read(count * width);
+    const std::size_t data_bytes =
+        static_cast<std::size_t>(result_.samples) * width * sizeof(float);
+    const auto header_bytes =
+        static_cast<std::size_t>(std::filesystem::file_size(path)) - data_bytes;
+    std::vector<float> values(count * width);
     std::ifstream file(path, std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
-    file.read(reinterpret_cast<char*>(read.data()),
-              static_cast<std::streamsize>(read.size() * sizeof(float)));
-    require(file.good(), ExitCode::data, "{}: cannot be read again", name);
-    rows.insert(rows.end(), read.begin(), read.end());
+    file.seekg(static_cast<std::streamoff>(header_bytes + first * width * sizeof(float)));
+    file.read(reinterpret_cast<char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(float)));
+    require(file.good(), ExitCode::data, "{}: cannot be read a second time", name);
+    rows.insert(rows.end(), values.begin(), values.end());
 }
 
-bool ProbabilityCheck::counts_majority() const {
+bool ProbabilityCheck::uses_majority() const {
     return result_.config.bagging.aggregation == config::Aggregation::majority;
 }
 
@@ -110,11 +112,11 @@ void ProbabilityCheck::check_unscored() {
     unscored_ = count_unscored(labels_->as<std::int32_t>());
     const auto policy = result_.config.data.on_bad_sample;
     if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        find_unscored("none, according to data.on_bad_sample");
+        report_unscored("none, according to data.on_bad_sample");
     }
 }
 
-/// Counts the samples without labels. Reports a sample of which only some rows have labels.
+/// Counts the samples without labels. Reports the first sample that has labels in only some rows.
 std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
     std::int64_t unscored = 0;
@@ -131,9 +133,9 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
     return unscored;
 }
 
-void ProbabilityCheck::find_unscored(const std::string& must) {
+void ProbabilityCheck::report_unscored(const std::string& limit) {
     result_.inspector.add_finding(labels_name(), "has {} unscored samples; must have {}", unscored_,
-                                  must);
+                                  limit);
 }
 
 /// Reads a file and sets `digest` to its SHA-256.
@@ -152,11 +154,11 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
     });
 }
 
-void ProbabilityCheck::compare(const std::string& name, std::span<const float> stored,
-                               const std::vector<float>& computed) {
-    const float allowed = tolerance(members());
+void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
+                                             const std::vector<float>& computed) {
+    const float tolerance = mean_tolerance(members());
     for (std::size_t index = 0; index < stored.size(); ++index) {
-        if (agree(stored[index], computed[index], allowed)) continue;
+        if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
         result_.inspector.add_finding(name, "{} {}, class {} is {}; must be {}, according to {}{}",
                                       task_.cells == 0 ? "sample" : "cell", index / width,

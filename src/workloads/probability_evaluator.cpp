@@ -61,23 +61,23 @@ void ProbabilityEvaluator::load(const std::filesystem::path& directory,
     member.validation.outputs.assign(values.begin(), values.end());
 }
 
-EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& mine,
+EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& member,
                                                   comm::Communicator& leaders,
                                                   QualityRecord& quality) const {
-    const std::vector<float>& outputs = mine.validation.outputs;
+    const std::vector<float>& outputs = member.validation.outputs;
     std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, task_.classes);
     std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, task_.classes);
     EnsemblePredictions ensemble;
-    ensemble.labels = labels_of(mine.validation.labels);
-    const bool by_majority = config_.bagging.aggregation == config::Aggregation::majority;
+    ensemble.labels = labels_of(member.validation.labels);
+    const bool uses_majority = config_.bagging.aggregation == config::Aggregation::majority;
     if (leaders.rank() == 0) {
         task_.score_vote({{soft, ensemble.labels, task_.classes},
                           {majority, ensemble.labels, task_.classes},
-                          by_majority},
+                          uses_majority},
                          quality);
     }
-    ensemble.probabilities = by_majority ? std::move(majority) : std::move(soft);
-    add_quality(mine, leaders, quality);
+    ensemble.probabilities = uses_majority ? std::move(majority) : std::move(soft);
+    add_quality(member, leaders, quality);
     return ensemble;
 }
 

@@ -39,10 +39,10 @@ public:
         const auto stored = read(name, quality.ensemble_sha256);
         if (!stored || !is_complete_ || members_.empty()) return;
         const std::vector<evaluation::Member> members(members_.begin(), members_.end());
-        const auto alone = comm::make_self_communicator();
+        const auto communicator = comm::make_self_communicator();
         const evaluation::DetectionTruth& truth = annotations_->truth;
-        const std::vector<Detection> fused =
-            evaluation::fuse_detections(*alone, members, truth.images, fusion_of(config_));
+        const std::vector<Detection> fused = evaluation::fuse_detections(
+            *communicator, members, truth.images, fusion_options(config_));
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
@@ -53,7 +53,7 @@ public:
         }
         score_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(
-            *alone, config_, truth, {members, 0, static_cast<int>(members.size())});
+            *communicator, config_, truth, {members, 0, static_cast<int>(members.size())});
     }
 
 private:

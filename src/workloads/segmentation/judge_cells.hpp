@@ -19,7 +19,7 @@ void score_cells(const Probabilities& predicted, GroupResult& result);
 void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality);
 
-/// Compares two ensembles by a paired bootstrap over samples, since cells of a sample are not
+/// Compares two ensembles by a paired bootstrap over samples, because the cells of a sample are not
 /// independent.
 QualityComparison compare_cells(const ComparedResults& results);
 

@@ -13,11 +13,11 @@
 namespace hpcai::workloads {
 namespace {
 
-/// A file in evaluation/ with the names of the classes, the background first, one in a line.
+/// A file in evaluation/ with one class name per line, the background first.
 constexpr const char* kClassNamesFile = "classes.txt";
 
-ProbabilityTask classes_of_cells(const config::Config& config,
-                                 const std::vector<std::string>& class_names) {
+ProbabilityTask segmentation_task(const config::Config& config,
+                                  const std::vector<std::string>& class_names) {
     const models::CellGrid grid = models::cell_grid(config);
     const std::int64_t cells = grid.rows * grid.columns;
     return {cells, config.workload.classes + 1, score_cells,
@@ -38,7 +38,7 @@ class SegmentationEvaluator final : public ProbabilityEvaluator {
 public:
     SegmentationEvaluator(const config::Config& config, const data::SampleSets& samples)
         : ProbabilityEvaluator(config, samples,
-                               classes_of_cells(config, class_names(*samples.validation))) {}
+                               segmentation_task(config, class_names(*samples.validation))) {}
     using ProbabilityEvaluator::store;
 
     void store(const EnsemblePredictions& ensemble,
@@ -51,23 +51,24 @@ public:
 
 private:
     /// Returns the labels of the cells of each sample, row by row.
-    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
+    std::vector<std::int32_t> labels_of(
+        std::span<const std::int32_t> sample_labels) const override {
         const data::SampleSet& set = *samples_.validation;
         const models::CellGrid grid = models::cell_grid(config_);
         std::vector<std::int32_t> labels;
-        labels.reserve(samples.size() * static_cast<std::size_t>(grid.rows * grid.columns));
+        labels.reserve(sample_labels.size() * static_cast<std::size_t>(grid.rows * grid.columns));
         std::vector<float> boxes(set.format().box_numbers());
-        const ops::ImageBoxes known{boxes.data(), set.format().max_boxes,
-                                    static_cast<int>(task_.classes)};
-        for (std::size_t sample = 0; sample < samples.size(); ++sample) {
-            const bool is_scored = samples[sample] >= 0;
+        const ops::ImageBoxes image_boxes{boxes.data(), set.format().max_boxes,
+                                          static_cast<int>(task_.classes)};
+        for (std::size_t sample = 0; sample < sample_labels.size(); ++sample) {
+            const bool is_scored = sample_labels[sample] >= 0;
             if (is_scored) {
                 data::write_boxes(set.boxes(static_cast<std::uint32_t>(sample)), boxes);
             }
             for (std::int64_t cell = 0; cell < grid.rows * grid.columns; ++cell) {
                 labels.push_back(is_scored
-                                     ? ops::cell_class(known, grid.pixels, cell / grid.columns,
-                                                       cell % grid.columns)
+                                     ? ops::cell_class(image_boxes, grid.pixels,
+                                                       cell / grid.columns, cell % grid.columns)
                                      : -1);
             }
         }
@@ -75,10 +76,11 @@ private:
     }
 };
 
-/// Reads the stored names; adds a finding and resizes the list unless there is one for each class.
+/// Reads the stored class names. If there is not one per class, adds a finding and resizes the
+/// list.
 std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
-    const auto wanted = static_cast<std::size_t>(result.config.workload.classes) + 1;
+    const auto expected = static_cast<std::size_t>(result.config.workload.classes) + 1;
     std::vector<std::string> names;
     const std::string text = result.inspector.read_text(file).value_or("");
     std::istringstream lines(text);
@@ -86,10 +88,10 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
     if (!text.empty() && text.back() != '\n') {
         result.inspector.add_finding(file, "the last line has no newline");
     }
-    if (names.size() != wanted) {
+    if (names.size() != expected) {
         result.inspector.add_finding(file, "has {} lines; must have {}, one per class",
-                                     names.size(), wanted);
-        names.resize(wanted);
+                                     names.size(), expected);
+        names.resize(expected);
     }
     return names;
 }
@@ -97,7 +99,7 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
 class SegmentationCheck final : public ProbabilityCheck {
 public:
     explicit SegmentationCheck(const CheckedResult& result)
-        : ProbabilityCheck(result, classes_of_cells(result.config, read_class_names(result))) {}
+        : ProbabilityCheck(result, segmentation_task(result.config, read_class_names(result))) {}
 };
 
 }  // namespace
