@@ -104,8 +104,7 @@ std::optional<AveragePrecision> mean_of(std::span<const CategoryQuality> categor
 }  // namespace
 
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives) {
-    ensure(positives > 0, "average precision: expected 1 or more labelled boxes, got {}",
-           positives);
+    ensure(positives > 0, "average precision of {} labelled boxes", positives);
     Curve curve(positives);
     for (const std::uint8_t hit : hits) curve.add(hit != 0, 1);
     curve.make_monotone();
@@ -145,8 +144,7 @@ std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> ca
         for (const std::int64_t image : matches.image_of_box) positives += times[image];
         if (positives == 0) continue;
         Curve curve(positives);
-        for (const RankedDetection& detection : matches.ranked)
-            curve.add(detection.hit, times[detection.image]);
+        for (const auto& [image, score, hit] : matches.ranked) curve.add(hit, times[image]);
         curve.make_monotone();
         sum += mean_at_101_recalls(curve);
         ++count;

@@ -46,8 +46,7 @@ struct Cluster {
     }
 };
 
-/// Returns the index of the box with the highest intersection over union with `box`, in a tie the
-/// first, if it is above `threshold`.
+/// Returns the index of the box with the highest IoU above `threshold` with `box`; ties: the first.
 std::optional<std::size_t> best_match(const std::vector<Box>& boxes, const Box& box,
                                       double threshold) {
     std::optional<std::size_t> best;

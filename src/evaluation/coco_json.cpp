@@ -159,8 +159,7 @@ template <typename Entry>
 void append_common_keys(std::string& text, const Annotations& annotations, const Entry& entry) {
     ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
                entry.category >= 1 && entry.category <= std::ssize(annotations.categories),
-           "no image or category has the index of a box: image {}, category {}", entry.image,
-           entry.category);
+           "a box has image {} and category {}", entry.image, entry.category);
     fmt::format_to(
         std::back_inserter(text), R"("image_id":{},"category_id":{},"bbox":[{},{},{},{}])",
         annotations.images[entry.image].id, annotations.categories[entry.category - 1].id,

@@ -43,8 +43,7 @@ bool is_legal(const Member& member, std::int64_t images) {
 }
 
 /// Checks that all ranks have the same settings and returns each rank's number of models.
-std::vector<std::int64_t> gather_model_counts(comm::Communicator& ranks,
-                                              const RankSettings& local) {
+std::vector<std::int64_t> gather_models(comm::Communicator& ranks, const RankSettings& local) {
     const std::vector<RankSettings> all = comm::all_gather(ranks, local);
     std::vector<std::int64_t> models;
     std::int64_t sum = 0;
@@ -115,12 +114,11 @@ private:
     std::vector<std::size_t> next_;  // [member] the first detection not yet read
 };
 
-/// Fuses the detections that each rank sent, image by image.
-std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& received,
+/// Fuses the detections `sent` by each rank, image by image.
+std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;
-    for (const auto& records : received)
-        pooled.insert(pooled.end(), records.begin(), records.end());
+    for (const auto& records : sent) pooled.insert(pooled.end(), records.begin(), records.end());
     const auto image_of = [](const MemberDetection& entry) { return entry.detection.image; };
     std::ranges::stable_sort(pooled, {}, image_of);  // keeps the order of members
     std::vector<Detection> result;
@@ -137,8 +135,7 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
 constexpr double kMaxFusedImages = 1e5;  // over all draws; takes about ten seconds
 
 /// Returns the members of a draw with their weights.
-std::vector<Member> members_of_draw(const DrawnMembers& members,
-                                    const std::vector<float>& weights) {
+std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> drawn;
     for (std::size_t index = 0; index < members.local.size(); ++index) {
         const float weight = weights.at(static_cast<std::size_t>(members.first) + index);
@@ -156,7 +153,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     const bool legal =
         images >= 0 && chunk_images > 0 && options.limit > 0 &&
         std::ranges::all_of(local, [&](const Member& member) { return is_legal(member, images); });
-    const std::vector<std::int64_t> models = gather_model_counts(
+    const std::vector<std::int64_t> models = gather_models(
         ranks,
         {{images, chunk_images, options.limit, options.method, options.overlap, options.min_score},
          legal,
@@ -198,7 +195,7 @@ std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const Dr
     std::vector<std::vector<CategoryMatches>> matches;  // [distinct draw]
     for (const std::vector<float>& weights : draws.weights) {
         const std::vector<Detection> fused =
-            fuse_detections(ranks, members_of_draw(members, weights), truth.images, options);
+            fuse_detections(ranks, select_members(members, weights), truth.images, options);
         if (ranks.rank() == 0) matches.push_back(match(truth, fused, threshold));
     }
     if (ranks.rank() != 0) return std::nullopt;

@@ -18,10 +18,9 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
                      std::int64_t chunk_rows) {
     const std::array<std::int64_t, 3> local{samples, classes, chunk_rows};
     for (const auto& remote : comm::all_gather(members, local)) {
-        ensure(
-            remote == local,
-            "vote: sizes differ between members; this one has {} samples, {} classes, chunks of {}",
-            samples, classes, chunk_rows);
+        ensure(remote == local,
+               "vote: sizes differ between members; here {} samples, {} classes, chunks of {}",
+               samples, classes, chunk_rows);
     }
 }
 
@@ -49,9 +48,8 @@ std::vector<float> vote(comm::Communicator& members, const VoteInput& input, Pre
     const auto& [probabilities, classes, chunk_rows] = input;
     const std::int64_t samples = samples_in(probabilities, classes);
     check_agreement(members, samples, classes, chunk_rows);
-    ensure(samples >= 0 && chunk_rows > 0,
-           "vote: invalid sizes: {} probabilities, {} classes, chunks of {}", probabilities.size(),
-           classes, chunk_rows);
+    ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
+           probabilities.size(), classes, chunk_rows);
     const std::size_t chunk =
         static_cast<std::size_t>(std::min(chunk_rows, samples)) * static_cast<std::size_t>(classes);
     const bool is_root = members.rank() == kRoot;
@@ -114,7 +112,7 @@ bool sizes_match(const OutOfBagPredictions& local) {
                local.probabilities.size();
 }
 
-bool labels_are_legal(const OutOfBagPredictions& local, std::span<const std::int32_t> labels) {
+bool labels_match(const OutOfBagPredictions& local, std::span<const std::int32_t> labels) {
     return labels.size() == local.out_of_bag.size() &&
            std::ranges::all_of(labels, [&](std::int32_t label) {
                return label >= kPaddingLabel && label < local.classes;
@@ -152,7 +150,7 @@ OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredi
                                 std::span<const std::int32_t> labels, std::int64_t chunk_rows) {
     const bool is_root = members.rank() == kRoot;
     const bool legal =
-        sizes_match(local) && chunk_rows > 0 && (!is_root || labels_are_legal(local, labels));
+        sizes_match(local) && chunk_rows > 0 && (!is_root || labels_match(local, labels));
     const auto samples = static_cast<std::int64_t>(local.out_of_bag.size());
     check_agreement(members, legal ? samples : -1, local.classes, chunk_rows);
     ensure(legal,

@@ -63,9 +63,8 @@ double overlap(const Detection& detection, const LabelledBox& box) {
 }
 
 /// Returns the index of the box that `detection` matches; crowds are last in `boxes`.
-std::optional<std::size_t> find_match(const Detection& detection,
-                                      std::span<const LabelledBox> boxes,
-                                      const std::vector<bool>& is_matched, double threshold) {
+std::optional<std::size_t> best_box(const Detection& detection, std::span<const LabelledBox> boxes,
+                                    const std::vector<bool>& is_matched, double threshold) {
     double best = std::min(threshold, 1 - 1e-10);
     std::optional<std::size_t> matched_box;
     for (std::size_t index = 0; index < boxes.size(); ++index) {
@@ -86,7 +85,7 @@ void match_image(std::span<const Detection> detections, std::span<const Labelled
     std::vector<bool> is_matched(boxes.size());
     const auto limit = static_cast<std::size_t>(kDetectionsPerImage);
     for (const Detection& detection : detections.first(std::min(detections.size(), limit))) {
-        const auto matched_box = find_match(detection, boxes, is_matched, threshold);
+        const auto matched_box = best_box(detection, boxes, is_matched, threshold);
         if (matched_box) is_matched[*matched_box] = true;
         if (matched_box && boxes[*matched_box].crowd) continue;
         matches.ranked.push_back({detection.image, detection.score, matched_box.has_value()});

@@ -46,7 +46,7 @@ MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
     : size_(size),
       vote_(vote),
       draws_(draw_members(size.members, size.seed)),
-      is_correct_(draws_.weights.size()),
+      hits_(draws_.weights.size()),
       scores_(static_cast<std::size_t>(size.classes)) {}
 
 std::string MemberBootstrap::reason_to_skip() const {
@@ -67,8 +67,7 @@ std::int64_t MemberBootstrap::chunk_rows() const {
 }
 
 /// Whether a draw's vote predicts `label` for one sample; `rows` (members, classes).
-bool MemberBootstrap::is_correct(std::span<const float> rows, std::int32_t label,
-                                 std::size_t draw) {
+bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);
     for (std::size_t member = 0; member < draws_.weights[draw].size(); ++member) {
@@ -79,12 +78,11 @@ bool MemberBootstrap::is_correct(std::span<const float> rows, std::int32_t label
             scores_[index] += weight * static_cast<double>(row[index]);
         }
     }
-    const double label_score = scores_[label];
-    if (vote_ == Vote::majority && label_score == 0) return false;  // no member may have voted
+    const double score = scores_[label];
+    if (vote_ == Vote::majority && score == 0) return false;  // no member may have voted
     for (std::size_t index = 0; index < classes; ++index) {
-        const bool is_lower = index < static_cast<std::size_t>(label)
-                                  ? scores_[index] < label_score
-                                  : scores_[index] <= label_score;
+        const bool is_lower = index < static_cast<std::size_t>(label) ? scores_[index] < score
+                                                                      : scores_[index] <= score;
         if (!is_lower) return false;  // also for NaN
     }
     return true;
@@ -113,23 +111,21 @@ void MemberBootstrap::add(std::span<const float> probabilities,
                 std::ranges::copy(source, target.begin());
             }
         }
-        for (std::size_t draw = 0; draw < is_correct_.size(); ++draw) {
-            is_correct_[draw].push_back(is_correct(rows, label, draw) ? 1 : 0);
+        for (std::size_t draw = 0; draw < hits_.size(); ++draw) {
+            hits_[draw].push_back(is_hit(rows, label, draw) ? 1 : 0);
         }
     }
 }
 
 std::optional<Interval> MemberBootstrap::interval() const {
-    if (is_correct_.empty() || is_correct_.front().empty()) return std::nullopt;
-    const auto samples = static_cast<std::uint32_t>(is_correct_.front().size());
+    if (hits_.empty() || hits_.front().empty()) return std::nullopt;
+    const auto samples = static_cast<std::uint32_t>(hits_.front().size());
     std::vector<double> accuracies;
     for (std::size_t replicate = 0; replicate < draws_.draw_index.size(); ++replicate) {
         CounterStream stream = draws_.sample_stream(replicate);
-        const std::vector<std::uint8_t>& correct_of_draw =
-            is_correct_[draws_.draw_index[replicate]];
+        const std::vector<std::uint8_t>& hits = hits_[draws_.draw_index[replicate]];
         std::int64_t correct = 0;
-        for (std::uint32_t draw = 0; draw < samples; ++draw)
-            correct += correct_of_draw[stream.below(samples)];
+        for (std::uint32_t draw = 0; draw < samples; ++draw) correct += hits[stream.below(samples)];
         accuracies.push_back(static_cast<double>(correct) / static_cast<double>(samples));
     }
     return interval_of_draws(std::move(accuracies));

@@ -8,8 +8,7 @@ CellCounts count_cells(std::span<const float> scores, std::span<const std::int32
                        std::int64_t classes) {
     const auto width = static_cast<std::size_t>(classes);
     ensure(classes > 0 && scores.size() == labels.size() * width,
-           "{} scores do not match {} labels and {} classes", scores.size(), labels.size(),
-           classes);
+           "{} scores for {} labels and {} classes", scores.size(), labels.size(), classes);
     CellCounts counts(width);
     for (std::size_t cell = 0; cell < labels.size(); ++cell) {
         const std::int32_t label = labels[cell];
@@ -32,8 +31,7 @@ std::vector<CellCounts> count_samples(std::span<const float> scores,
     const auto rows = static_cast<std::size_t>(rows_per_sample);
     const auto width = static_cast<std::size_t>(classes);
     ensure(rows > 0 && labels.size() % rows == 0 && scores.size() == labels.size() * width,
-           "{} scores do not match {} labels in samples of {} cells", scores.size(), labels.size(),
-           rows);
+           "{} scores for {} labels in samples of {} cells", scores.size(), labels.size(), rows);
     std::vector<CellCounts> samples;
     for (std::size_t first = 0; first < labels.size(); first += rows) {
         samples.push_back(count_cells(scores.subspan(first * width, rows * width),

@@ -114,9 +114,8 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
         CounterStream stream(kDrawSeed, RandomPurpose::confidence, replicate);
         const auto draw = [&](const auto& steps) { return draw_seconds(steps, stream); };
-        const double seconds_1 = slowest_group(first, draw);
-        const double seconds_2 = slowest_group(second, draw);
-        if (seconds_1 > 0) ratios.push_back(seconds_2 / seconds_1);
+        const double time_1 = slowest_group(first, draw), time_2 = slowest_group(second, draw);
+        if (time_1 > 0) ratios.push_back(time_2 / time_1);
     }
     const std::optional<Interval> interval = interval_of_draws(std::move(ratios));
     if (!interval) return std::nullopt;
@@ -131,14 +130,13 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
 std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
-    std::vector<double> differences;
+    std::vector<double> values;
     for (int draw = 0; draw < draws; ++draw) {
         const CounterStream stream(kDrawSeed, RandomPurpose::confidence,
                                    static_cast<std::uint32_t>(draw));
-        if (const auto value = difference(draw_images(images, stream)))
-            differences.push_back(*value);
+        if (const auto value = difference(draw_images(images, stream))) values.push_back(*value);
     }
-    return interval_of_draws(std::move(differences));
+    return interval_of_draws(std::move(values));
 }
 
 }  // namespace hpcai::evaluation

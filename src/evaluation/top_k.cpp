@@ -32,8 +32,7 @@ TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
            std::int64_t classes) {
     const auto width = static_cast<std::size_t>(classes);
     ensure(classes > 0 && scores.size() == labels.size() * width,
-           "{} scores do not match {} labels and {} classes", scores.size(), labels.size(),
-           classes);
+           "{} scores for {} labels and {} classes", scores.size(), labels.size(), classes);
     TopK counts;
     for (std::size_t sample = 0; sample < labels.size(); ++sample) {
         const std::int32_t label = labels[sample];

@@ -61,7 +61,7 @@ std::span<std::byte> Network::input(const std::string& name) const {
 }
 
 std::vector<Step> Network::steps() const {
-    std::vector<Step> all = prepare_other_copies_steps_;
+    std::vector<Step> all = other_copy_steps_;
     all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
     all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
     return all;

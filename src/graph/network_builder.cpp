@@ -304,8 +304,7 @@ void Network::Builder::order_weight_casts() {
             const ParameterId parameter = binding.node->parameters.at(index);
             network_.working_copies_.at(static_cast<std::size_t>(parameter)) = copy;
         }
-        (copies.empty() ? network_.prepare_other_copies_steps_
-                        : network_.prepare_optimizer_copies_steps_)
+        (copies.empty() ? network_.other_copy_steps_ : network_.optimizer_copy_steps_)
             .push_back(step);
     }
 }

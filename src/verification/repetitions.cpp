@@ -137,13 +137,13 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         const std::string& name = record.repetitions[index].directory;
         std::error_code error;
         if (!fs::is_directory(fs::symlink_status(directory / name, error))) {
-            inspector.add_finding(name, "is missing; {} lists it", kRepetitionsName);
+            inspector.report(name, "is missing; {} lists it", kRepetitionsName);
             series.runs.emplace_back();
             continue;
         }
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
         for (const Finding& one : run.findings)
-            inspector.add_finding(name + "/" + one.file, "{}", one.text);
+            inspector.report(name + "/" + one.file, "{}", one.text);
         if (!run.record) continue;
         const auto config = inspector.attempt(name + "/result.json",
                                               [&] { return first_config(*run.record, index); });
@@ -178,13 +178,12 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
     for (const auto& entry : fs::directory_iterator(directory)) {
         const std::string name = entry.path().filename().string();
         if (!known.contains(name)) {
-            inspector.add_finding(printable(name), "exists; {} does not list it", kRepetitionsName);
+            inspector.report(printable(name), "exists; {} does not list it", kRepetitionsName);
         }
     }
     if (runs > record.requested || (runs == record.requested) != record.stopped.empty()) {
-        inspector.add_finding(kRepetitionsName,
-                              "has {} of {} requested runs and {} reason for a stop", runs,
-                              record.requested, record.stopped.empty() ? "no" : "a");
+        inspector.report(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
+                         runs, record.requested, record.stopped.empty() ? "no" : "a");
     }
 }
 

@@ -38,7 +38,7 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     for (std::size_t index = 0; index < steps.size(); ++index) {
         const double sum = sum_of(steps[index].phases), length = length_of(steps, index);
         if (!has_host_phases(steps[index]) || sum <= length + kStepRounding) continue;
-        inspector.add_finding(
+        inspector.report(
             file, "phases of step {} take {} s; must take {} s or less, according to end_seconds",
             index, sum, length);
         return;
@@ -56,7 +56,7 @@ void check_rates(const config::Config& config, const std::vector<StepRecord>& st
         const double allowed = kRoundings * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
         if (std::abs(step.learning_rate - must) <= allowed) continue;
-        inspector.add_finding(
+        inspector.report(
             file, "learning_rate of step {} is {}; must be {}, according to training.schedule",
             step.step, step.learning_rate, must);
         return;
@@ -83,17 +83,17 @@ void check_steps(const Claim& claim, const GroupRecord& record,
     const std::int64_t steps_per_epoch = std::max<std::int64_t>(record.samples_drawn / batch, 1);
     for (const StepRecord& step : steps) {
         if (step.samples == batch) continue;
-        inspector.add_finding(
-            files.steps, "samples of step {} is {}; must be {}, according to training.batch_size",
-            step.step, step.samples, batch);
+        inspector.report(files.steps,
+                         "samples of step {} is {}; must be {}, according to training.batch_size",
+                         step.step, step.samples, batch);
         break;
     }
     for (const StepRecord& step : steps) {
         const auto epoch = static_cast<int>(step.step / steps_per_epoch);
         if (step.epoch == epoch) continue;
-        inspector.add_finding(files.steps,
-                              "epoch of step {} is {}; must be {}, according to samples_drawn",
-                              step.step, step.epoch, epoch);
+        inspector.report(files.steps,
+                         "epoch of step {} is {}; must be {}, according to samples_drawn",
+                         step.step, step.epoch, epoch);
         break;
     }
     check_rates(claim.config, steps, steps_per_epoch, files.steps, inspector);
@@ -105,9 +105,9 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
                   Inspector& inspector) {
     const auto epochs = static_cast<std::size_t>(config.workload.epochs);
     if (record.epoch_seconds.size() != epochs) {
-        inspector.add_finding(
-            files.record, "record.epoch_seconds has {} epochs; must have {}, according to config",
-            record.epoch_seconds.size(), epochs);
+        inspector.report(files.record,
+                         "record.epoch_seconds has {} epochs; must have {}, according to config",
+                         record.epoch_seconds.size(), epochs);
         return;
     }
     double before = 0;  // end of the previous epoch
@@ -122,9 +122,9 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
         const double least = last - first->end_seconds, most = last - before + kPause;
         const double seconds = record.epoch_seconds[epoch];
         if (!(seconds >= least - kStepRounding && seconds <= most)) {
-            inspector.add_finding(
-                files.record, "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
-                epoch, seconds, least, most, files.steps);
+            inspector.report(files.record,
+                             "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
+                             epoch, seconds, least, most, files.steps);
             return;
         }
         before = last;
@@ -137,8 +137,8 @@ void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps
     const auto compare = [&](const std::string& column, double is, double must, double allowed) {
         const bool is_near = std::isnan(is) ? std::isnan(must) : std::abs(is - must) <= allowed;
         if (is_near) return;
-        inspector.add_finding(files.ranks, "{} of rank 0 is {}; must be {}, according to {}",
-                              column, is, must, files.steps);
+        inspector.report(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", column, is,
+                         must, files.steps);
     };
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
         compare(std::string(row.name) + "_seconds", leader.mean.*row.phase,

@@ -122,14 +122,14 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
 
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
     if (!inspector.entries().at(name)) {
-        inspector.add_finding(name, "is not a regular file; {} lists one", storage::kManifestName);
+        inspector.report(name, "is not a regular file; {} lists one", storage::kManifestName);
         return;
     }
     inspector.attempt(name, [&] {
         const std::string digest = storage::sha256_hex_of_file(inspector.checked_path(name));
         if (digest != listed) {
-            inspector.add_finding(name, "has the SHA-256 {}; must have {}, as {} lists it", digest,
-                                  listed, storage::kManifestName);
+            inspector.report(name, "has the SHA-256 {}; must have {}, as {} lists it", digest,
+                             listed, storage::kManifestName);
         }
     });
 }
@@ -146,7 +146,7 @@ std::string check_manifest(Inspector& inspector) {
     inspector.compare_lines(storage::kManifestName, *text, storage::manifest_text(*listed));
     for (const auto& [name, digest] : *listed) {
         if (!inspector.has(name)) {
-            inspector.add_finding(name, "is missing; {} lists it", storage::kManifestName);
+            inspector.report(name, "is missing; {} lists it", storage::kManifestName);
         } else {
             check_file(name, digest, inspector);
         }
@@ -155,7 +155,7 @@ std::string check_manifest(Inspector& inspector) {
         if (name == storage::kManifestName || name == report::kSummaryName) continue;
         if (name.starts_with("checkpoints/")) continue;  // of groups that may still be resumed
         if (!listed->contains(name)) {
-            inspector.add_finding(name, "exists; {} does not list it", storage::kManifestName);
+            inspector.report(name, "exists; {} does not list it", storage::kManifestName);
         }
     }
     return storage::sha256_hex(storage::bytes_of(*text));
@@ -168,8 +168,8 @@ Verification verify(const std::filesystem::path& directory) {
     Verification verification;
     Inspector inspector(directory);
     if (is_unfinished(inspector)) {
-        inspector.add_finding(kResult, "is missing: the run has no result (unfinished; see `{}`)",
-                              "hpcai500 status " + shell_word(directory.string()));
+        inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
+                         "hpcai500 status " + shell_word(directory.string()));
         verification.findings = inspector.take_findings();
         return verification;
     }

@@ -71,8 +71,8 @@ void Inspector::list_entries(const std::filesystem::path& folder) {
             }
         }
     } catch (const std::filesystem::filesystem_error& error) {
-        add_finding(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
-                    error.code().message());
+        report(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
+               error.code().message());
     }
 }
 
@@ -115,12 +115,12 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
             line.remove_prefix(static_cast<std::size_t>(common - kContext));
             expected_line.remove_prefix(static_cast<std::size_t>(common - kContext));
         }
-        add_finding(file, "line {} is {}; must be {}", number,
-                    is_missing ? "missing" : "\"" + excerpt(line) + "\"",
-                    is_surplus ? "absent" : "\"" + excerpt(expected_line) + "\"");
+        report(file, "line {} is {}; must be {}", number,
+               is_missing ? "missing" : "\"" + excerpt(line) + "\"",
+               is_surplus ? "absent" : "\"" + excerpt(expected_line) + "\"");
         return;
     }
-    add_finding(file, "the last line has no newline or several");
+    report(file, "the last line has no newline or several");
 }
 
 void Inspector::compare_keys(const std::string& file, const std::string& stored,
@@ -132,10 +132,10 @@ void Inspector::compare_keys(const std::string& file, const std::string& stored,
         [&](const std::string& key, const ordered_json& actual, const ordered_json& wanted) {
             constexpr auto kReplace = ordered_json::error_handler_t::replace;
             const std::string origin = source(key);
-            add_finding(file, "{} is {}; must be {}{}", key,
-                        excerpt(actual.dump(-1, ' ', false, kReplace)),
-                        excerpt(wanted.dump(-1, ' ', false, kReplace)),
-                        origin.empty() ? "" : ", " + origin);
+            report(file, "{} is {}; must be {}{}", key,
+                   excerpt(actual.dump(-1, ' ', false, kReplace)),
+                   excerpt(wanted.dump(-1, ' ', false, kReplace)),
+                   origin.empty() ? "" : ", " + origin);
         });
 }
 

@@ -38,9 +38,9 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
     const auto lines = result_.inspector.read_text("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
-        result_.inspector.add_finding("evaluation/samples.txt",
-                                      "has {} lines; must have {}, one per sample", count,
-                                      result_.samples);
+        result_.inspector.report("evaluation/samples.txt",
+                                 "has {} lines; must have {}, one per sample", count,
+                                 result_.samples);
     }
 }
 
@@ -125,17 +125,17 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
         const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
         if (absent > 0) ++unscored;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
-        result_.inspector.add_finding(
-            labels_name(), "sample {} has {} unscored of {} cells; must have none or all",
-            first / rows, absent, rows);
+        result_.inspector.report(labels_name(),
+                                 "sample {} has {} unscored of {} cells; must have none or all",
+                                 first / rows, absent, rows);
         break;
     }
     return unscored;
 }
 
 void ProbabilityCheck::report_unscored(const std::string& limit) {
-    result_.inspector.add_finding(labels_name(), "has {} unscored samples; must have {}", unscored_,
-                                  limit);
+    result_.inspector.report(labels_name(), "has {} unscored samples; must have {}", unscored_,
+                             limit);
 }
 
 /// Reads a file and sets `digest` to its SHA-256.
@@ -160,10 +160,10 @@ void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<
     for (std::size_t index = 0; index < stored.size(); ++index) {
         if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
-        result_.inspector.add_finding(name, "{} {}, class {} is {}; must be {}, according to {}{}",
-                                      task_.cells == 0 ? "sample" : "cell", index / width,
-                                      index % width, stored[index], computed[index], "groups/*/",
-                                      kProbabilityFiles.member);
+        result_.inspector.report(name, "{} {}, class {} is {}; must be {}, according to {}{}",
+                                 task_.cells == 0 ? "sample" : "cell", index / width, index % width,
+                                 stored[index], computed[index], "groups/*/",
+                                 kProbabilityFiles.member);
         return;
     }
 }

@@ -58,19 +58,18 @@ public:
     std::optional<Interval> interval() const;
 
 private:
-    bool is_correct(std::span<const float> rows, std::int32_t label, std::size_t draw);
+    bool is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw);
 
     MemberBootstrapSize size_;
     Vote vote_;
     MemberDraws draws_;
-    std::vector<std::vector<std::uint8_t>> is_correct_;  // [distinct draw][scored sample]
-    std::vector<double> scores_;                         // (classes), of one sample
+    std::vector<std::vector<std::uint8_t>> hits_;  // [distinct draw][scored sample]
+    std::vector<double> scores_;                   // (classes), of one sample
 };
 
 /// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
 /// `probabilities` (samples, classes). All ranks pass equally many `labels` (samples); only rank 0
-/// reads their values and returns the interval. bootstrap.reason_to_skip() must be empty.
-/// Collective.
+/// reads them and returns the interval. bootstrap.reason_to_skip() must be empty. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,
                                                std::span<const std::int32_t> labels,

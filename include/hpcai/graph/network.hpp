@@ -92,11 +92,9 @@ public:
         prepare_other_copies(observer);
     }
     /// Refreshes the copies of working_copy(). Optimizer updates that receive them need no refresh.
-    void prepare_optimizer_copies(Observer& observer) {
-        run(prepare_optimizer_copies_steps_, observer);
-    }
+    void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_steps_, observer); }
     /// Refreshes all other working copies.
-    void prepare_other_copies(Observer& observer) { run(prepare_other_copies_steps_, observer); }
+    void prepare_other_copies(Observer& observer) { run(other_copy_steps_, observer); }
     /// The working copy that an optimizer update may write (Kernel::working_copies()), in training
     /// networks; null if there is none.
     void* working_copy(ParameterId parameter) const {
@@ -147,8 +145,7 @@ private:
     std::unique_ptr<device::Memory> arena_;
     std::shared_ptr<device::Memory> prepared_, step_scalars_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> prepare_optimizer_copies_steps_, prepare_other_copies_steps_, forward_steps_,
-        backward_steps_;
+    std::vector<Step> optimizer_copy_steps_, other_copy_steps_, forward_steps_, backward_steps_;
     std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_, output_gradients_, received_gradients_;
     std::vector<std::span<const std::byte>> values_;  // per value of the graph

@@ -39,8 +39,7 @@ public:
     virtual std::int64_t outputs_per_sample() const = 0;
     /// Computes one model's quality on all test samples.
     virtual void score(const MemberPredictions& member, GroupResult& result) const = 0;
-    /// Stores one model's predictions in `directory`. Each file is written completely or not at
-    /// all.
+    /// Stores one model's predictions in `directory`; each file is written atomically.
     virtual void store(const training::Predictions& predictions,
                        const std::filesystem::path& directory) const = 0;
     /// Reads the files that store() wrote to `directory` into `member`, which must have the labels
@@ -48,8 +47,7 @@ public:
     virtual void load(const std::filesystem::path& directory, MemberPredictions& member) const = 0;
     /// Combines the leaders' predictions. Rank 0 returns the ensemble's predictions and sets
     /// `quality`, except for the values of the members. Collective among the leaders.
-    virtual EnsemblePredictions combine(const MemberPredictions& member,
-                                        comm::Communicator& leaders,
+    virtual EnsemblePredictions combine(const MemberPredictions& local, comm::Communicator& leaders,
                                         QualityRecord& quality) const = 0;
     /// Stores the ensemble's predictions and labels, so that they can be scored again.
     virtual void store(const EnsemblePredictions& predictions,

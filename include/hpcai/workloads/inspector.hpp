@@ -33,15 +33,14 @@ public:
     /// Lists the directory without following links; adds a finding on failure.
     explicit Inspector(std::filesystem::path directory);
 
-    /// All entries except folders: path relative to the directory, and whether it is a regular
-    /// file.
+    /// All entries except folders: relative path, and whether it is a regular file.
     const std::map<std::string, bool>& entries() const { return entries_; }
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take_findings() { return std::move(findings_); }
 
     template <typename... Arguments>
-    void add_finding(const std::string& file, fmt::format_string<Arguments...> format,
-                     Arguments&&... arguments) {
+    void report(const std::string& file, fmt::format_string<Arguments...> format,
+                Arguments&&... arguments) {
         add(file, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
 

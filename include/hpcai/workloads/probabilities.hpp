@@ -20,9 +20,8 @@ struct Probabilities {
 struct VotedProbabilities {
     Probabilities soft;
     Probabilities majority;
-    bool uses_majority = false;  // bagging.aggregation
+    bool uses_majority = false;  // bagging.aggregation, which selects aggregated()
 
-    /// Returns the predictions by the configured vote.
     const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };
 

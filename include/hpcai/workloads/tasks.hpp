@@ -5,7 +5,6 @@
 
 namespace hpcai::workloads {
 
-/// The tasks of the registry, workload_of().
 Workload classification();
 Workload detection();
 Workload segmentation();

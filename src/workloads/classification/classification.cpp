@@ -88,9 +88,8 @@ public:
         : ProbabilityEvaluator(config, samples, classification_task(config)) {}
 
 private:
-    std::vector<std::int32_t> labels_of(
-        std::span<const std::int32_t> sample_labels) const override {
-        return {sample_labels.begin(), sample_labels.end()};
+    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
+        return {samples.begin(), samples.end()};
     }
 
     void bootstrap_members(const training::Predictions& member, comm::Communicator& leaders,

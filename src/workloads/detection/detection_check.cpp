@@ -46,7 +46,7 @@ public:
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
-            inspector_.add_finding(
+            inspector_.report(
                 name, "detection {} of {} differs from the {} fused detections of {}{}", index,
                 stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
             break;

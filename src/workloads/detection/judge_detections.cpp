@@ -135,7 +135,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
             return quality(second)->coco - mean_1->coco;
         });
     if (!interval) return {Judgement::unclear, "no test sample has a box"};
-    return compare_by_interval(*interval, images);
+    return compare_interval(*interval, images);
 }
 
 }  // namespace hpcai::workloads

@@ -51,17 +51,16 @@ public:
 
 private:
     /// Returns the labels of the cells of each sample, row by row.
-    std::vector<std::int32_t> labels_of(
-        std::span<const std::int32_t> sample_labels) const override {
+    std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const override {
         const data::SampleSet& set = *samples_.validation;
         const models::CellGrid grid = models::cell_grid(config_);
         std::vector<std::int32_t> labels;
-        labels.reserve(sample_labels.size() * static_cast<std::size_t>(grid.rows * grid.columns));
+        labels.reserve(samples.size() * static_cast<std::size_t>(grid.rows * grid.columns));
         std::vector<float> boxes(set.format().box_numbers());
         const ops::ImageBoxes image_boxes{boxes.data(), set.format().max_boxes,
                                           static_cast<int>(task_.classes)};
-        for (std::size_t sample = 0; sample < sample_labels.size(); ++sample) {
-            const bool is_scored = sample_labels[sample] >= 0;
+        for (std::size_t sample = 0; sample < samples.size(); ++sample) {
+            const bool is_scored = samples[sample] >= 0;
             if (is_scored) {
                 data::write_boxes(set.boxes(static_cast<std::uint32_t>(sample)), boxes);
             }
@@ -86,11 +85,11 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) names.push_back(line);
     if (!text.empty() && text.back() != '\n') {
-        result.inspector.add_finding(file, "the last line has no newline");
+        result.inspector.report(file, "the last line has no newline");
     }
     if (names.size() != expected) {
-        result.inspector.add_finding(file, "has {} lines; must have {}, one per class",
-                                     names.size(), expected);
+        result.inspector.report(file, "has {} lines; must have {}, one per class", names.size(),
+                                expected);
         names.resize(expected);
     }
     return names;
