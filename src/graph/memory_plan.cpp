@@ -14,15 +14,15 @@ bool lifetimes_overlap(const Lifetime& a, const Lifetime& b) {
     return a.first <= b.last && b.first <= a.last;
 }
 
-struct Allocation {
+struct Block {
     std::size_t index;
     std::size_t begin, end;
 };
 
-/// Returns the lowest offset with `bytes` free bytes between allocations sorted by begin.
-std::size_t lowest_free_offset(const std::vector<Allocation>& live, std::size_t bytes) {
+/// Returns the lowest offset with `bytes` free bytes between blocks sorted by begin.
+std::size_t lowest_free_offset(const std::vector<Block>& live, std::size_t bytes) {
     std::size_t offset = 0;
-    for (const Allocation& other : live) {
+    for (const Block& other : live) {
         if (offset + bytes <= other.begin) break;
         offset = std::max(offset, other.end);
     }
@@ -38,21 +38,20 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
         return lifetimes[a].bytes > lifetimes[b].bytes;
     });
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
-    std::vector<Allocation> allocations;  // sorted by begin
+    std::vector<Block> blocks;  // sorted by begin
     for (const std::size_t index : order) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
-        std::vector<Allocation> live;
-        std::copy_if(allocations.begin(), allocations.end(), std::back_inserter(live),
-                     [&](const Allocation& other) {
+        std::vector<Block> live;
+        std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(live),
+                     [&](const Block& other) {
                          return lifetimes_overlap(lifetimes[index], lifetimes[other.index]);
                      });
         const std::size_t begin = lowest_free_offset(live, bytes);
-        const Allocation entry{index, begin, begin + bytes};
-        allocations.insert(std::upper_bound(allocations.begin(), allocations.end(), entry,
-                                            [](const Allocation& a, const Allocation& b) {
-                                                return a.begin < b.begin;
-                                            }),
-                           entry);
+        const Block entry{index, begin, begin + bytes};
+        blocks.insert(
+            std::upper_bound(blocks.begin(), blocks.end(), entry,
+                             [](const Block& a, const Block& b) { return a.begin < b.begin; }),
+            entry);
         plan.offsets[index] = begin;
         plan.total_bytes = std::max(plan.total_bytes, entry.end);
     }

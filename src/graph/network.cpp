@@ -79,8 +79,7 @@ void Network::read_output(std::span<float> to) const {
 
 std::span<std::byte> Network::output_gradient(const std::string& name) const {
     const auto found = output_gradients_.find(name);
-    ensure(found != output_gradients_.end(), "the network has no output {} that needs a gradient",
-           name);
+    ensure(found != output_gradients_.end(), "the network has no gradient of an output {}", name);
     return found->second;
 }
 

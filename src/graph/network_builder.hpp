@@ -55,8 +55,7 @@ private:
     void add_partial_gradients(const Binding& binding);
     /// Returns the parameters of the node whose gradients no later step writes.
     std::vector<ParameterId> completed_parameters(const Node& node);
-    /// Marks parameters whose gradients no step completes as complete after the first backward
-    /// step.
+    /// Marks the gradients that no step completes as complete after the first backward step.
     void complete_untrained_parameters();
     /// Sums gradients of `value` until at most `limit`, as many as its producer can read, remain.
     void sum_gradients(ValueId value, std::size_t limit);

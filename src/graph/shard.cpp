@@ -117,8 +117,7 @@ private:
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
                 Parameter& parameter = parameters[id];
-                ensure(split.insert(id).second,
-                       "{} is shared by several layers that are divided into shards",
+                ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
                        parameter.name);
                 slice_parameter(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
             }
@@ -167,7 +166,7 @@ private:
         return gathered;
     }
 
-    void add_to_shard(const Node& node, ops::Operation operation, std::vector<ValueId> inputs) {
+    void append(const Node& node, ops::Operation operation, std::vector<ValueId> inputs) {
         Node copy = node;
         copy.operation = std::move(operation);
         copy.inputs = std::move(inputs);
@@ -178,32 +177,31 @@ private:
         const ValueId input = node.inputs[0];
         if (kind == Kind::own_filters) {
             operation.filters = own_range(operation.filters).count;
-            return add_to_shard(node, operation, {gathered_value(input, true)});
+            return append(node, operation, {gathered_value(input, true)});
         }
         operation.input = own_shape(operation.input);
         Node partial = node;
         partial.name += ".partial";
-        add_to_shard(partial, operation, {own_value(input)});
+        append(partial, operation, {own_value(input)});
         const ValueId sum = own_value(node.output);
         Node scattered{.name = node.name, .output = node.output};
-        add_to_shard(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
+        append(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
     }
 
     void add(const Node& node, Kind, ops::Linear operation) {
         operation.features = own_range(operation.features).count;
-        add_to_shard(node, operation, {gathered_value(node.inputs[0], true)});
+        append(node, operation, {gathered_value(node.inputs[0], true)});
     }
 
     void add(const Node& node, Kind, const ops::SoftmaxCrossEntropy& operation) {
-        add_to_shard(node, operation,
-                     {gathered_value(node.inputs[0], false), own_value(node.inputs[1])});
+        append(node, operation, {gathered_value(node.inputs[0], false), own_value(node.inputs[1])});
     }
 
     void add_channelwise(const Node& node, Kind kind, auto operation) {
         if (kind == Kind::own_channels) operation.input = own_shape(operation.input);
         std::vector<ValueId> inputs;
         for (const ValueId input : node.inputs) inputs.push_back(own_value(input));
-        add_to_shard(node, operation, std::move(inputs));
+        append(node, operation, std::move(inputs));
     }
     void add(const Node& node, Kind kind, const ops::BatchNorm& op) {
         add_channelwise(node, kind, op);
@@ -282,19 +280,18 @@ Shard shard(const Graph& graph, int parts, int part) {
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
     if (parts == 1) return partition_stages(graph, stages);
     const std::vector<std::size_t> cuts = stage_cuts(graph, stages);
-    std::vector<Stage> partitions(static_cast<std::size_t>(stages) *
-                                  static_cast<std::size_t>(parts));
+    std::vector<Stage> result(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part) {
         const Shard built = shard(graph, parts, part);
         std::vector<std::size_t> shard_cuts;
         for (const std::size_t cut : cuts) shard_cuts.push_back(built.first_nodes[cut]);
         std::size_t index = static_cast<std::size_t>(part);
         for (Stage& stage : partition_at(built.graph, shard_cuts)) {
-            partitions[index] = std::move(stage);
+            result[index] = std::move(stage);
             index += static_cast<std::size_t>(parts);
         }
     }
-    return partitions;
+    return result;
 }
 
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {

@@ -15,7 +15,7 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kPooledSize = 7;  // each region is pooled to 7 x 7 bins
+constexpr std::int64_t kBins = 7;  // RoIAlign pools each region to 7 x 7 bins
 constexpr double kRpnDeviation = 0.01;
 
 /// Returns the standard deviation of a uniform distribution on [-bound, bound].
@@ -196,10 +196,9 @@ private:
         std::vector<tensor::Shape> levels;
         for (const ValueId level : inputs) levels.push_back(layers_.shape(level));
         inputs.push_back(regions);
-        ValueId x = graph().add_node(
-            "roi_align", ops::RoiAlign{levels, layers_.shape(regions), kPooledSize}, inputs);
-        x = linear("roi_heads.box_head.fc6", x,
-                   {options_.head_features, true, kPooledSize * kPooledSize});
+        ValueId x = graph().add_node("roi_align",
+                                     ops::RoiAlign{levels, layers_.shape(regions), kBins}, inputs);
+        x = linear("roi_heads.box_head.fc6", x, {options_.head_features, true, kBins * kBins});
         x = linear("roi_heads.box_head.fc7", x, {options_.head_features, true});
         const std::string predictor = "roi_heads.box_predictor.";
         const ValueId logits = linear(predictor + "cls_score", x, {options_.classes});

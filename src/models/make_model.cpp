@@ -30,9 +30,8 @@ ResNet50 resnet50_options(const config::Config& config, const ModelInput& input)
 }
 
 ImageInput image_input(const config::Config& config, const ModelInput& input) {
-    const tensor::DType default_dtype =
-        has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
-    return {input.dtype.value_or(default_dtype), config.data.mean, config.data.standard_deviation};
+    const tensor::DType fallback = has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
+    return {input.dtype.value_or(fallback), config.data.mean, config.data.standard_deviation};
 }
 
 FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& input) {
@@ -83,7 +82,7 @@ SegmentationNet segmentation_net_options(const config::Config& config, const Mod
 using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
 /// The functions that build a model's graphs and its cell grid from the configuration.
-struct ModelRow {
+struct Row {
     config::Model model;
     MakeGraph* make;
     MakeGraph* make_inference;  // may lack nodes that only training needs
@@ -112,23 +111,21 @@ CellGrid segmentation_cells(const config::Config& config) {
 }
 
 /// The grid function of models that do not classify cells.
-CellGrid throw_no_cells(const config::Config&) {
+CellGrid no_cells(const config::Config&) {
     throw Error(ExitCode::internal, "the configured model does not classify cells");
 }
 
-constexpr std::array kModelRows{
-    ModelRow{config::Model::resnet50_v1, resnet50, resnet50, throw_no_cells},
-    ModelRow{config::Model::resnet50_v1_5, resnet50, resnet50, throw_no_cells},
-    ModelRow{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference,
-             throw_no_cells},
-    ModelRow{config::Model::segmentation_net, segmentation_net, segmentation_net,
-             segmentation_cells},
+constexpr std::array kRows{
+    Row{config::Model::resnet50_v1, resnet50, resnet50, no_cells},
+    Row{config::Model::resnet50_v1_5, resnet50, resnet50, no_cells},
+    Row{config::Model::faster_rcnn_r50_fpn, faster_rcnn, faster_rcnn_inference, no_cells},
+    Row{config::Model::segmentation_net, segmentation_net, segmentation_net, segmentation_cells},
 };
 
-static_assert(kModelRows.size() == config::kModels.size());
+static_assert(kRows.size() == config::kModels.size());
 
-const ModelRow& row_of(config::Model model) {
-    return *std::ranges::find(kModelRows, model, &ModelRow::model);
+const Row& row_of(config::Model model) {
+    return *std::ranges::find(kRows, model, &Row::model);
 }
 
 }  // namespace

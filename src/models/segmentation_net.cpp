@@ -15,10 +15,8 @@ namespace {
 
 using graph::ValueId;
 
-/// Adds the top-down path: upsamples the stages with strides 32 and 16 and adds them to the stage
-/// with stride 8. Returns the sum.
-ValueId add_top_down_path(Layers& layers, const std::array<ValueId, 4>& stages,
-                          std::int64_t channels) {
+/// Adds the top-down path from stride 32 to stride 8. Returns its output.
+ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int64_t channels) {
     const auto lateral = [&](std::size_t stage) {
         return layers.convolution(fmt::format("pyramid.lateral{}", stage + 1), stages[stage],
                                   channels, {});
@@ -52,7 +50,7 @@ graph::Graph make_segmentation_net(const SegmentationNet& options) {
         layers.images({options.batch, options.image_height, options.image_width, options.channels},
                       options.input);
     const auto stages = layers.backbone("backbone.", images, options.backbone);
-    const ValueId features = add_top_down_path(layers, stages, options.pyramid_channels);
+    const ValueId features = top_down(layers, stages, options.pyramid_channels);
     const ValueId logits = add_cell_head(layers, features, options);
     const tensor::Shape& grid = layers.shape(logits);
     ensure(grid[1] == options.cell_rows() && grid[2] == options.cell_columns(),

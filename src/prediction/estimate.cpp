@@ -107,7 +107,7 @@ public:
         plan_layout();
         fill_data();
         fill_work();
-        const PartitionedModel partition = partition_model(config_, layout());
+        const ModelShards partition = shard_model(config_, layout());
         plan_.parallel = estimate_parallel(config_, layout(), partition);
         plan_.memory_per_rank = estimate_memory(config_, layout(), partition,
                                                 exchange_bytes(partition), plan_.data.samples);
@@ -233,21 +233,21 @@ private:
     }
 
     /// Returns the number of gradient elements that a rank of the stage all-reduces.
-    std::size_t gradient_count(std::size_t stage) const {
+    std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
 
     /// Returns the bytes of a rank's messages in flight and all-reduce buffers, [stage].
-    std::vector<double> exchange_bytes(const PartitionedModel& partition) const {
+    std::vector<double> exchange_bytes(const ModelShards& partition) const {
         std::vector<double> bytes =
             shard_buffer_bytes(layout(), partition, plan_.parallel.micro_batch_samples);
-        double received_bytes = 0;
+        double received = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
             // In each direction, a rank awaits one message and sends one per micro-batch in flight.
-            const double messages =
-                (1 + described.in_flight) * (received_bytes + described.boundary_bytes);
-            received_bytes = described.boundary_bytes;
+            const double sent = described.boundary_bytes;
+            const double messages = (1 + described.in_flight) * (received + sent);
+            received = sent;
             bytes[stage] += messages + all_reduce_buffer_bytes(stage);
         }
         return bytes;
@@ -257,14 +257,12 @@ private:
     double all_reduce_buffer_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = all_reduces_[stage * layout().parts];
-        const auto wire =
-            comm::make_all_reduce_schedule(options, 0, gradient_count(stage)).wire_bytes;
+        const auto wire = comm::make_all_reduce_schedule(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
-        return static_cast<double>(wire +
-                                   (has_residuals ? gradient_count(stage) * sizeof(float) : 0));
+        return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }
 
-    void fill_traffic(const PartitionedModel& partition) {
+    void fill_traffic(const ModelShards& partition) {
         PlanTrafficRecord& traffic = plan_.traffic_per_rank;
         const std::vector<double> statistics_of_stage = statistics_bytes(layout(), partition);
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
@@ -274,14 +272,13 @@ private:
         for (std::size_t shard = 0; shard < all_reduces_.size(); ++shard) {
             const std::size_t stage = shard / layout().parts;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
-            planned.push_back({all_reduces_[shard], gradient_count(stage),
+            planned.push_back({all_reduces_[shard], gradients(stage),
                                comm::statistics_traffic(traffic.statistics_ranks,
                                                         all_reduces_[shard].node_of_rank,
                                                         std::llround(statistics))});
             if (layout().data_degree() > 1) {
-                traffic.gradient_bytes =
-                    std::max(traffic.gradient_bytes,
-                             static_cast<double>(gradient_count(stage) * sizeof(float)));
+                traffic.gradient_bytes = std::max(
+                    traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
             }
             traffic.statistics_bytes_per_step =
                 std::max(traffic.statistics_bytes_per_step, statistics);
@@ -322,8 +319,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions>
-        all_reduces_;  // [shard], for the group that spans the most nodes
+    std::vector<comm::AllReduceOptions> all_reduces_;  // [shard] of the group on the most nodes
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
 /// The training graph for one sample, and its partition into stages and shards.
-struct PartitionedModel {
+struct ModelShards {
     graph::Graph model;
     std::vector<graph::Stage> stages;  // [stage] its last shard, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches in flight
@@ -41,25 +41,24 @@ struct PartitionedModel {
 };
 
 /// Throws as graph::partition_stages and graph::shard do.
-PartitionedModel partition_model(const config::Config& config, const plan::Layout& layout);
+ModelShards shard_model(const config::Config& config, const plan::Layout& layout);
 
 /// Returns the memory of a rank of the stage that needs the most, without fullest_node_bytes.
 /// `exchange` has the bytes of a rank's message and all-reduce buffers, [stage].
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
-                                 const PartitionedModel& partition,
-                                 const std::vector<double>& exchange,
+                                 const ModelShards& partition, const std::vector<double>& exchange,
                                  const Quantity& training_samples);
 
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
-                                     const PartitionedModel& partition);
+                                     const ModelShards& partition);
 
 /// Returns the bytes of the BatchNorm statistics that ranks exchange in a step, [stage].
-std::vector<double> statistics_bytes(const plan::Layout& layout, const PartitionedModel& partition);
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition);
 
 /// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: the largest
 /// exchange of a micro-batch of `samples` samples, and the samples that the first shard sends.
-std::vector<double> shard_buffer_bytes(const plan::Layout& layout,
-                                       const PartitionedModel& partition, int samples);
+std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
+                                       int samples);
 
 /// Estimates the staging of training samples; `samples` is the size of the training set.
 PlanStagingRecord estimate_staging(const config::Config& config, const EstimateRequest& request,

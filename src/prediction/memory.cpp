@@ -31,8 +31,7 @@ std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
     }
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
-    // 4 bytes each for the level of a region and, per sampling point of an axis, 2 indices and
-    // 2 weights.
+    // Per region a level, per sampling point of an axis 2 indices and 2 weights; all of 4 bytes.
     const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
     return op->regions[0] * op->regions[1] * (4 + samples * 16);
 }
@@ -100,9 +99,8 @@ double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precis
     for (std::size_t index = 0; index < nodes.size(); ++index) {
         live += value_bytes(graph, nodes[index].output, precision);
         peak = std::max(peak, live);
-        const std::set<graph::ValueId> inputs(nodes[index].inputs.begin(),
-                                              nodes[index].inputs.end());
-        for (const graph::ValueId input : inputs) {
+        const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
+        for (const graph::ValueId input : read) {
             if (last_read[input] == index) live -= value_bytes(graph, input, precision);
         }
     }
@@ -149,8 +147,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
 }
 
 /// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
-double forwarded_sample_bytes(const plan::Layout& layout, const PartitionedModel& partition,
-                              int samples) {
+double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
     return (layout.parts - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
 }
 
@@ -205,10 +202,9 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
     return described.shape.elements() * bytes;
 }
 
-PartitionedModel partition_model(const config::Config& config, const plan::Layout& layout) {
+ModelShards shard_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
-    PartitionedModel partition{
-        config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
+    ModelShards partition{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
     std::vector<graph::Stage> shards =
         graph::partition_stages(partition.model, layout.stages, layout.parts);
@@ -229,8 +225,7 @@ PartitionedModel partition_model(const config::Config& config, const plan::Layou
 }
 
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
-                                 const PartitionedModel& partition,
-                                 const std::vector<double>& exchange,
+                                 const ModelShards& partition, const std::vector<double>& exchange,
                                  const Quantity& training_samples) {
     const int samples = layout.rows(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
@@ -273,7 +268,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
 }
 
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
-                                     const PartitionedModel& partition) {
+                                     const ModelShards& partition) {
     const int samples = layout.rows(config.training.batch_size);
     PlanParallelRecord parallel{
         .data_degree = layout.data_degree(),
@@ -303,8 +298,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
                                    .in_flight = partition.in_flight[index]});
         parallel.message_bytes_per_step =
             std::max(parallel.message_bytes_per_step, layout.micro_batches * (received + sent));
-        const double forwarded =
-            index == 0 ? forwarded_sample_bytes(layout, partition, samples) : 0;
+        const double forwarded = index == 0 ? forwarded_bytes(layout, partition, samples) : 0;
         parallel.shard_bytes_per_step =
             std::max(parallel.shard_bytes_per_step,
                      forwarded + layout.micro_batches * samples *
@@ -320,8 +314,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
     return parallel;
 }
 
-std::vector<double> statistics_bytes(const plan::Layout& layout,
-                                     const PartitionedModel& partition) {
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition) {
     std::vector<double> bytes;
     for (const graph::Stage& stage : partition.stages) {
         // Two doubles per channel in the forward and two in the backward pass of each micro-batch.
@@ -331,12 +324,11 @@ std::vector<double> statistics_bytes(const plan::Layout& layout,
     return bytes;
 }
 
-std::vector<double> shard_buffer_bytes(const plan::Layout& layout,
-                                       const PartitionedModel& partition, int samples) {
+std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
+                                       int samples) {
     std::vector<double> bytes;
     for (const graph::ExchangedBytes& exchanged : partition.exchanged) {
-        const double forwarded =
-            bytes.empty() ? forwarded_sample_bytes(layout, partition, samples) : 0;
+        const double forwarded = bytes.empty() ? forwarded_bytes(layout, partition, samples) : 0;
         bytes.push_back(std::max(samples * static_cast<double>(exchanged.largest), forwarded) +
                         (layout.parts > 1 ? forwarded / (layout.parts - 1) : 0));
     }

@@ -128,8 +128,7 @@ private:
                (1 - plan_.parallel.bubble_fraction);
     }
 
-    /// Returns the FLOP/s of an operation: its own rate if measured, else the median of its kind; 0
-    /// if no such rate was measured.
+    /// Returns the measured FLOP/s of an operation, else the median of its kind; 0 if unknown.
     double flops_per_second(const graph::Node& node, ops::Pass pass) const {
         const std::string_view kind = ops::name_of(node.operation);
         const std::string precision = roofline_.calibration.precision;
@@ -145,8 +144,7 @@ private:
         return rates.empty() ? 0 : median(std::move(rates));
     }
 
-    /// Returns the measured bytes per second of the memory; 0 if not measured.
-    double memory_rate() const {
+    double memory_bandwidth() const {
         for (const BandwidthRate& rate : roofline_.bandwidths) {
             if (rate.name == "memory" && rate.bytes_per_second.value) {
                 return *rate.bytes_per_second.value;
@@ -162,7 +160,7 @@ private:
         const bool is_narrow = compute_precision(config_).bytes == 2;
         const tensor::DType compute = is_narrow ? tensor::DType::bf16 : tensor::DType::f32;
         double seconds = 0;
-        bool is_complete = memory_rate() > 0;
+        bool is_complete = memory_bandwidth() > 0;
         for (const graph::Node& node : model.nodes()) {
             const bool multiplies = std::holds_alternative<ops::Convolution>(node.operation) ||
                                     std::holds_alternative<ops::Linear>(node.operation);
@@ -173,7 +171,7 @@ private:
             for (const auto& [pass, count] : passes) {
                 // Other operations compute their parameters' gradients in the input gradient pass.
                 if (!multiplies && pass == ops::Pass::weight_gradient) continue;
-                const double rate = multiplies ? flops_per_second(node, pass) : memory_rate();
+                const double rate = multiplies ? flops_per_second(node, pass) : memory_bandwidth();
                 is_complete = is_complete && (rate > 0 || count == 0);
                 const double work = multiplies ? static_cast<double>(count)
                                                : metrics::moved_bytes(model, node, pass, compute);

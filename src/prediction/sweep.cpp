@@ -56,7 +56,7 @@ public:
         record.points.push_back(point(range.last));
         EstimateRequest one_rank = request_;
         one_rank.ranks = 1;
-        const PlanRecord base = estimate(config_for(1), one_rank);
+        const PlanRecord base = estimate(one_model(1), one_rank);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;
@@ -66,9 +66,7 @@ public:
     }
 
 private:
-    /// Returns the configuration of one model on `ranks` ranks, with samples_ samples for each
-    /// rank.
-    config::Config config_for(int ranks) const {
+    config::Config one_model(int ranks) const {
         config::Config config = config_;
         config.training.batch_size = samples_ * ranks;
         config.bagging.groups = config.bagging.degree = std::nullopt;
@@ -81,7 +79,7 @@ private:
             EstimateRequest full_node = request_;
             // The reference is one rank of a full node, which shares the node with the other ranks.
             full_node.ranks = *request_.ranks_per_node;
-            config::Config config = config_for(1);
+            config::Config config = one_model(1);
             config.bagging.groups = full_node.ranks;
             one_rank_ = speed(config, full_node, full_node.ranks, 1);
             if (one_rank_->value) *one_rank_->value /= full_node.ranks;
@@ -90,13 +88,12 @@ private:
         const Quantity not_divisible{
             std::nullopt, fmt::format("{} ranks are no multiple of P_degree {}", ranks, degree_)};
         point.bagging_flops = ranks % degree_ == 0
-                                  ? speed(config_for(degree_), request_, ranks / degree_, degree_)
+                                  ? speed(one_model(degree_), request_, ranks / degree_, degree_)
                                   : not_divisible;
-        const bool batch_fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
+        const bool fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
         point.data_parallel_flops =
-            batch_fits_int
-                ? speed(config_for(ranks), request_, 1, ranks)
-                : Quantity{std::nullopt, "the batch has more samples than can be counted"};
+            fits_int ? speed(one_model(ranks), request_, 1, ranks)
+                     : Quantity{std::nullopt, "the batch has more samples than can be counted"};
         point.bagging_efficiency = efficiency(point.bagging_flops, ranks, *one_rank_);
         point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, *one_rank_);
         return point;

@@ -89,13 +89,11 @@ void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, s
                                    std::vector<float>& rows) const {
     const auto path = result_.inspector.checked_path(name);
     const auto width = static_cast<std::size_t>(task_.classes);
-    const std::size_t data_bytes =
-        static_cast<std::size_t>(result_.samples) * width * sizeof(float);
-    const auto header_bytes =
-        static_cast<std::size_t>(std::filesystem::file_size(path)) - data_bytes;
+    const std::size_t data = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
+    const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - data;
     std::vector<float> values(count * width);
     std::ifstream file(path, std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(header_bytes + first * width * sizeof(float)));
+    file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
     file.read(reinterpret_cast<char*>(values.data()),
               static_cast<std::streamsize>(values.size() * sizeof(float)));
     require(file.good(), ExitCode::data, "{}: cannot be read a second time", name);

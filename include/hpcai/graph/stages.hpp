@@ -17,10 +17,9 @@ struct StageCosts {
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
-/// Returns the cuts, the first nodes of all stages but the first, ascending; empty for one stage
-/// and without a solution. Minimizes the cost of the most expensive stage, then the cost of all
-/// cuts. Ties go to the earliest last cut, then to the earliest cut before it. Time: O(stages x
-/// nodes^2).
+/// Returns the cuts, the first node of each later stage, ascending; empty for one stage and without
+/// a solution. Minimizes the cost of the most expensive stage, then the total cost of the cuts.
+/// Ties go to the earliest last cut, then to the earliest cut before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.

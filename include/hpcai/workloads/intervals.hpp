@@ -31,8 +31,7 @@ inline IntervalRecord members_interval_record(const std::string& skip_reason,
 inline constexpr int kPairedDraws = 1000;  // draws of a paired bootstrap
 
 /// Compares two results by the 95 % interval of their difference (second - first).
-inline QualityComparison compare_interval(const evaluation::Interval& interval,
-                                          std::int64_t samples) {
+inline QualityComparison comparison(const evaluation::Interval& interval, std::int64_t samples) {
     const std::string why =
         fmt::format("difference {:+.4f} to {:+.4f} (95 %, paired bootstrap over {} test samples)",
                     interval.low, interval.high, samples);

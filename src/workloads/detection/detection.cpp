@@ -75,8 +75,7 @@ private:
         evaluation::Annotations annotations;
         annotations.truth = {samples().samples(), samples().classes(), {}};
         ensure(static_cast<std::int64_t>(labels.size()) == annotations.truth.images,
-               "test labels: expected one per image, got {} for {} images", labels.size(),
-               annotations.truth.images);
+               "{} labels for {} images", labels.size(), annotations.truth.images);
         for (int category = 1; category <= samples().classes(); ++category) {
             annotations.categories.push_back({category, samples().class_name(category)});
         }

@@ -33,11 +33,10 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
-/// Returns the boxes or detections of a draw of images, in which image i occurs times[i] times. Its
-/// first copy has the index first_copy[i].
+/// Returns the items of a draw with times[i] copies of image i; the first becomes first_copy[i].
 template <typename Item>
-std::vector<Item> items_of_draw(std::span<const Item> items, std::span<const std::uint32_t> times,
-                                std::span<const std::int64_t> first_copy) {
+std::vector<Item> draw(std::span<const Item> items, std::span<const std::uint32_t> times,
+                       std::span<const std::int64_t> first_copy) {
     std::vector<Item> result;
     for (Item item : items) {
         const auto image = static_cast<std::size_t>(item.image);
@@ -114,19 +113,17 @@ QualityComparison compare_detections(const ComparedResults& results) {
     if (first == second) return {Judgement::same, "both have the same detections"};
     const auto interval = evaluation::paired_interval_95(
         images, kPairedDraws, [&](std::span<const std::uint32_t> times) -> std::optional<double> {
-            std::vector<std::int64_t> first_copies;
+            std::vector<std::int64_t> first_copy;
             std::int64_t next = 0;
             for (const std::uint32_t count : times) {
-                first_copies.push_back(next);
+                first_copy.push_back(next);
                 next += count;
             }
             evaluation::DetectionTruth truth = annotations.truth;
-            truth.boxes =
-                items_of_draw(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
-                              times, first_copies);
+            truth.boxes = draw(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
+                               times, first_copy);
             const auto quality = [&](std::span<const Detection> detections) {
-                return evaluation::detection_quality(truth,
-                                                     items_of_draw(detections, times, first_copies),
+                return evaluation::detection_quality(truth, draw(detections, times, first_copy),
                                                      evaluation::kScoreThreshold)
                     .mean;
             };
@@ -135,7 +132,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
             return quality(second)->coco - mean_1->coco;
         });
     if (!interval) return {Judgement::unclear, "no test sample has a box"};
-    return compare_interval(*interval, images);
+    return comparison(*interval, images);
 }
 
 }  // namespace hpcai::workloads

@@ -89,7 +89,7 @@ QualityComparison compare_cells(const ComparedResults& results) {
     }
     const auto interval = cell_interval_95(first, cells, &second);
     if (!interval) return {Judgement::unclear, "no cell was scored"};
-    return compare_interval(*interval, std::ssize(first.labels) / cells);
+    return comparison(*interval, std::ssize(first.labels) / cells);
 }
 
 }  // namespace hpcai::workloads

@@ -75,8 +75,7 @@ private:
     }
 };
 
-/// Reads the stored class names. If there is not one per class, adds a finding and resizes the
-/// list.
+/// Reads the stored class names. Unless there is one per class, adds a finding and resizes them.
 std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
     const auto expected = static_cast<std::size_t>(result.config.workload.classes) + 1;
