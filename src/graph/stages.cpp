@@ -43,7 +43,6 @@ void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<doub
     }
 }
 
-/// Returns the nodes whose `ids_of(node)` contains `id`, ascending.
 template <typename Id, typename IdsOf>
 std::vector<std::size_t> users(const Graph& graph, Id id, IdsOf ids_of) {
     std::vector<std::size_t> found;

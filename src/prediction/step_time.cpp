@@ -227,9 +227,8 @@ private:
         };
         if (!intra_node) return missing("within a node");
         if (spans_nodes && !inter_node) return missing("between nodes");
-        const double all_reduces =
-            all_reduce_seconds(*intra_node, inter_node.value_or(*intra_node), spans_nodes);
         const config::Link& slowest = spans_nodes ? *inter_node : *intra_node;
+        const double all_reduces = all_reduce_seconds(*intra_node, slowest, spans_nodes);
         const double messages = message_bytes > 0
                                     ? message_bytes / slowest.bytes_per_second +
                                           2 * layout_.micro_batches * slowest.latency_seconds
@@ -258,27 +257,26 @@ private:
                             : 0);
     }
 
-    /// Returns the seconds of the all-reduces that do not overlap with computation.
-    double exposed_seconds(double all_reduces) {
-        if (all_reduces == 0) return 0;
-        if (!config_.communication.overlap) return all_reduces;
+    /// Returns the part of the all-reduces' `seconds` that does not overlap with computation.
+    double exposed_seconds(double seconds) {
+        if (seconds == 0) return 0;
+        if (!config_.communication.overlap) return seconds;
         const double max_overlap = kBackwardShare * *time_.compute_seconds.value;
         if (request_.interconnect && request_.interconnect->overlapped_share) {
-            return all_reduces -
-                   std::min(*request_.interconnect->overlapped_share * all_reduces, max_overlap);
+            return seconds -
+                   std::min(*request_.interconnect->overlapped_share * seconds, max_overlap);
         }
-        if (const auto ratio = measured_exposure()) return *ratio * all_reduces;
+        if (const auto ratio = measured_exposure()) return *ratio * seconds;
         if (!roofline_.is_gpu) {
             assume("all-reduces overlap no computation: the computing cores execute them");
-            return all_reduces;
+            return seconds;
         }
         assume(
             "all-reduces overlap the backward pass, two thirds of computation, except for the "
             "last bucket");
-        const double bucket_bytes = config_.communication.bucket_mib * 1024 * 1024;
-        const double last_bucket =
-            all_reduces * std::min(1.0, bucket_bytes / plan_.traffic_per_rank.gradient_bytes);
-        return std::max(last_bucket, all_reduces - max_overlap);
+        const double bucket = config_.communication.bucket_mib * 1024 * 1024;
+        const double last = seconds * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
+        return std::max(last, seconds - max_overlap);
     }
 
     /// Returns the extra time of measured steps with all-reduces / the time of all-reduces alone.

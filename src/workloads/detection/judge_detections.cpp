@@ -91,12 +91,11 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
 
 evaluation::FusionOptions fusion_options(const config::Config& config) {
     const bool is_wbf = config.bagging.aggregation == config::Aggregation::wbf;
-    const double default_overlap =
-        is_wbf ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
+    const double fallback = is_wbf ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
     const double configured = config.detector.fusion_overlap;
     return {.method = is_wbf ? evaluation::FusionMethod::weighted_fusion
                              : evaluation::FusionMethod::suppression,
-            .overlap = configured > 0 ? configured : default_overlap,
+            .overlap = configured > 0 ? configured : fallback,
             .min_score = config.detector.score_threshold,
             .limit = evaluation::kDetectionsPerImage};
 }
