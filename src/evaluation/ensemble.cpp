@@ -72,7 +72,7 @@ public:
     OutOfBagChunk(std::size_t rows, std::size_t classes)
         : width_(classes + 1), values_(rows * width_) {}
 
-    /// Copies rows from `packed`, which has only the samples whose `mask` is 1, and removes them.
+    /// Copies the next rows of `packed` to the samples whose `mask` is 1 and removes them from it.
     void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
         std::ranges::fill(values_, 0.0F);
         for (std::size_t row = 0; row < mask.size(); ++row) {

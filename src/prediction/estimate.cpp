@@ -319,7 +319,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> all_reduces_;  // [shard] of the group on the most nodes
+    std::vector<comm::AllReduceOptions> all_reduces_;  // [shard] of the group with the most nodes
 };
 
 }  // namespace

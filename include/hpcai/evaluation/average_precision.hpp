@@ -9,7 +9,7 @@
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-/// Average precision of detections. Matching is that of pycocotools (cocodataset/cocoapi,
+/// Average precision of detections. Matching follows pycocotools (cocodataset/cocoapi,
 /// PythonAPI/pycocotools/cocoeval.py), for boxes of any area. In each image and category, the 100
 /// best detections are matched by descending score, ties in input order. A detection matches the
 /// unmatched box with the highest intersection over union, in a tie the last such box, if this

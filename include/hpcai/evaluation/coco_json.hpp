@@ -18,7 +18,7 @@ struct TestImage {
     std::int64_t id = 0;
     std::string file_name;    // may be empty
     std::int64_t width = 0;   // in pixels; 0: unknown
-    std::int64_t height = 0;  // likewise
+    std::int64_t height = 0;  // in pixels; 0: unknown
     bool operator==(const TestImage&) const = default;
 };
 

@@ -8,8 +8,8 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-/// Predictions of the ensemble from those of its members, one member for each rank of `members`
-/// (the leaders of the completed groups). Collective: every rank must pass the same sizes, which
+/// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
+/// completed groups, has one member. Collective: every rank must pass the same sizes, which
 /// are checked first (Error(internal) on all ranks otherwise). Predictions are summed in fp32 by
 /// reductions over `chunk_rows` samples and then divided. So a rank holds only its own predictions,
 /// one chunk and, at rank 0, the result, for any number of members. The order of the sum depends on

@@ -91,7 +91,7 @@ public:
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
     }
-    /// Refreshes the copies of working_copy(). Optimizer updates that receive them need no refresh.
+    /// Refreshes the copies of working_copy(). Not needed after an update that has written them.
     void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_steps_, observer); }
     /// Refreshes all other working copies.
     void prepare_other_copies(Observer& observer) { run(other_copy_steps_, observer); }

@@ -48,7 +48,7 @@ std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int elemen
 /// parallel.pipeline_degree and the largest possible number, if `stages` exceeds it.
 std::vector<Stage> partition_stages(const Graph& graph, int stages);
 
-/// Returns the first node of each stage of partition_stages() except the first. Throws likewise.
+/// Returns the first node of each stage of partition_stages() except the first. Throws as it does.
 std::vector<std::size_t> stage_cuts(const Graph& graph, int stages);
 
 /// Divides `graph` into stages that begin at its first node and at the nodes `cuts` (stage_cuts()).
