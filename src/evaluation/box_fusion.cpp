@@ -41,8 +41,8 @@ struct Cluster {
     }
 
     Box fused() const {
-        return box_of_corners(left / score_sum, top / score_sum, right / score_sum,
-                              bottom / score_sum);
+        return box_from_corners(left / score_sum, top / score_sum, right / score_sum,
+                                bottom / score_sum);
     }
 };
 

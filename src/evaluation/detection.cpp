@@ -7,7 +7,7 @@
 
 namespace hpcai::evaluation {
 
-Box box_of_corners(double x1, double y1, double x2, double y2) {
+Box box_from_corners(double x1, double y1, double x2, double y2) {
     return {x1, y1, x2 - x1, y2 - y1};
 }
 

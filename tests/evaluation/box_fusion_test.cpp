@@ -18,7 +18,7 @@ using nlohmann::json;
 using Detections = std::vector<Detection>;
 
 Box corners(const json& row, std::size_t first) {
-    return box_of_corners(row[first], row[first + 1], row[first + 2], row[first + 3]);
+    return box_from_corners(row[first], row[first + 1], row[first + 2], row[first + 3]);
 }
 
 std::vector<MemberDetection> pooled_of(const json& one) {
@@ -62,9 +62,9 @@ TEST(WeightedBoxesFusion, HasTheKnownBestBoxOfItsReadme) {
     const Detections got = fuse_image(pooled_of(readme), std::vector{2.0, 1.0}, {.overlap = 0.5});
     ASSERT_EQ(got.size(), 7U);
     EXPECT_NEAR(got[0].score, 0.8, 1e-15);
-    EXPECT_LT(distance(got[0].box, box_of_corners(0.106667, 0.316667, 0.713333, 0.62)), 1e-6);
+    EXPECT_LT(distance(got[0].box, box_from_corners(0.106667, 0.316667, 0.713333, 0.62)), 1e-6);
     EXPECT_NEAR(got[1].score, 0.733333, 1e-6);
-    EXPECT_LT(distance(got[1].box, box_of_corners(0.001818, 0.475455, 0.813636, 0.913636)), 1e-6);
+    EXPECT_LT(distance(got[1].box, box_from_corners(0.001818, 0.475455, 0.813636, 0.913636)), 1e-6);
     EXPECT_NEAR(got[6].score, 0.1, 1e-15);
 }
 

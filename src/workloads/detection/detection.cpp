@@ -87,7 +87,7 @@ private:
             for (const data::Box& box : samples().boxes(sample)) {
                 annotations.truth.boxes.push_back(
                     {image, box.category,
-                     evaluation::box_of_corners(box.x1, box.y1, box.x2, box.y2)});
+                     evaluation::box_from_corners(box.x1, box.y1, box.x2, box.y2)});
             }
         }
         return annotations;
@@ -114,7 +114,7 @@ private:
                 if (category == 0) break;  // unused rows follow
                 detections.push_back(
                     {static_cast<std::int64_t>(image), category, numbers[4],
-                     evaluation::box_of_corners(numbers[0], numbers[1], numbers[2], numbers[3])});
+                     evaluation::box_from_corners(numbers[0], numbers[1], numbers[2], numbers[3])});
             }
         }
         return detections;
