@@ -21,7 +21,7 @@ struct ComputePrecision {
     bool assumed = false;    // training.precision is `auto`; fp32, the larger format, is assumed
     bool int8 = false;       // see ops::computes_in_int8
     /// Returns the name of the format of activations.
-    std::string values() const { return int8 ? "fp32" : name; }
+    std::string activation_format() const { return int8 ? "fp32" : name; }
 };
 
 ComputePrecision compute_precision(const config::Config& config);

@@ -129,7 +129,7 @@ std::string flops_table(const config::Config& config) {
         "activations in {}{}; table3 has no backward pass of a single operator: each of the two "
         "gradients\ncounts as its forward pass\n\n",
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
-        config.workload.classes, counts.precision.values(),
+        config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");
     text += line(
         {"", "", "", "", "", "table3", "two_mac", "weight", "input", "aiperf", "weight", "input"},
