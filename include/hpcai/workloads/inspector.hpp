@@ -38,6 +38,7 @@ public:
     bool has(const std::string& file) const { return entries_.contains(file); }
     std::vector<Finding> take_findings() { return std::move(findings_); }
 
+    /// Adds a finding about `file`, as one printable line.
     template <typename... Arguments>
     void report(const std::string& file, fmt::format_string<Arguments...> format,
                 Arguments&&... arguments) {
@@ -97,7 +98,6 @@ public:
                       const std::function<std::string(const std::string& key)>& source);
 
 private:
-    /// Adds a finding with one printable line.
     void add(const std::string& file, const std::string& text);
     void list_entries(const std::filesystem::path& folder);
 
