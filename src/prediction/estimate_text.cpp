@@ -113,8 +113,7 @@ void print_work(Page& page, const PlanRecord& plan) {
     };
     page.title(fmt::format("work of one model, by {}", work.convention));
     for (const LedgerRecord& ledger : work.ledgers) {
-        page.print(ledger.convention == work.convention ? "sample" : "",
-                   "{:<16}forward {}, by {}",
+        page.print(ledger.convention == work.convention ? "sample" : "", "{:<16}forward {}, by {}",
                    flops_text(static_cast<double>(ledger.training_per_sample)),
                    flops_text(static_cast<double>(ledger.forward_per_sample)), ledger.convention);
     }

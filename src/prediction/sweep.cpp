@@ -125,7 +125,7 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 
 std::string to_text(const SweepRecord& sweep) {
     std::string text = fmt::format(
-        "predicted speed of {}: {} samples per rank and step, base models of {} rank{}; nothing was "
+        "predicted speed of {}: {} samples per rank, base models of {} rank{}; nothing was "
         "run\n{}\n\n{:>9} {:>21} {:>21}\n",
         sweep.model, sweep.samples_per_rank, sweep.degree, sweep.degree == 1 ? "" : "s",
         sweep.source, "ranks", "bagging", "one model");
