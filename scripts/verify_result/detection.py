@@ -108,8 +108,8 @@ class Detection(Task):
         pairs = enumerate(itertools.zip_longest(map(comparable, fused), map(comparable, stored)))
         index = next((i for i, (wanted, found) in pairs if wanted != found), None)
         if index is not None:
-            self.findings.find(name, f"detection {index} of {len(stored)} is not that of {len(fused)} "
-                                     "which groups/*/detections.json fuse to")
+            self.findings.find(name, f"detection {index} of {len(stored)} differs from the {len(fused)} "
+                                     "fused detections of groups/*/detections.json")
         interval = self.interval_of([equal_weights] * REPLICATES, 1, SAMPLES_ALONE)
         return self.ensemble_numbers(fused), digest, interval
 

@@ -50,8 +50,8 @@ class ProbabilityTask(Task):
             unscored += absent > 0
             if 0 < absent < cells:
                 self.findings.find(
-                    self.labels_file, f"sample {sample} has {absent} of {cells} cells that do not "
-                                      "count; must have none or all")
+                    self.labels_file, f"sample {sample} has {absent} unscored of {cells} cells; "
+                                      "must have none or all")
                 break
         return unscored
 
@@ -100,7 +100,7 @@ class ProbabilityTask(Task):
                 continue
             row, label = divmod(index, self.classes)
             self.findings.find(name, f"{self.row_name} {row}, class {label} is {value}; "
-                                     f"must be {wanted}, as groups/*/predictions.npy give it")
+                                     f"must be {wanted}, according to groups/*/predictions.npy")
             return
 
     def ensemble(self):

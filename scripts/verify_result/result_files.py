@@ -37,7 +37,7 @@ class ResultFiles:
         if name not in self.present:
             raise Broken(f"{name}: is missing")
         if name not in self.regular:
-            raise Broken(f"{name}: is no regular file")
+            raise Broken(f"{name}: is not a regular file")
         path = os.path.join(self.directory, name)
         if os.path.getsize(path) > max_bytes:
             raise Broken(f"{name}: has {os.path.getsize(path)} bytes; must have at most {max_bytes}")
@@ -81,7 +81,7 @@ def check_listed_file(files, name, digest):
     if name not in files.present or not is_listable(name):
         find(name, "is missing; manifest.sha256 lists it")
     elif name not in files.regular:
-        find(name, "is no regular file; manifest.sha256 lists one")
+        find(name, "is not a regular file; manifest.sha256 lists one")
     elif (stored := files.digest(name)) != digest:
         find(name, f"has the SHA-256 {stored}; must have {digest}, as manifest.sha256 lists it")
 

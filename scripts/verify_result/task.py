@@ -29,4 +29,4 @@ class Task:
 
     def find_unscored(self, wanted):
         self.findings.find(self.labels_file,
-                           f"has {self.unscored} samples that do not count; must have {wanted}")
+                           f"has {self.unscored} unscored samples; must have {wanted}")

@@ -38,11 +38,11 @@ evaluation::FusionOptions fusion(const EvaluateOptions& options) {
         require(options.aggregation == "nms", ExitCode::usage,
                 "evaluate: --aggregation: expected wbf or nms, got {}",
                 in_quotes(options.aggregation));
-        fusion_options.merging = evaluation::Merging::suppression;
+        fusion_options.method = evaluation::FusionMethod::suppression;
         fusion_options.overlap = evaluation::kSuppressionOverlap;
     }
     if (options.overlap.value_or(0) > 0) fusion_options.overlap = *options.overlap;
-    fusion_options.lowest_score = options.lowest_score.value_or(fusion_options.lowest_score);
+    fusion_options.min_score = options.lowest_score.value_or(fusion_options.min_score);
     return fusion_options;
 }
 

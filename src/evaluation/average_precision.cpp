@@ -15,51 +15,50 @@ namespace {
 constexpr std::uint32_t kImageReplicates = 1000;
 constexpr std::uint64_t kSeed = 1;
 
-/// Recall and precision after each right detection. There is no point after a wrong detection: its
-/// recall would be that of the point before and its precision lower, so it would change no mean.
+/// Recall and precision after each true positive. A false positive adds no point: its recall would
+/// equal that of the previous point and its precision would be lower, so no mean would change.
 class Curve {
 public:
     explicit Curve(std::int64_t positives) : positives_(static_cast<double>(positives)) {}
 
     /// Adds the next best detection, `times` times.
     void add(bool hit, std::uint32_t times) {
-        if (!hit) seen_ += times;
+        if (!hit) detections_ += times;
         for (std::uint32_t count = 0; hit && count < times; ++count) {
-            seen_ += 1;
+            detections_ += 1;
             const double right = static_cast<double>(recall_.size() + 1);
             recall_.push_back(right / positives_);
             // numpy.spacing(1) is in pycocotools' denominator.
-            precision_.push_back(right / (seen_ + std::numeric_limits<double>::epsilon()));
+            precision_.push_back(right / (detections_ + std::numeric_limits<double>::epsilon()));
         }
     }
 
-    /// Raises each precision to the highest at any greater recall. Call it after the last
-    /// detection.
-    void raise() {
+    /// Raises each precision to the highest at any greater recall. Call after the last detection.
+    void make_monotone() {
         for (std::size_t index = precision_.size(); index-- > 1;) {
             precision_[index - 1] = std::max(precision_[index - 1], precision_[index]);
         }
     }
 
-    /// Returns the precision at the first recall of at least `least`; 0 if there is none.
-    double precision_at(double least) const {
-        const auto point = std::ranges::lower_bound(recall_, least);
+    /// Returns the precision at the first recall of at least `min_recall`; 0 if there is none.
+    double precision_at(double min_recall) const {
+        const auto point = std::ranges::lower_bound(recall_, min_recall);
         return point == recall_.end() ? 0 : precision_[point - recall_.begin()];
     }
 
     double area() const {
         double sum = 0;
-        double before = 0;
+        double previous_recall = 0;
         for (std::size_t index = 0; index < recall_.size(); ++index) {
-            sum += (recall_[index] - before) * precision_[index];
-            before = recall_[index];
+            sum += (recall_[index] - previous_recall) * precision_[index];
+            previous_recall = recall_[index];
         }
         return sum;
     }
 
 private:
     double positives_;
-    double seen_ = 0;
+    double detections_ = 0;
     std::vector<double> recall_;
     std::vector<double> precision_;
 };
@@ -79,7 +78,7 @@ double mean_at_11_recalls(const Curve& curve) {
 
 CategoryQuality quality_of(const CategoryMatches& matches) {
     std::vector<std::uint8_t> hits;
-    for (const RankedDetection& one : matches.ranked) hits.push_back(one.hit);
+    for (const RankedDetection& detection : matches.ranked) hits.push_back(detection.hit);
     CategoryQuality quality;
     quality.boxes = static_cast<std::int64_t>(matches.image_of_box.size());
     quality.detections = static_cast<std::int64_t>(hits.size());
@@ -105,10 +104,10 @@ std::optional<AveragePrecision> mean_of(std::span<const CategoryQuality> categor
 }  // namespace
 
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives) {
-    ensure(positives > 0, "average precision of {} boxes", positives);
+    ensure(positives > 0, "average precision of {} labelled boxes", positives);
     Curve curve(positives);
     for (const std::uint8_t hit : hits) curve.add(hit != 0, 1);
-    curve.raise();
+    curve.make_monotone();
     return {mean_at_101_recalls(curve), curve.area(), mean_at_11_recalls(curve)};
 }
 
@@ -145,8 +144,8 @@ std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> ca
         for (const std::int64_t image : matches.image_of_box) positives += times[image];
         if (positives == 0) continue;
         Curve curve(positives);
-        for (const RankedDetection& one : matches.ranked) curve.add(one.hit, times[one.image]);
-        curve.raise();
+        for (const auto& [image, score, hit] : matches.ranked) curve.add(hit, times[image]);
+        curve.make_monotone();
         sum += mean_at_101_recalls(curve);
         ++count;
     }

@@ -17,7 +17,7 @@ void cast_votes(std::span<const float> probabilities, std::span<float> votes, st
     }
 }
 
-void share_votes(std::span<float> votes, std::size_t width, float member_count) {
+void normalize_votes(std::span<float> votes, std::size_t width, float member_count) {
     for (std::size_t start = 0; start < votes.size(); start += width) {
         const std::span<float> row = votes.subspan(start, width);
         const bool any = std::ranges::any_of(row, [](float count) { return count > 0; });
@@ -28,15 +28,15 @@ void share_votes(std::span<float> votes, std::size_t width, float member_count) 
 }
 
 Ballot::Ballot(Vote vote, std::int64_t classes) : vote_(vote), classes_(classes) {
-    ensure(classes > 0, "a vote on {} classes", classes);
+    ensure(classes > 0, "vote: expected 1 or more classes, got {}", classes);
 }
 
 void Ballot::add(std::span<const float> probabilities) {
     const auto width = static_cast<std::size_t>(classes_);
     if (members_ == 0) sums_.resize(probabilities.size());
     ensure(probabilities.size() == sums_.size() && sums_.size() % width == 0,
-           "a vote on {} probabilities after one on {}, {} classes", probabilities.size(),
-           sums_.size(), classes_);
+           "vote of {} classes: a member has {} probabilities, expected {}", classes_,
+           probabilities.size(), sums_.size());
     std::vector<float> votes;
     if (vote_ == Vote::majority) {
         votes.resize(sums_.size());
@@ -50,7 +50,7 @@ void Ballot::add(std::span<const float> probabilities) {
 std::vector<float> Ballot::result() const {
     std::vector<float> result = sums_;
     if (vote_ == Vote::majority) {
-        share_votes(result, static_cast<std::size_t>(classes_), members_);
+        normalize_votes(result, static_cast<std::size_t>(classes_), members_);
     } else {
         for (float& value : result) value /= members_;
     }

@@ -10,14 +10,14 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// A detection that is fused.
+/// A detection to fuse.
 struct Candidate {
     std::int32_t category;
     double weighted_score;
     Box box;
 };
 
-/// The candidates of one category, best first.
+/// The candidates of candidate category, best first.
 using Candidates = std::span<const Candidate>;
 
 struct Cluster {
@@ -41,19 +41,19 @@ struct Cluster {
     }
 
     Box fused() const {
-        return box_of_corners(left / score_sum, top / score_sum, right / score_sum,
-                              bottom / score_sum);
+        return box_from_corners(left / score_sum, top / score_sum, right / score_sum,
+                                bottom / score_sum);
     }
 };
 
-/// Returns the index of the box that `box` overlaps most (in a tie the first one), if the overlap
-/// is above `least`.
-std::optional<std::size_t> nearest(const std::vector<Box>& boxes, const Box& box, double least) {
+/// Returns the index of the box with the highest IoU above `threshold` with `box`; ties: the first.
+std::optional<std::size_t> best_match(const std::vector<Box>& boxes, const Box& box,
+                                      double threshold) {
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < boxes.size(); ++index) {
         const double overlap = intersection_over_union(boxes[index], box);
-        if (overlap <= least) continue;
-        least = overlap;
+        if (overlap <= threshold) continue;
+        threshold = overlap;
         best = index;
     }
     return best;
@@ -64,7 +64,7 @@ std::vector<Candidate> fuse(Candidates candidates, std::span<const double> weigh
     std::vector<Cluster> clusters;
     std::vector<Box> fused;
     for (const Candidate& candidate : candidates) {
-        const auto found = nearest(fused, candidate.box, overlap);
+        const auto found = best_match(fused, candidate.box, overlap);
         const std::size_t index = found.value_or(clusters.size());
         if (!found) {
             clusters.emplace_back();
@@ -89,7 +89,7 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
     std::vector<Candidate> kept;
     std::vector<Box> boxes;
     for (const Candidate& candidate : candidates) {
-        if (nearest(boxes, candidate.box, overlap)) continue;
+        if (best_match(boxes, candidate.box, overlap)) continue;
         kept.push_back(candidate);
         boxes.push_back(candidate.box);
     }
@@ -97,15 +97,15 @@ std::vector<Candidate> suppress(Candidates candidates, double overlap) {
 }
 
 /// Returns the candidates by category, best first, ties in input order.
-std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
-                                     std::span<const double> weights,
-                                     const FusionOptions& options) {
-    const bool weighted = options.merging == Merging::weighted_fusion;
+std::vector<Candidate> sorted_candidates(std::span<const MemberDetection> pooled,
+                                         std::span<const double> weights,
+                                         const FusionOptions& options) {
+    const bool weighted = options.method == FusionMethod::weighted_fusion;
     std::vector<Candidate> candidates;
     for (const auto& [member, detection] : pooled) {
-        const bool takes_part = is_sound(detection) && area(detection.box) > 0 &&
-                                detection.score > 0 && detection.score >= options.lowest_score;
-        if (!takes_part) continue;
+        const bool is_used = is_valid(detection) && area(detection.box) > 0 &&
+                             detection.score > 0 && detection.score >= options.min_score;
+        if (!is_used) continue;
         const double weight = weighted ? weights[member] : 1;
         candidates.push_back({detection.category, weight * detection.score, detection.box});
     }
@@ -119,19 +119,19 @@ std::vector<Candidate> candidates_of(std::span<const MemberDetection> pooled,
 
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options) {
-    const std::vector<Candidate> candidates = candidates_of(pooled, weights, options);
+    const std::vector<Candidate> candidates = sorted_candidates(pooled, weights, options);
     std::vector<Detection> result;
     for (auto first = candidates.begin(); first != candidates.end();) {
         const auto end = std::find_if(first, candidates.end(), [&](const Candidate& candidate) {
             return candidate.category != first->category;
         });
         const Candidates category(first, end);
-        const std::vector<Candidate> merged = options.merging == Merging::weighted_fusion
+        const std::vector<Candidate> merged = options.method == FusionMethod::weighted_fusion
                                                   ? fuse(category, weights, options.overlap)
                                                   : suppress(category, options.overlap);
-        for (const Candidate& one : merged) {
-            result.push_back(
-                {pooled.front().detection.image, one.category, one.weighted_score, one.box});
+        for (const Candidate& candidate : merged) {
+            result.push_back({pooled.front().detection.image, candidate.category,
+                              candidate.weighted_score, candidate.box});
         }
         first = end;
     }

@@ -21,7 +21,7 @@ using Place = storage::JsonPlace;
 constexpr std::size_t kLimitBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 
-/// An object of a list and its place.
+/// A JSON object and its position in the document, for messages.
 class Item {
 public:
     Item(const json& object, Place place) : object_(object), place_(std::move(place)) {
@@ -55,7 +55,7 @@ public:
     }
 
     double number(const std::string& key) const {
-        return number_in(member(key), place_.key(key), -kLargestNumber);
+        return number_in(member(key), place_.key(key), -kMaxMagnitude);
     }
 
     Box box(const std::string& key) const {
@@ -64,8 +64,8 @@ public:
         if (!value.is_array() || value.size() != 4) {
             place.fail("a list of x, y, width and height", value);
         }
-        return {number_in(value[0], place.index(0), -kLargestNumber),
-                number_in(value[1], place.index(1), -kLargestNumber),
+        return {number_in(value[0], place.index(0), -kMaxMagnitude),
+                number_in(value[1], place.index(1), -kMaxMagnitude),
                 number_in(value[2], place.index(2), 0), number_in(value[3], place.index(3), 0)};
     }
 
@@ -75,8 +75,8 @@ private:
     static double number_in(const json& value, const Place& place, double lowest) {
         const double number =
             value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-        if (!(number >= lowest && number <= kLargestNumber)) {
-            place.fail(fmt::format("a number from {} to {}", lowest, kLargestNumber), value);
+        if (!(number >= lowest && number <= kMaxMagnitude)) {
+            place.fail(fmt::format("a number from {} to {}", lowest, kMaxMagnitude), value);
         }
         return number;
     }
@@ -93,11 +93,11 @@ void for_each_item(const json& list, const Place& place, Body body) {
     }
 }
 
-/// Maps ids to the indices of a list in the order of its ids.
-class Ids {
+/// Maps each id of a sorted list to its index.
+class IdIndex {
 public:
     template <typename Entry>
-    explicit Ids(const std::vector<Entry>& entries) {
+    explicit IdIndex(const std::vector<Entry>& entries) {
         for (const Entry& entry : entries) {
             index_.emplace(entry.id, static_cast<std::int64_t>(index_.size()));
         }
@@ -119,8 +119,8 @@ private:
 template <typename Entry>
 void sort_by_id(std::vector<Entry>& entries, const Place& place) {
     std::ranges::sort(entries, {}, &Entry::id);
-    const auto twice = std::ranges::adjacent_find(entries, {}, &Entry::id);
-    if (twice != entries.end()) place.fail("each id once", twice->id);
+    const auto duplicate = std::ranges::adjacent_find(entries, {}, &Entry::id);
+    if (duplicate != entries.end()) place.fail("each id once", duplicate->id);
 }
 
 TestImage image_in(const Item& item) {
@@ -137,7 +137,7 @@ Category category_in(const Item& item) {
     return category;
 }
 
-LabelledBox labelled_box_in(const Item& item, const Ids& images, const Ids& categories) {
+LabelledBox labelled_box_in(const Item& item, const IdIndex& images, const IdIndex& categories) {
     LabelledBox box{
         images.index(item, "image_id", "an image"),
         static_cast<std::int32_t>(categories.index(item, "category_id", "a category")) + 1,
@@ -149,17 +149,17 @@ LabelledBox labelled_box_in(const Item& item, const Ids& images, const Ids& cate
 void check_counts(const Annotations& annotations) {
     ensure(std::ssize(annotations.images) == annotations.truth.images &&
                std::ssize(annotations.categories) == annotations.truth.categories,
-           "annotations of {} images and {} categories with labels of {} and {}",
+           "annotations of {} images and {} categories, but labels of {} images and {} categories",
            annotations.images.size(), annotations.categories.size(), annotations.truth.images,
            annotations.truth.categories);
 }
 
-/// Appends the members that labelled boxes and detections have in common.
+/// Appends the keys that labelled boxes and detections have in common.
 template <typename Entry>
-void append_place(std::string& text, const Annotations& annotations, const Entry& entry) {
+void append_common_keys(std::string& text, const Annotations& annotations, const Entry& entry) {
     ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
                entry.category >= 1 && entry.category <= std::ssize(annotations.categories),
-           "a box of image {} and category {}", entry.image, entry.category);
+           "a box has image {} and category {}", entry.image, entry.category);
     fmt::format_to(
         std::back_inserter(text), R"("image_id":{},"category_id":{},"bbox":[{},{},{},{}])",
         annotations.images[entry.image].id, annotations.categories[entry.category - 1].id,
@@ -180,10 +180,10 @@ void append_annotation_list(std::string& text, const Annotations& annotations) {
     bool first = true;
     std::int64_t id = 0;
     for (const LabelledBox& box : annotations.truth.boxes) {
-        ensure(is_sound({box.image, box.category, 0, box.box}), "a labelled box that is not sound");
-        // pycocotools treats the id 0 as no box
+        ensure(is_valid({box.image, box.category, 0, box.box}), "a labelled box is invalid");
+        // pycocotools interprets the id 0 as "no box".
         fmt::format_to(std::back_inserter(text), R"({}{{"id":{},)", separator(first), ++id);
-        append_place(text, annotations, box);
+        append_common_keys(text, annotations, box);
         fmt::format_to(std::back_inserter(text), R"(,"area":{},"iscrowd":{}}})", area(box.box),
                        static_cast<int>(box.crowd));
     }
@@ -215,9 +215,9 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
     std::string text = "[";
     bool first = true;
     for (const Detection& detection : detections) {
-        if (!is_sound(detection)) continue;
+        if (!is_valid(detection)) continue;
         fmt::format_to(std::back_inserter(text), "{}{{", separator(first));
-        append_place(text, annotations, detection);
+        append_common_keys(text, annotations, detection);
         fmt::format_to(std::back_inserter(text), R"(,"score":{}}})", detection.score);
     }
     return text + "]\n";
@@ -226,20 +226,20 @@ std::string coco_detections(const Annotations& annotations, std::span<const Dete
 Annotations parse_coco_annotations(std::string_view text, std::string_view name) {
     const json document = storage::parse_strict_json(text, name, kLimits);
     const Place place(name);
-    const Item whole(document, place);
+    const Item root(document, place);
     Annotations annotations;
-    for_each_item(whole.member("images"), place.key("images"),
+    for_each_item(root.member("images"), place.key("images"),
                   [&](const Item& item) { annotations.images.push_back(image_in(item)); });
     sort_by_id(annotations.images, place.key("images"));
-    for_each_item(whole.member("categories"), place.key("categories"),
+    for_each_item(root.member("categories"), place.key("categories"),
                   [&](const Item& item) { annotations.categories.push_back(category_in(item)); });
     sort_by_id(annotations.categories, place.key("categories"));
-    const Ids images(annotations.images);
-    const Ids categories(annotations.categories);
+    const IdIndex images(annotations.images);
+    const IdIndex categories(annotations.categories);
     DetectionTruth& truth = annotations.truth;
     truth.images = std::ssize(annotations.images);
     truth.categories = static_cast<std::int32_t>(annotations.categories.size());
-    for_each_item(whole.member("annotations"), place.key("annotations"), [&](const Item& item) {
+    for_each_item(root.member("annotations"), place.key("annotations"), [&](const Item& item) {
         truth.boxes.push_back(labelled_box_in(item, images, categories));
     });
     return annotations;
@@ -248,8 +248,8 @@ Annotations parse_coco_annotations(std::string_view text, std::string_view name)
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations) {
     const json document = storage::parse_strict_json(text, name, kLimits);
-    const Ids images(annotations.images);
-    const Ids categories(annotations.categories);
+    const IdIndex images(annotations.images);
+    const IdIndex categories(annotations.categories);
     std::vector<Detection> detections;
     for_each_item(document, Place(name), [&](const Item& item) {
         detections.push_back(

@@ -7,7 +7,7 @@
 
 namespace hpcai::evaluation {
 
-Box box_of_corners(double x1, double y1, double x2, double y2) {
+Box box_from_corners(double x1, double y1, double x2, double y2) {
     return {x1, y1, x2 - x1, y2 - y1};
 }
 
@@ -27,10 +27,10 @@ double intersection_over_union(const Box& a, const Box& b) {
     return shared > 0 ? shared / (area(a) + area(b) - shared) : 0;
 }
 
-bool is_sound(const Detection& detection) {
+bool is_valid(const Detection& detection) {
     const Box& box = detection.box;
     return std::ranges::all_of(std::array{detection.score, box.x, box.y, box.width, box.height},
-                               [](double number) { return std::abs(number) <= kLargestNumber; }) &&
+                               [](double number) { return std::abs(number) <= kMaxMagnitude; }) &&
            box.width >= 0 && box.height >= 0;
 }
 

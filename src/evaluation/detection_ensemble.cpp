@@ -19,18 +19,18 @@ constexpr int kExchangeTag = 3;
 static_assert(std::is_trivially_copyable_v<MemberDetection>);
 
 /// Values that must be equal on all ranks.
-struct Terms {
+struct FusionSettings {
     std::int64_t images;
     std::int64_t chunk_images;
     std::int64_t limit;
-    Merging merging;
+    FusionMethod method;
     double overlap;
-    double lowest_score;
-    bool operator==(const Terms&) const = default;
+    double min_score;
+    bool operator==(const FusionSettings&) const = default;
 };
 
-struct RankTerms {
-    Terms terms;
+struct RankSettings {
+    FusionSettings settings;
     std::int64_t is_legal;
     std::int64_t models;
 };
@@ -42,25 +42,25 @@ bool is_legal(const Member& member, std::int64_t images) {
            member.weight > 0;
 }
 
-/// Checks that all ranks agree and returns each rank's number of models.
-std::vector<std::int64_t> agree(comm::Communicator& ranks, const RankTerms& mine) {
-    const std::vector<RankTerms> all = comm::all_gather(ranks, mine);
+/// Checks that all ranks have the same settings and returns each rank's number of models.
+std::vector<std::int64_t> gather_models(comm::Communicator& ranks, const RankSettings& local) {
+    const std::vector<RankSettings> all = comm::all_gather(ranks, local);
     std::vector<std::int64_t> models;
     std::int64_t sum = 0;
-    for (const auto& [terms, legal, rank_models] : all) {
-        ensure(legal != 0 && terms == mine.terms,
-               "the members' detections do not match; here {} images in rounds of {}, {} "
-               "models",
-               mine.terms.images, mine.terms.chunk_images, mine.models);
+    for (const auto& [settings, legal, rank_models] : all) {
+        ensure(legal != 0 && settings == local.settings,
+               "fusion settings are invalid or differ between ranks; this rank has {} images in "
+               "rounds of {}, {} models",
+               local.settings.images, local.settings.chunk_images, local.models);
         models.push_back(rank_models);
         sum += rank_models;
     }
-    ensure(sum > 0, "a fusion of no model's detections");
+    ensure(sum > 0, "fusion: no rank has a model");
     return models;
 }
 
 /// Sends `sent[r]` to rank r and returns what each rank sent. In step s, ranks a and b exchange if
-/// (a + b) mod size is s. The lower rank sends first, so no ranks wait for each other in a circle.
+/// (a + b) mod size is s. The lower rank sends first, which avoids deadlock.
 std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
                                                    std::vector<std::vector<MemberDetection>> sent) {
     const std::size_t size = sent.size();
@@ -69,58 +69,57 @@ std::vector<std::vector<MemberDetection>> exchange(comm::Communicator& ranks,
     std::vector<std::size_t> all_counts(size * size);  // [from][to]
     ranks.all_gather(std::as_bytes(std::span(counts)),
                      std::as_writable_bytes(std::span(all_counts)));
-    const auto me = static_cast<std::size_t>(ranks.rank());
-    std::vector<std::vector<MemberDetection>> came(size);
-    came[me] = std::move(sent[me]);
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    std::vector<std::vector<MemberDetection>> received(size);
+    received[rank] = std::move(sent[rank]);
     for (std::size_t step = 0; step < size; ++step) {
-        const std::size_t other = (step + size - me) % size;
-        if (other == me) continue;
-        came[other].resize(all_counts[other * size + me]);
-        const auto give = [&] {
-            ranks.send(std::as_bytes(std::span(sent[other])), static_cast<int>(other),
-                       kExchangeTag);
+        const std::size_t peer = (step + size - rank) % size;
+        if (peer == rank) continue;
+        received[peer].resize(all_counts[peer * size + rank]);
+        const auto send = [&] {
+            ranks.send(std::as_bytes(std::span(sent[peer])), static_cast<int>(peer), kExchangeTag);
         };
-        if (me < other) give();
-        ranks.receive(std::as_writable_bytes(std::span(came[other])), static_cast<int>(other),
+        if (rank < peer) send();
+        ranks.receive(std::as_writable_bytes(std::span(received[peer])), static_cast<int>(peer),
                       kExchangeTag);
-        if (me > other) give();
+        if (rank > peer) send();
     }
-    return came;
+    return received;
 }
 
-/// The models of one rank, whose detections are taken image by image.
-class Deck {
+/// Iterates over the detections of one rank's models by ascending image.
+class DetectionCursor {
 public:
-    Deck(std::span<const Member> members, std::int64_t first_member)
+    DetectionCursor(std::span<const Member> members, std::int64_t first_member)
         : members_(members), first_member_(first_member), next_(members.size()) {}
 
-    /// Returns the detections of images below `end` that were not taken before.
-    std::vector<MemberDetection> take(std::int64_t end) {
-        std::vector<MemberDetection> taken;
+    /// Returns the detections from the current image to before image `end`, and advances to `end`.
+    std::vector<MemberDetection> read_until(std::int64_t end) {
+        std::vector<MemberDetection> detections_read;
         for (std::size_t index = 0; index < members_.size(); ++index) {
             const auto& detections = members_[index].detections;
             const auto member =
                 static_cast<std::int32_t>(first_member_) + static_cast<std::int32_t>(index);
             for (std::size_t& at = next_[index];
                  at < detections.size() && detections[at].image < end; ++at) {
-                taken.push_back({member, detections[at]});
+                detections_read.push_back({member, detections[at]});
             }
         }
-        return taken;
+        return detections_read;
     }
 
 private:
     std::span<const Member> members_;
     std::int64_t first_member_;
-    std::vector<std::size_t> next_;  // [member], the first detection that was not taken
+    std::vector<std::size_t> next_;  // [member] the first detection not yet read
 };
 
-/// Fuses the detections of all models, image by image.
-std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& came,
+/// Fuses the detections `sent` by each rank, image by image.
+std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;
-    for (const auto& records : came) pooled.insert(pooled.end(), records.begin(), records.end());
-    const auto image_of = [](const MemberDetection& one) { return one.detection.image; };
+    for (const auto& records : sent) pooled.insert(pooled.end(), records.begin(), records.end());
+    const auto image_of = [](const MemberDetection& entry) { return entry.detection.image; };
     std::ranges::stable_sort(pooled, {}, image_of);  // keeps the order of members
     std::vector<Detection> result;
     for (auto first = pooled.begin(); first != pooled.end();) {
@@ -133,47 +132,47 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
     return result;
 }
 
-constexpr double kMaxFusedImages = 1e5;  // of all draws: about ten seconds
+constexpr double kMaxFusedImages = 1e5;  // over all draws; takes about ten seconds
 
 /// Returns the members of a draw with their weights.
-std::vector<Member> drawn(const DrawnMembers& members, const std::vector<float>& weights) {
-    std::vector<Member> found;
-    for (std::size_t index = 0; index < members.mine.size(); ++index) {
+std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
+    std::vector<Member> drawn;
+    for (std::size_t index = 0; index < members.local.size(); ++index) {
         const float weight = weights.at(static_cast<std::size_t>(members.first) + index);
         if (weight == 0) continue;
-        found.push_back({members.mine[index].detections, static_cast<double>(weight)});
+        drawn.push_back({members.local[index].detections, static_cast<double>(weight)});
     }
-    return found;
+    return drawn;
 }
 
 }  // namespace
 
-std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> mine,
+std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<const Member> local,
                                        std::int64_t images, const FusionOptions& options,
                                        std::int64_t chunk_images) {
     const bool legal =
         images >= 0 && chunk_images > 0 && options.limit > 0 &&
-        std::ranges::all_of(mine, [&](const Member& one) { return is_legal(one, images); });
-    const std::vector<std::int64_t> models =
-        agree(ranks, {{images, chunk_images, options.limit, options.merging, options.overlap,
-                       options.lowest_score},
-                      legal,
-                      std::ssize(mine)});
-    std::vector<double> my_weights;
-    for (const Member& member : mine) my_weights.push_back(member.weight);
+        std::ranges::all_of(local, [&](const Member& member) { return is_legal(member, images); });
+    const std::vector<std::int64_t> models = gather_models(
+        ranks,
+        {{images, chunk_images, options.limit, options.method, options.overlap, options.min_score},
+         legal,
+         std::ssize(local)});
+    std::vector<double> local_weights;
+    for (const Member& member : local) local_weights.push_back(member.weight);
     const std::vector<double> weights =
-        comm::broadcast(ranks, comm::gather(ranks, std::move(my_weights)));
+        comm::broadcast(ranks, comm::gather(ranks, std::move(local_weights)));
     std::int64_t first_member = 0;
     for (int rank = 0; rank < ranks.rank(); ++rank) {
         first_member += models[rank];
     }
-    Deck deck(mine, first_member);
+    DetectionCursor cursor(local, first_member);
     std::vector<Detection> result;
     for (std::int64_t start = 0; start < images;) {
         std::vector<std::vector<MemberDetection>> sent;
         for (int rank = 0; rank < ranks.size(); ++rank) {
             start += std::min(chunk_images, images - start);
-            sent.push_back(deck.take(start));
+            sent.push_back(cursor.read_until(start));
         }
         const std::vector<Detection> fused =
             comm::gather(ranks, fuse_images(exchange(ranks, std::move(sent)), weights, options));
@@ -182,9 +181,9 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     return result;
 }
 
-std::string objection_to_draws(const MemberDraws& draws, std::int64_t images) {
-    const auto votes = static_cast<double>(draws.weights.size());
-    if (votes * static_cast<double>(images) <= kMaxFusedImages) return "";
+std::string reason_to_skip_draws(const MemberDraws& draws, std::int64_t images) {
+    const auto fusions = static_cast<double>(draws.weights.size());
+    if (fusions * static_cast<double>(images) <= kMaxFusedImages) return "";
     return fmt::format("{} fusions of the detections in {} images are too many",
                        draws.weights.size(), images);
 }
@@ -193,17 +192,17 @@ std::optional<Interval> bootstrap_detections(comm::Communicator& ranks, const Dr
                                              const DetectionTruth& truth, double threshold,
                                              const FusionOptions& options) {
     const MemberDraws& draws = members.draws;
-    std::vector<std::vector<CategoryMatches>> found;  // [distinct draw]
+    std::vector<std::vector<CategoryMatches>> matches;  // [distinct draw]
     for (const std::vector<float>& weights : draws.weights) {
         const std::vector<Detection> fused =
-            fuse_detections(ranks, drawn(members, weights), truth.images, options);
-        if (ranks.rank() == 0) found.push_back(match(truth, fused, threshold));
+            fuse_detections(ranks, select_members(members, weights), truth.images, options);
+        if (ranks.rank() == 0) matches.push_back(match(truth, fused, threshold));
     }
     if (ranks.rank() != 0) return std::nullopt;
     std::vector<double> means;
-    for (std::size_t replicate = 0; replicate < draws.of_replicate.size(); ++replicate) {
-        const auto mean = mean_precision_of_draw(found[draws.of_replicate[replicate]], truth.images,
-                                                 draws.samples_of(replicate));
+    for (std::size_t replicate = 0; replicate < draws.draw_index.size(); ++replicate) {
+        const auto mean = mean_precision_of_draw(matches[draws.draw_index[replicate]], truth.images,
+                                                 draws.sample_stream(replicate));
         if (mean) means.push_back(*mean);
     }
     return interval_of_draws(std::move(means));

@@ -12,14 +12,14 @@ namespace {
 
 constexpr int kRoot = 0;
 
-/// Checks that all ranks have the same sizes. Otherwise a rank with fewer samples would leave the
-/// others waiting in a reduction.
+/// Checks that all ranks have the same sizes. Otherwise the reductions of different ranks would not
+/// match, and some ranks would wait forever.
 void check_agreement(comm::Communicator& members, std::int64_t samples, std::int64_t classes,
                      std::int64_t chunk_rows) {
-    const std::array<std::int64_t, 3> mine{samples, classes, chunk_rows};
-    for (const auto& theirs : comm::all_gather(members, mine)) {
-        ensure(theirs == mine,
-               "the members vote on different sizes; here {} samples, {} classes, chunks of {}",
+    const std::array<std::int64_t, 3> local{samples, classes, chunk_rows};
+    for (const auto& remote : comm::all_gather(members, local)) {
+        ensure(remote == local,
+               "vote: sizes differ between members; here {} samples, {} classes, chunks of {}",
                samples, classes, chunk_rows);
     }
 }
@@ -33,22 +33,22 @@ std::int64_t samples_in(std::span<const float> probabilities, std::int64_t class
                : -1;
 }
 
-/// One member's predictions and the size of its chunks.
-struct Ballots {
+/// One member's predictions and its chunk size.
+struct VoteInput {
     std::span<const float> probabilities;  // (samples, classes)
     std::int64_t classes;
     std::int64_t chunk_rows;
 };
 
-/// For each chunk, `prepare(own rows, rows)` fills `rows`, which the members sum. Rank 0 calls
-/// `finish` on the sums.
+/// For each chunk, `prepare(local rows, rows)` fills `rows`, which are summed over the members.
+/// Rank 0 then calls `finish(rows)` on the sums.
 template <typename Prepare, typename Finish>
-std::vector<float> vote(comm::Communicator& members, const Ballots& ballots, Prepare prepare,
+std::vector<float> vote(comm::Communicator& members, const VoteInput& input, Prepare prepare,
                         Finish finish) {
-    const auto& [probabilities, classes, chunk_rows] = ballots;
+    const auto& [probabilities, classes, chunk_rows] = input;
     const std::int64_t samples = samples_in(probabilities, classes);
     check_agreement(members, samples, classes, chunk_rows);
-    ensure(samples >= 0 && chunk_rows > 0, "a vote on {} probabilities, {} classes, chunks of {}",
+    ensure(samples >= 0 && chunk_rows > 0, "vote on {} probabilities, {} classes, chunks of {}",
            probabilities.size(), classes, chunk_rows);
     const std::size_t chunk =
         static_cast<std::size_t>(std::min(chunk_rows, samples)) * static_cast<std::size_t>(classes);
@@ -72,8 +72,7 @@ public:
     OutOfBagChunk(std::size_t rows, std::size_t classes)
         : width_(classes + 1), values_(rows * width_) {}
 
-    /// `packed` only has the probabilities of samples whose `mask` is 1; used rows are removed from
-    /// it.
+    /// Copies the next rows of `packed` to the samples whose `mask` is 1 and removes them from it.
     void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
         std::ranges::fill(values_, 0.0F);
         for (std::size_t row = 0; row < mask.size(); ++row) {
@@ -92,11 +91,11 @@ public:
             // The sum has the same ranking as the mean.
             const std::span<const float> sum = std::span(values_).subspan(row * width_, width_);
             if (sum.back() == 0.0F) continue;
-            const TopK one = top_k(sum.first(width_ - 1), labels.subspan(row, 1),
-                                   static_cast<std::int64_t>(width_ - 1));
-            quality.counts.correct_1 += one.correct_1;
-            quality.counts.correct_5 += one.correct_5;
-            quality.counts.samples += one.samples;
+            const TopK hits = top_k(sum.first(width_ - 1), labels.subspan(row, 1),
+                                    static_cast<std::int64_t>(width_ - 1));
+            quality.counts.correct_1 += hits.correct_1;
+            quality.counts.correct_5 += hits.correct_5;
+            quality.counts.samples += hits.samples;
             ++quality.covered;
         }
     }
@@ -106,17 +105,17 @@ private:
     std::vector<float> values_;
 };
 
-bool fits(const OutOfBagPredictions& mine) {
-    const auto ones = std::ranges::count_if(mine.out_of_bag, [](auto bit) { return bit != 0; });
-    return mine.classes > 0 &&
-           static_cast<std::size_t>(ones) * static_cast<std::size_t>(mine.classes) ==
-               mine.probabilities.size();
+bool sizes_match(const OutOfBagPredictions& local) {
+    const auto ones = std::ranges::count_if(local.out_of_bag, [](auto bit) { return bit != 0; });
+    return local.classes > 0 &&
+           static_cast<std::size_t>(ones) * static_cast<std::size_t>(local.classes) ==
+               local.probabilities.size();
 }
 
-bool labels_fit(const OutOfBagPredictions& mine, std::span<const std::int32_t> labels) {
-    return labels.size() == mine.out_of_bag.size() &&
+bool labels_match(const OutOfBagPredictions& local, std::span<const std::int32_t> labels) {
+    return labels.size() == local.out_of_bag.size() &&
            std::ranges::all_of(labels, [&](std::int32_t label) {
-               return label >= kPaddingLabel && label < mine.classes;
+               return label >= kPaddingLabel && label < local.classes;
            });
 }
 
@@ -144,25 +143,26 @@ std::vector<float> ensemble_majority(comm::Communicator& members,
     return vote(
         members, {probabilities, classes, chunk_rows},
         [=](std::span<const float> mine, std::span<float> sent) { cast_votes(mine, sent, width); },
-        [=](std::span<float> votes) { share_votes(votes, width, member_count); });
+        [=](std::span<float> votes) { normalize_votes(votes, width, member_count); });
 }
 
-OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& mine,
+OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& local,
                                 std::span<const std::int32_t> labels, std::int64_t chunk_rows) {
     const bool is_root = members.rank() == kRoot;
-    const bool legal = fits(mine) && chunk_rows > 0 && (!is_root || labels_fit(mine, labels));
-    const auto samples = static_cast<std::int64_t>(mine.out_of_bag.size());
-    check_agreement(members, legal ? samples : -1, mine.classes, chunk_rows);
+    const bool legal =
+        sizes_match(local) && chunk_rows > 0 && (!is_root || labels_match(local, labels));
+    const auto samples = static_cast<std::int64_t>(local.out_of_bag.size());
+    check_agreement(members, legal ? samples : -1, local.classes, chunk_rows);
     ensure(legal,
-           "an out-of-bag vote on {} samples with {} probabilities and {} labels of {} classes",
-           samples, mine.probabilities.size(), labels.size(), mine.classes);
+           "out-of-bag vote: invalid sizes: {} samples, {} probabilities, {} labels, {} classes",
+           samples, local.probabilities.size(), labels.size(), local.classes);
     const auto chunk = static_cast<std::size_t>(std::min(chunk_rows, samples));
-    OutOfBagChunk rows(chunk, static_cast<std::size_t>(mine.classes));
-    std::span<const float> packed = mine.probabilities;
+    OutOfBagChunk rows(chunk, static_cast<std::size_t>(local.classes));
+    std::span<const float> packed = local.probabilities;
     OutOfBagQuality quality;
-    for (std::size_t start = 0; start < mine.out_of_bag.size(); start += chunk) {
-        const std::size_t count = std::min(chunk, mine.out_of_bag.size() - start);
-        rows.fill(mine.out_of_bag.subspan(start, count), packed);
+    for (std::size_t start = 0; start < local.out_of_bag.size(); start += chunk) {
+        const std::size_t count = std::min(chunk, local.out_of_bag.size() - start);
+        rows.fill(local.out_of_bag.subspan(start, count), packed);
         members.reduce_sum(rows.first(count), kRoot);
         if (is_root) rows.count(labels.subspan(start, count), quality);
     }

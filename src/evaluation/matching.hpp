@@ -13,7 +13,7 @@
 /// Matching of detections and labels, for the metrics and their confidence intervals.
 namespace hpcai::evaluation {
 
-/// A detection that counts as right or wrong.
+/// A true or false positive.
 struct RankedDetection {
     std::int64_t image = 0;
     double score = 0;
@@ -23,7 +23,7 @@ struct RankedDetection {
 /// The matches of one category.
 struct CategoryMatches {
     std::vector<RankedDetection> ranked;     // best first
-    std::vector<std::int64_t> image_of_box;  // of each box to find
+    std::vector<std::int64_t> image_of_box;  // [labelled box, without crowds]
 };
 
 /// Returns the matches [category - 1], as average_precision.hpp describes. Throws Error(internal)
@@ -31,8 +31,8 @@ struct CategoryMatches {
 std::vector<CategoryMatches> match(const DetectionTruth& truth,
                                    std::span<const Detection> detections, double threshold);
 
-/// Mean COCO precision over the categories that have boxes in a draw of `images` images with
-/// replacement; nothing without boxes.
+/// Returns the mean COCO precision over the categories that have boxes in a draw of `images` images
+/// with replacement; nothing without boxes.
 std::optional<double> mean_precision_of_draw(std::span<const CategoryMatches> categories,
                                              std::int64_t images, CounterStream stream);
 

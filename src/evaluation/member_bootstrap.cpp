@@ -13,16 +13,16 @@
 namespace hpcai::evaluation {
 namespace {
 
-constexpr double kMaxAdditions = 2e10;  // of probabilities: about ten seconds
+constexpr double kMaxAdditions = 2e10;  // of probabilities; take about ten seconds
 
 constexpr std::uint32_t kMemberReplicates = 1000;
-// numbers of the random streams of one replicate
-constexpr std::uint32_t kOfMembers = 1, kOfSamples = 2;
+// indices of the random streams of one replicate
+constexpr std::uint32_t kMemberStream = 1, kSampleStream = 2;
 
 }  // namespace
 
-CounterStream MemberDraws::samples_of(std::size_t replicate) const {
-    return {seed, RandomPurpose::confidence, static_cast<std::uint32_t>(replicate), kOfSamples};
+CounterStream MemberDraws::sample_stream(std::size_t replicate) const {
+    return {seed, RandomPurpose::confidence, static_cast<std::uint32_t>(replicate), kSampleStream};
 }
 
 MemberDraws draw_members(int members, std::uint64_t seed) {
@@ -30,14 +30,14 @@ MemberDraws draw_members(int members, std::uint64_t seed) {
     draws.seed = seed;
     std::map<std::vector<float>, std::size_t> known;
     for (std::uint32_t replicate = 0; replicate < kMemberReplicates; ++replicate) {
-        CounterStream stream(seed, RandomPurpose::confidence, replicate, kOfMembers);
+        CounterStream stream(seed, RandomPurpose::confidence, replicate, kMemberStream);
         std::vector<float> weights(static_cast<std::size_t>(members));
         for (int draw = 0; draw < members; ++draw) {
             weights[stream.below(static_cast<std::uint32_t>(members))] += 1;
         }
         const auto [place, is_new] = known.try_emplace(weights, draws.weights.size());
         if (is_new) draws.weights.push_back(std::move(weights));
-        draws.of_replicate.push_back(place->second);
+        draws.draw_index.push_back(place->second);
     }
     return draws;
 }
@@ -46,14 +46,14 @@ MemberBootstrap::MemberBootstrap(const MemberBootstrapSize& size, Vote vote)
     : size_(size),
       vote_(vote),
       draws_(draw_members(size.members, size.seed)),
-      right_(draws_.weights.size()),
+      hits_(draws_.weights.size()),
       scores_(static_cast<std::size_t>(size.classes)) {}
 
-std::string MemberBootstrap::objection() const {
+std::string MemberBootstrap::reason_to_skip() const {
     const double numbers = static_cast<double>(size_.members) * static_cast<double>(size_.classes);
     const double additions =
         static_cast<double>(size_.samples) * (numbers * static_cast<double>(draws_.weights.size()) +
-                                              static_cast<double>(draws_.of_replicate.size()));
+                                              static_cast<double>(draws_.draw_index.size()));
     if (numbers <= static_cast<double>(size_.chunk_numbers) && additions <= kMaxAdditions)
         return "";
     return fmt::format("{} votes of {} members on {} samples of {} classes are too many",
@@ -66,8 +66,8 @@ std::int64_t MemberBootstrap::chunk_rows() const {
                                     std::max<std::int64_t>(1, size_.samples));
 }
 
-/// Whether a draw's vote on one sample is right; `rows` (members, classes).
-bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, std::size_t draw) {
+/// Whether a draw's vote predicts `label` for one sample; `rows` (members, classes).
+bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);
     for (std::size_t member = 0; member < draws_.weights[draw].size(); ++member) {
@@ -78,12 +78,12 @@ bool MemberBootstrap::is_right(std::span<const float> rows, std::int32_t label, 
             scores_[index] += weight * static_cast<double>(row[index]);
         }
     }
-    const double mine = scores_[label];
-    if (vote_ == Vote::majority && mine == 0) return false;  // there may be no vote at all
+    const double score = scores_[label];
+    if (vote_ == Vote::majority && score == 0) return false;  // no member may have voted
     for (std::size_t index = 0; index < classes; ++index) {
-        const bool is_behind = index < static_cast<std::size_t>(label) ? scores_[index] < mine
-                                                                       : scores_[index] <= mine;
-        if (!is_behind) return false;  // false for NaN
+        const bool is_lower = index < static_cast<std::size_t>(label) ? scores_[index] < score
+                                                                      : scores_[index] <= score;
+        if (!is_lower) return false;  // also for NaN
     }
     return true;
 }
@@ -93,43 +93,42 @@ void MemberBootstrap::add(std::span<const float> probabilities,
     const std::size_t classes = scores_.size();
     const auto members = static_cast<std::size_t>(size_.members);
     ensure(probabilities.size() == members * labels.size() * classes,
-           "{} probabilities of {} members, {} samples, {} classes", probabilities.size(), members,
-           labels.size(), classes);
+           "bootstrap: {} probabilities do not match {} members, {} samples, {} classes",
+           probabilities.size(), members, labels.size(), classes);
     std::vector<float> rows(members * classes);
     for (std::size_t sample = 0; sample < labels.size(); ++sample) {
         const std::int32_t label = labels[sample];
         if (label == kPaddingLabel) continue;
         require(label >= 0 && label < size_.classes, ExitCode::data,
-                "label {} of a sample: must be from 0 to {}", label, size_.classes - 1);
+                "a sample has the label {}, expected 0 to {}", label, size_.classes - 1);
         for (std::size_t member = 0; member < members; ++member) {
-            const auto from =
+            const auto source =
                 probabilities.subspan((member * labels.size() + sample) * classes, classes);
-            const auto to = std::span(rows).subspan(member * classes, classes);
+            const auto target = std::span(rows).subspan(member * classes, classes);
             if (vote_ == Vote::majority) {
-                cast_votes(from, to, classes);
+                cast_votes(source, target, classes);
             } else {
-                std::ranges::copy(from, to.begin());
+                std::ranges::copy(source, target.begin());
             }
         }
-        for (std::size_t draw = 0; draw < right_.size(); ++draw) {
-            right_[draw].push_back(is_right(rows, label, draw) ? 1 : 0);
+        for (std::size_t draw = 0; draw < hits_.size(); ++draw) {
+            hits_[draw].push_back(is_hit(rows, label, draw) ? 1 : 0);
         }
     }
 }
 
 std::optional<Interval> MemberBootstrap::interval() const {
-    if (right_.empty() || right_.front().empty()) return std::nullopt;
-    const auto samples = static_cast<std::uint32_t>(right_.front().size());
-    std::vector<double> shares;
-    for (std::size_t replicate = 0; replicate < draws_.of_replicate.size(); ++replicate) {
-        CounterStream stream = draws_.samples_of(replicate);
-        const std::vector<std::uint8_t>& right = right_[draws_.of_replicate[replicate]];
+    if (hits_.empty() || hits_.front().empty()) return std::nullopt;
+    const auto samples = static_cast<std::uint32_t>(hits_.front().size());
+    std::vector<double> accuracies;
+    for (std::size_t replicate = 0; replicate < draws_.draw_index.size(); ++replicate) {
+        CounterStream stream = draws_.sample_stream(replicate);
+        const std::vector<std::uint8_t>& hits = hits_[draws_.draw_index[replicate]];
         std::int64_t correct = 0;
-        for (std::uint32_t draw = 0; draw < samples; ++draw)
-            correct += right[stream.below(samples)];
-        shares.push_back(static_cast<double>(correct) / static_cast<double>(samples));
+        for (std::uint32_t draw = 0; draw < samples; ++draw) correct += hits[stream.below(samples)];
+        accuracies.push_back(static_cast<double>(correct) / static_cast<double>(samples));
     }
-    return interval_of_draws(std::move(shares));
+    return interval_of_draws(std::move(accuracies));
 }
 
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
@@ -141,8 +140,8 @@ std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
     const std::size_t width = samples == 0 ? 0 : probabilities.size() / samples;
     for (std::size_t first = 0; first < samples; first += rows) {
         const std::size_t count = std::min(rows, samples - first);
-        const auto mine = probabilities.subspan(first * width, count * width);
-        const auto all = comm::gather(members, std::vector<float>(mine.begin(), mine.end()));
+        const auto local = probabilities.subspan(first * width, count * width);
+        const auto all = comm::gather(members, std::vector<float>(local.begin(), local.end()));
         if (members.rank() == 0) bootstrap.add(all, labels.subspan(first, count));
     }
     return bootstrap.interval();

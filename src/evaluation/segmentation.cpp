@@ -31,7 +31,7 @@ std::vector<CellCounts> count_samples(std::span<const float> scores,
     const auto rows = static_cast<std::size_t>(rows_per_sample);
     const auto width = static_cast<std::size_t>(classes);
     ensure(rows > 0 && labels.size() % rows == 0 && scores.size() == labels.size() * width,
-           "{} scores for {} labels of samples of {} cells", scores.size(), labels.size(), rows);
+           "{} scores for {} labels in samples of {} cells", scores.size(), labels.size(), rows);
     std::vector<CellCounts> samples;
     for (std::size_t first = 0; first < labels.size(); first += rows) {
         samples.push_back(count_cells(scores.subspan(first * width, rows * width),
@@ -40,12 +40,12 @@ std::vector<CellCounts> count_samples(std::span<const float> scores,
     return samples;
 }
 
-void add_cells(const CellCounts& more, std::int64_t times, CellCounts& sum) {
-    sum.resize(more.size());
-    for (std::size_t index = 0; index < more.size(); ++index) {
-        sum[index].cells += times * more[index].cells;
-        sum[index].predicted += times * more[index].predicted;
-        sum[index].hits += times * more[index].hits;
+void add_cells(const CellCounts& counts, std::int64_t factor, CellCounts& sum) {
+    sum.resize(counts.size());
+    for (std::size_t index = 0; index < counts.size(); ++index) {
+        sum[index].cells += factor * counts[index].cells;
+        sum[index].predicted += factor * counts[index].predicted;
+        sum[index].hits += factor * counts[index].hits;
     }
 }
 
@@ -54,22 +54,22 @@ std::optional<double> intersection_over_union(const ClassCells& counts) {
 }
 
 std::optional<double> mean_iou(const CellCounts& counts) {
-    double sum = 0, found = 0;
-    for (const ClassCells& one : counts) {
-        const auto iou = intersection_over_union(one);
+    double sum = 0, classes = 0;
+    for (const ClassCells& row : counts) {
+        const auto iou = intersection_over_union(row);
         if (!iou) continue;
         sum += *iou;
-        ++found;
+        ++classes;
     }
-    if (found == 0) return std::nullopt;
-    return sum / found;
+    if (classes == 0) return std::nullopt;
+    return sum / classes;
 }
 
 std::optional<double> pixel_accuracy(const CellCounts& counts) {
     std::int64_t cells = 0, hits = 0;
-    for (const ClassCells& one : counts) {
-        cells += one.cells;
-        hits += one.hits;
+    for (const ClassCells& row : counts) {
+        cells += row.cells;
+        hits += row.hits;
     }
     return accuracy(hits, cells);
 }

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::uint64_t kDrawSeed = 2;
 constexpr std::uint32_t kReplicates = 1000;
-constexpr double kSumRounding = 1e-9;  // relative error of a sum of the same steps in another order
+constexpr double kSumRounding = 1e-9;  // relative error of a sum in another order
 
-/// Returns the sum of as many steps as `seconds` has, drawn in blocks of consecutive steps. The
-/// first step follows the last, so that all steps are equally likely.
+/// Returns the sum of seconds.size() steps, drawn in blocks of consecutive steps. Blocks wrap
+/// around at the last step, so that all steps are equally likely.
 double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     const std::size_t count = seconds.size();
     const auto block = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
@@ -27,18 +27,18 @@ double draw_seconds(const std::vector<double>& seconds, CounterStream& stream) {
     return sum;
 }
 
-/// Returns the largest `seconds_of(steps of a group)`.
+/// Returns the maximum of `seconds_of(steps)` over the groups.
 template <typename SecondsOf>
-double longest(const StepSeconds& groups, const SecondsOf& seconds_of) {
+double slowest_group(const StepSeconds& groups, const SecondsOf& seconds_of) {
     double seconds = 0;
     for (const std::vector<double>& steps : groups) seconds = std::max(seconds, seconds_of(steps));
     return seconds;
 }
 
-bool can_be_drawn(const StepSeconds& groups) {
+bool can_resample(const StepSeconds& groups) {
     return !groups.empty() && std::ranges::all_of(groups, [](const std::vector<double>& seconds) {
         return seconds.size() > 1 &&
-               std::ranges::any_of(seconds, [](double one) { return one > 0; });
+               std::ranges::any_of(seconds, [](double step) { return step > 0; });
     });
 }
 
@@ -59,9 +59,9 @@ std::optional<Interval> interval_of_draws(std::vector<double> values) {
     return Interval{values[tail], values[values.size() - 1 - tail]};
 }
 
-double mcnemar_p(std::int64_t first, std::int64_t second) {
-    const std::int64_t total = first + second;
-    const std::int64_t fewer = std::min(first, second);
+double mcnemar_p(std::int64_t only_first, std::int64_t only_second) {
+    const std::int64_t total = only_first + only_second;
+    const std::int64_t fewer = std::min(only_first, only_second);
     if (total == 0) return 1;
     const auto n = static_cast<double>(total);
     double sum = 0;
@@ -77,13 +77,13 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     std::vector<double> all = first;
     all.insert(all.end(), second.begin(), second.end());
     std::ranges::sort(all);
-    const auto twice_rank = [&](double value) {  // an integer, with ties too
+    const auto twice_rank = [&](double value) {  // an integer even with ties
         const auto [low, high] = std::ranges::equal_range(all, value);
         return static_cast<std::size_t>((low - all.begin()) + (high - all.begin()) + 1);
     };
-    std::size_t total = 0, seen = 0;
+    std::size_t total = 0, rank_sum = 0;
     for (const double value : all) total += twice_rank(value);
-    for (const double value : first) seen += twice_rank(value);
+    for (const double value : first) rank_sum += twice_rank(value);
     // ways[count][sum]: number of subsets with `count` values and the sum `sum` of ranks
     std::vector<std::vector<double>> ways(first.size() + 1, std::vector<double>(total + 1));
     ways[0][0] = 1;
@@ -97,46 +97,46 @@ double rank_sum_p(const std::vector<double>& first, const std::vector<double>& s
     }
     const double expected = static_cast<double>(total) * static_cast<double>(first.size()) /
                             static_cast<double>(all.size());
-    const double distance = std::abs(static_cast<double>(seen) - expected);
-    double divisions = 0, as_unequal = 0;
+    const double distance = std::abs(static_cast<double>(rank_sum) - expected);
+    double divisions = 0, at_least_as_far = 0;
     for (std::size_t sum = 0; sum <= total; ++sum) {
         divisions += ways.back()[sum];
         if (std::abs(static_cast<double>(sum) - expected) >= distance - 1e-9) {
-            as_unequal += ways.back()[sum];
+            at_least_as_far += ways.back()[sum];
         }
     }
-    return as_unequal / divisions;
+    return at_least_as_far / divisions;
 }
 
 std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSeconds& second) {
-    if (!can_be_drawn(first) || !can_be_drawn(second)) return std::nullopt;
+    if (!can_resample(first) || !can_resample(second)) return std::nullopt;
     std::vector<double> ratios;
     for (std::uint32_t replicate = 0; replicate < kReplicates; ++replicate) {
         CounterStream stream(kDrawSeed, RandomPurpose::confidence, replicate);
         const auto draw = [&](const auto& steps) { return draw_seconds(steps, stream); };
-        const double before = longest(first, draw), after = longest(second, draw);
-        if (before > 0) ratios.push_back(after / before);
+        const double time_1 = slowest_group(first, draw), time_2 = slowest_group(second, draw);
+        if (time_1 > 0) ratios.push_back(time_2 / time_1);
     }
     const std::optional<Interval> interval = interval_of_draws(std::move(ratios));
     if (!interval) return std::nullopt;
     const auto sum = [](const auto& steps) { return std::reduce(steps.begin(), steps.end()); };
-    const double observed = longest(second, sum) / longest(first, sum);
+    const double observed = slowest_group(second, sum) / slowest_group(first, sum);
     const double rounding = kSumRounding * observed;
-    const bool has_observed =
+    const bool contains_observed =
         interval->low <= observed + rounding && observed <= interval->high + rounding;
-    return has_observed ? interval : std::nullopt;
+    return contains_observed ? interval : std::nullopt;
 }
 
 std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference) {
-    std::vector<double> found;
+    std::vector<double> values;
     for (int draw = 0; draw < draws; ++draw) {
         const CounterStream stream(kDrawSeed, RandomPurpose::confidence,
                                    static_cast<std::uint32_t>(draw));
-        if (const auto value = difference(draw_images(images, stream))) found.push_back(*value);
+        if (const auto value = difference(draw_images(images, stream))) values.push_back(*value);
     }
-    return interval_of_draws(std::move(found));
+    return interval_of_draws(std::move(values));
 }
 
 }  // namespace hpcai::evaluation

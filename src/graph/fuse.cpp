@@ -8,16 +8,15 @@
 namespace hpcai::graph {
 namespace {
 
-/// A fused node and the indices of the nodes that it replaces. It takes the position of the last
-/// one.
+/// A fused node and the indices of the nodes that it replaces. It is placed at the last of them.
 struct Fusion {
     Node node;
     std::vector<NodeId> replaced;
 };
 
-/// The chain that starts at normalization `index`; absent if there is none. An Add is included only
-/// together with the ReLU after it, and only in the chain of the first BatchNorm that feeds it.
-std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& taken) {
+/// The fusion of the chain that starts at node `index`; absent if there is none. An Add is included
+/// only with the ReLU after it, and only in the chain of the first BatchNorm that it reads.
+std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set<NodeId>& fused) {
     Fusion fusion{graph.nodes()[index], {index}};
     if (auto* group_norm = std::get_if<ops::GroupNorm>(&fusion.node.operation)) {
         const NodeId relu = only_consumer<ops::Relu>(graph, fusion.node.output);
@@ -35,7 +34,7 @@ std::optional<Fusion> fusion_at(const Graph& graph, NodeId index, const std::set
         return fusion;
     }
     const NodeId add = only_consumer<ops::Add>(graph, output);
-    if (add == kNoNode || taken.contains(add)) return std::nullopt;
+    if (add == kNoNode || fused.contains(add)) return std::nullopt;
     const Node& sum = graph.nodes()[add];
     const NodeId relu = only_consumer<ops::Relu>(graph, sum.output);
     if (relu == kNoNode || sum.inputs[0] == sum.inputs[1]) return std::nullopt;

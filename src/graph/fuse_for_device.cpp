@@ -6,13 +6,13 @@
 namespace hpcai::graph {
 namespace {
 
-/// Whether the training statistics are those of the whole batch.
+/// Whether the training statistics are computed over the whole batch.
 bool spans_batch(const ops::BatchNorm& norm) {
     if (norm.frozen) return false;
     return norm.statistics_samples == 0 || norm.statistics_samples == norm.input[0];
 }
 
-/// Visits the nodes of a graph in order and joins nodes to later ones.
+/// Visits the nodes of a graph in order and fuses nodes into later nodes.
 class Fuser {
 public:
     Fuser(const Graph& graph, const Accepts& accepts, const NetworkOptions& options)
@@ -41,8 +41,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`, with the fusions made so far. Null if no BatchNorm (any
-    /// more) computes it, the statistics do not span the batch, or `value` has another reader.
+    /// The BatchNorm that computes `value`, with the fusions so far. Null if another or a fused
+    /// operation computes it, the statistics do not span the batch, or `value` has another reader.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;
@@ -52,7 +52,7 @@ private:
     }
 
     /// Whether the only reader of `value` is a BatchNorm that can compute its statistics from sums.
-    bool wants_sums(ValueId value) const {
+    bool reader_uses_sums(ValueId value) const {
         const NodeId reader = only_consumer<ops::BatchNorm>(graph_, value);
         if (reader == kNoNode) return false;
         const Node& node = graph_.nodes()[reader];
@@ -65,13 +65,13 @@ private:
     void fuse_convolution(std::size_t index) {
         Node& node = *nodes_[index];
         ops::Convolution convolution = std::get<ops::Convolution>(node.operation);
-        convolution.sums = wants_sums(node.output);
+        convolution.sums = reader_uses_sums(node.output);
         const Node* before = norm_before(node.inputs[0], static_cast<NodeId>(index));
         if (before != nullptr) {
             const auto& norm = std::get<ops::BatchNorm>(before->operation);
-            const ops::NormConvolution joined{norm, convolution};
-            if (norm.relu && !norm.add && accepts(joined, *before))
-                return join(joined, index, *before);
+            const ops::NormConvolution fused{norm, convolution};
+            if (norm.relu && !norm.add && accepts(fused, *before))
+                return merge(fused, index, *before);
         }
         if (convolution.sums && accepts(convolution, node)) node.operation = convolution;
     }
@@ -86,37 +86,37 @@ private:
         const Node* before = norm_before(node.inputs[1], static_cast<NodeId>(index));
         if (before == nullptr) return;
         const auto& inner = std::get<ops::BatchNorm>(before->operation);
-        const ops::DualNorm joined{norm, inner};
-        if (!inner.relu && !inner.add && accepts(joined, node)) join(joined, index, *before);
+        const ops::DualNorm fused{norm, inner};
+        if (!inner.relu && !inner.add && accepts(fused, node)) merge(fused, index, *before);
     }
 
-    /// The joined convolution reads the input of `before`.
-    void join(const ops::NormConvolution& joined, std::size_t index, const Node& before) {
+    /// Replaces node `index` and `before` by `fused`, which reads the input of `before`.
+    void merge(const ops::NormConvolution& fused, std::size_t index, const Node& before) {
         Node& node = *nodes_[index];
-        node.operation = joined;
+        node.operation = fused;
         node.inputs = before.inputs;
         node.parameters.insert(node.parameters.begin(), before.parameters.begin(),
                                before.parameters.end());
         node.statistics = before.statistics;
-        drop(before);
+        remove(before);
     }
 
-    void join(const ops::DualNorm& joined, std::size_t index, const Node& before) {
+    void merge(const ops::DualNorm& fused, std::size_t index, const Node& before) {
         Node& node = *nodes_[index];
-        node.operation = joined;
+        node.operation = fused;
         node.inputs[1] = before.inputs[0];
         node.parameters.insert(node.parameters.end(), before.parameters.begin(),
                                before.parameters.end());
         node.inner_statistics = before.statistics;
-        drop(before);
+        remove(before);
     }
 
-    void drop(const Node& node) { nodes_[graph_.value(node.output).producer].reset(); }
+    void remove(const Node& node) { nodes_[graph_.value(node.output).producer].reset(); }
 
     const Graph& graph_;
     const Accepts& accepts_;
     const NetworkOptions& options_;
-    std::vector<std::optional<Node>> nodes_;  // [node] replacement; absent: part of a later node
+    std::vector<std::optional<Node>> nodes_;  // [node] replacement; absent: fused into a later node
 };
 
 }  // namespace

@@ -40,12 +40,12 @@ ValueId Graph::add_node(Node node) {
             return parameters_.at(static_cast<std::size_t>(parameter)).is_trained;
         });
     const std::vector<tensor::Shape> expected = input_shapes(node.operation);
-    ensure(node.inputs.size() == expected.size(), "node {} reads {} values, got {}", node.name,
+    ensure(node.inputs.size() == expected.size(), "node {}: expected {} inputs, got {}", node.name,
            expected.size(), node.inputs.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const Value& input = value(node.inputs[i]);
-        ensure(input.shape == expected[i], "node {} describes input {}, got {}", node.name,
-               to_string(expected[i]), to_string(input.shape));
+        ensure(input.shape == expected[i], "node {}: expected an input of shape {}, got {}",
+               node.name, to_string(expected[i]), to_string(input.shape));
         trained = trained || needs_gradient(node.inputs[i]);
     }
     node.output = static_cast<ValueId>(values_.size());
@@ -98,8 +98,8 @@ std::int64_t Graph::parameter_count() const {
 }
 
 ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger) {
-    const ops::Flops all = ops::flops(node.operation, ledger, graph.is_first_layer(node));
-    return graph.is_trained(node) ? all : ops::Flops{all.forward, 0, 0};
+    const ops::Flops trained = ops::flops(node.operation, ledger, graph.is_first_layer(node));
+    return graph.is_trained(node) ? trained : ops::Flops{trained.forward, 0, 0};
 }
 
 ops::Flops flops(const Graph& graph, ops::Ledger ledger) {

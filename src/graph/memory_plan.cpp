@@ -10,19 +10,19 @@ namespace {
 
 constexpr std::size_t kOffsetAlignment = 64;
 
-bool live_together(const Lifetime& a, const Lifetime& b) {
+bool lifetimes_overlap(const Lifetime& a, const Lifetime& b) {
     return a.first <= b.last && b.first <= a.last;
 }
 
-struct Placed {
+struct Block {
     std::size_t index;
     std::size_t begin, end;
 };
 
-/// The lowest offset where `bytes` fit between `neighbours`, which are sorted by begin.
-std::size_t lowest_gap(const std::vector<Placed>& neighbours, std::size_t bytes) {
+/// Returns the lowest offset with `bytes` free bytes between blocks sorted by begin.
+std::size_t lowest_free_offset(const std::vector<Block>& live, std::size_t bytes) {
     std::size_t offset = 0;
-    for (const Placed& other : neighbours) {
+    for (const Block& other : live) {
         if (offset + bytes <= other.begin) break;
         offset = std::max(offset, other.end);
     }
@@ -38,19 +38,19 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
         return lifetimes[a].bytes > lifetimes[b].bytes;
     });
     MemoryPlan plan{std::vector<std::size_t>(lifetimes.size(), 0), 0};
-    std::vector<Placed> placed;  // sorted by begin
+    std::vector<Block> blocks;  // sorted by begin
     for (const std::size_t index : order) {
         const std::size_t bytes = align_up(lifetimes[index].bytes, kOffsetAlignment);
-        std::vector<Placed> neighbours;
-        std::copy_if(placed.begin(), placed.end(), std::back_inserter(neighbours),
-                     [&](const Placed& other) {
-                         return live_together(lifetimes[index], lifetimes[other.index]);
+        std::vector<Block> live;
+        std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(live),
+                     [&](const Block& other) {
+                         return lifetimes_overlap(lifetimes[index], lifetimes[other.index]);
                      });
-        const std::size_t begin = lowest_gap(neighbours, bytes);
-        const Placed entry{index, begin, begin + bytes};
-        placed.insert(
-            std::upper_bound(placed.begin(), placed.end(), entry,
-                             [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+        const std::size_t begin = lowest_free_offset(live, bytes);
+        const Block entry{index, begin, begin + bytes};
+        blocks.insert(
+            std::upper_bound(blocks.begin(), blocks.end(), entry,
+                             [](const Block& a, const Block& b) { return a.begin < b.begin; }),
             entry);
         plan.offsets[index] = begin;
         plan.total_bytes = std::max(plan.total_bytes, entry.end);

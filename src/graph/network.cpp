@@ -9,7 +9,7 @@ namespace hpcai::graph {
 Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
     : graph_(std::move(graph)), device_(device), options_(options) {
-    numbers_ = device.allocate(sizeof(device::StepScalars));
+    step_scalars_ = device.allocate(sizeof(device::StepScalars));
     set_loss_scale(1);
     build(store);
 }
@@ -19,7 +19,7 @@ Network::Network(const Network& twin, ParameterStore& store)
       device_(twin.device_),
       options_(twin.options_),
       prepared_(twin.prepared_),
-      numbers_(twin.numbers_) {
+      step_scalars_(twin.step_scalars_) {
     build(store);
 }
 
@@ -27,31 +27,31 @@ void Network::build(ParameterStore& store) {
     ensure(!options_.int8 || device_.has_int8(), "the device does not support int8");
     plan(store);
     std::size_t largest_input_bytes = 0;
-    for (const auto& [name, place] : inputs_) {
-        largest_input_bytes = std::max(largest_input_bytes, place.size());
+    for (const auto& [name, memory] : inputs_) {
+        largest_input_bytes = std::max(largest_input_bytes, memory.size());
     }
     device_.reserve_uploads(largest_input_bytes);
 }
 
 void Network::set_loss_scale(float scale) {
-    const device::StepScalars numbers{.loss_scale = scale};
-    device_.upload(step_scalars(), std::as_bytes(std::span(&numbers, 1)));
+    const device::StepScalars scalars{.loss_scale = scale};
+    device_.upload(step_scalars(), std::as_bytes(std::span(&scalars, 1)));
 }
 
 device::StepScalars Network::read_step_scalars() const {
-    device::StepScalars numbers;
+    device::StepScalars scalars;
     device_.synchronize();
-    device_.download(std::as_writable_bytes(std::span(&numbers, 1)), step_scalars());
-    return numbers;
+    device_.download(std::as_writable_bytes(std::span(&scalars, 1)), step_scalars());
+    return scalars;
 }
 
 Network::~Network() = default;
 
 void Network::set_input(const std::string& name, std::span<const std::byte> bytes) {
-    const std::span<std::byte> to = input(name);
-    ensure(to.size() == bytes.size(), "input {} of {} bytes does not fit the network", name,
-           bytes.size());
-    device_.enqueue_upload(to.data(), bytes);
+    const std::span<std::byte> target = input(name);
+    ensure(target.size() == bytes.size(), "input {}: expected {} bytes, got {}", name,
+           target.size(), bytes.size());
+    device_.enqueue_upload(target.data(), bytes);
 }
 
 std::span<std::byte> Network::input(const std::string& name) const {
@@ -61,7 +61,7 @@ std::span<std::byte> Network::input(const std::string& name) const {
 }
 
 std::vector<Step> Network::steps() const {
-    std::vector<Step> all = prepare_rest_steps_;
+    std::vector<Step> all = other_copy_steps_;
     all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
     all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
     return all;
@@ -72,20 +72,20 @@ std::span<const std::byte> Network::value(const std::string& name) const {
 }
 
 void Network::read_output(std::span<float> to) const {
-    ensure(to.size_bytes() == output_.size(), "the output of the network does not have {} numbers",
-           to.size());
+    ensure(to.size_bytes() == output_.size(), "the network's output has {} bytes, expected {}",
+           output_.size(), to.size_bytes());
     device_.download(std::as_writable_bytes(to), output_.data());
 }
 
 std::span<std::byte> Network::output_gradient(const std::string& name) const {
     const auto found = output_gradients_.find(name);
-    ensure(found != output_gradients_.end(), "the network takes no gradient of {}", name);
+    ensure(found != output_gradients_.end(), "the network has no gradient of an output {}", name);
     return found->second;
 }
 
 std::span<const std::byte> Network::received_gradient(const std::string& name) const {
     const auto found = received_gradients_.find(name);
-    ensure(found != received_gradients_.end(), "the network makes no gradient of {}", name);
+    ensure(found != received_gradients_.end(), "the network computes no gradient of {}", name);
     return found->second;
 }
 

@@ -23,7 +23,7 @@ void Network::Builder::build() {
     plan_kernels();
     schedule_forward();
     if (is_training()) schedule_backward();
-    place();
+    allocate();
     bind();
     order_weight_casts();
     publish();
@@ -81,7 +81,7 @@ void Network::Builder::schedule_forward() {
     touch_outputs();
 }
 
-/// The results are read after the last step.
+/// The caller reads the results after the last step.
 void Network::Builder::touch_results() {
     for (std::size_t node = 0; node < graph_.nodes().size(); ++node) {
         const bool is_last = node + 1 == graph_.nodes().size();
@@ -92,17 +92,17 @@ void Network::Builder::touch_results() {
 }
 
 void Network::Builder::schedule_backward() {
-    readers_.assign(graph_.parameters().size(), 0);
+    pending_writers_.assign(graph_.parameters().size(), 0);
     is_written_.assign(graph_.parameters().size(), false);
     for (const Node& node : graph_.nodes()) {
         if (!is_trained(node)) continue;
         for (const ParameterId parameter : node.parameters) {
-            ++readers_[parameter];
+            ++pending_writers_[parameter];
         }
     }
-    receive_gradients();
+    allocate_output_gradients();
     for (std::size_t node = graph_.nodes().size(); node-- > 0;) schedule_backward(node);
-    finish_received();
+    finish_received_gradients();
     complete_untrained_parameters();
     ++step_;
     touch_results();
@@ -120,7 +120,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     Binding& binding = bindings_[index];
     binding.output_gradients = gradients_[node.output];
     ensure(is_loss(node.operation) || !binding.output_gradients.empty(),
-           "the output of {} has no gradient", node.name);
+           "node {}: no later node provides the gradient of its output", node.name);
     for (const ValueId input : node.inputs) {
         const bool wanted = has_inputs && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
@@ -128,7 +128,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
             gradients_[input].push_back(binding.input_gradients.back());
         }
     }
-    share_parameter_gradients(binding);
+    allocate_partial_gradients(binding);
     for (const Pass pass : {Pass::weight_gradient, Pass::input_gradient}) {
         if (!has_pass(kernel, pass)) continue;
         for (const TensorId tensor : binding.output_gradients) touch(tensor);
@@ -143,30 +143,30 @@ void Network::Builder::schedule_backward(std::size_t index) {
         for (const TensorId tensor : binding.parameter_gradients) touch(tensor);
         add_step(network_.backward_steps_, {node.name, pass, &kernel, {}});
         if (has_weights != (pass == Pass::weight_gradient)) continue;
-        sum_parameter_gradients(binding);
+        add_partial_gradients(binding);
         network_.backward_steps_.back().final_gradients = completed_parameters(node);
     }
 }
 
-/// Whether the backward pass writes a gradient of `value`. It does for every differentiable node.
+/// Whether the backward pass writes a gradient of `value`, as for every differentiable node.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);
     return producer != kNoNode && is_differentiable(graph_.nodes()[producer].operation);
 }
 
-void Network::Builder::share_parameter_gradients(Binding& binding) {
+void Network::Builder::allocate_partial_gradients(Binding& binding) {
     for (const ParameterId parameter : binding.node->parameters) {
         const auto id = static_cast<std::size_t>(parameter);
         const std::size_t bytes = store_.gradient(parameter).size_bytes();
         const bool is_trained = graph_.parameters()[id].is_trained;
-        const bool is_further = is_trained && is_written_[id];
-        binding.parameter_gradients.push_back(is_further ? new_tensor(bytes) : kNone);
+        const bool is_partial = is_trained && is_written_[id];
+        binding.parameter_gradients.push_back(is_partial ? new_tensor(bytes) : kNone);
         is_written_[id] = is_trained;
     }
 }
 
-void Network::Builder::sum_parameter_gradients(const Binding& writer) {
+void Network::Builder::add_partial_gradients(const Binding& writer) {
     for (std::size_t index = 0; index < writer.parameter_gradients.size(); ++index) {
         const TensorId part = writer.parameter_gradients[index];
         if (part == kNone) continue;
@@ -186,7 +186,7 @@ void Network::Builder::sum_parameter_gradients(const Binding& writer) {
 std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node) {
     std::vector<ParameterId> completed;
     for (const ParameterId parameter : node.parameters) {
-        if (--readers_[parameter] == 0) completed.push_back(parameter);
+        if (--pending_writers_[parameter] == 0) completed.push_back(parameter);
     }
     return completed;
 }
@@ -225,10 +225,10 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
     }
 }
 
-void Network::Builder::place() {
+void Network::Builder::allocate() {
     plan_ = plan_memory(lifetimes_);
     plan_.total_bytes =
-        align_up(plan_.total_bytes, kWorkspaceAlignment);  // the workspace begins here
+        align_up(plan_.total_bytes, kWorkspaceAlignment);  // offset of the workspace
     network_.memory_.arena_bytes =
         plan_.total_bytes + align_up(workspace_bytes_, kWorkspaceAlignment);
     network_.arena_ = network_.device_.allocate(network_.memory_.arena_bytes);
@@ -236,8 +236,8 @@ void Network::Builder::place() {
         network_.prepared_ = network_.device_.allocate(network_.memory_.prepared_bytes);
     }
     ensure(network_.prepared_->bytes() >= network_.memory_.prepared_bytes,
-           "working copies of {} bytes are too small for {}", network_.prepared_->bytes(),
-           network_.memory_.prepared_bytes);
+           "working copies: expected {} bytes, the other network has {}",
+           network_.memory_.prepared_bytes, network_.prepared_->bytes());
 }
 
 void Network::Builder::bind() {
@@ -268,9 +268,9 @@ void Network::Builder::bind() {
                 tensors.running_mean = store_.running_mean(statistics).data();
                 tensors.running_variance = store_.running_variance(statistics).data();
             }
-            if (const std::int32_t second = binding.node->inner_statistics; second >= 0) {
-                tensors.inner_running_mean = store_.running_mean(second).data();
-                tensors.inner_running_variance = store_.running_variance(second).data();
+            if (const std::int32_t inner = binding.node->inner_statistics; inner >= 0) {
+                tensors.inner_running_mean = store_.running_mean(inner).data();
+                tensors.inner_running_variance = store_.running_variance(inner).data();
             }
         }
         binding.kernel->bind(tensors);
@@ -299,50 +299,50 @@ void Network::Builder::order_weight_casts() {
         if (is_training() && !shares_parameters(*binding.node)) {
             copies = binding.kernel->working_copies();
         }
-        for (const auto& [index, place] : copies) {
+        for (const auto& [index, copy] : copies) {
             const ParameterId parameter = binding.node->parameters.at(index);
-            network_.working_copies_.at(static_cast<std::size_t>(parameter)) = place;
+            network_.working_copies_.at(static_cast<std::size_t>(parameter)) = copy;
         }
-        (copies.empty() ? network_.prepare_rest_steps_ : network_.prepare_copies_steps_)
+        (copies.empty() ? network_.other_copy_steps_ : network_.optimizer_copy_steps_)
             .push_back(step);
     }
 }
 
-/// The optimizer writes one working copy of a parameter. Nodes that share it each make their own.
+/// The optimizer writes one working copy of a parameter, but each node that shares it has its own.
 bool Network::Builder::shares_parameters(const Node& node) const {
-    const auto readers_of = [&](ParameterId parameter) {
+    const auto count_readers = [&](ParameterId parameter) {
         return std::ranges::count_if(graph_.nodes(), [&](const Node& other) {
             return std::ranges::find(other.parameters, parameter) != other.parameters.end();
         });
     };
     return std::ranges::any_of(node.parameters,
-                               [&](ParameterId parameter) { return readers_of(parameter) > 1; });
+                               [&](ParameterId parameter) { return count_readers(parameter) > 1; });
 }
 
 void Network::Builder::publish() {
     for (std::size_t value = 0; value < values_.size(); ++value) {
-        const std::span<std::byte> place = place_of(values_[value]);
-        network_.values_.push_back(place);
+        const std::span<std::byte> memory = memory_of(values_[value]);
+        network_.values_.push_back(memory);
         if (graph_.values()[value].producer != kNoNode) continue;
-        network_.inputs_[graph_.values()[value].name] = place;
+        network_.inputs_[graph_.values()[value].name] = memory;
     }
-    network_.output_ = place_of(bindings_[graph_.nodes().size() - 1].output);
+    network_.output_ = memory_of(bindings_[graph_.nodes().size() - 1].output);
     for (std::size_t index = 0; index < graph_.nodes().size(); ++index) {
         const Binding& loss = bindings_[index];
         if (!is_loss(loss.node->operation)) continue;
-        // The losses of a softmax are stored apart from its output.
+        // An operation that outputs a softmax stores the losses separately.
         const TensorId losses = outputs_softmax(loss.node->operation) ? loss.saved : loss.output;
         network_.losses_.emplace_back(static_cast<const float*>(address(losses)),
                                       lifetimes_[losses].bytes / sizeof(float));
     }
     for (const auto& [value, gradient] : output_gradients_) {
-        network_.output_gradients_[graph_.value(value).name] = place_of(gradient);
+        network_.output_gradients_[graph_.value(value).name] = memory_of(gradient);
     }
     for (const auto& [value, gradient] : received_gradients_) {
-        network_.received_gradients_[graph_.value(value).name] = place_of(gradient);
+        network_.received_gradients_[graph_.value(value).name] = memory_of(gradient);
     }
     ensure(!is_training() || !network_.losses_.empty() || !graph_.outputs().empty(),
-           "a network in training has no loss");
+           "a training network has no loss and no outputs");
 }
 
 Network::Builder::TensorId Network::Builder::new_tensor(std::size_t bytes) {
@@ -369,7 +369,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     };
     if (gradient) return bytes(options_.compute);
     if (value.is_received) return bytes(value.dtype.value_or(options_.compute));
-    // The host provides its elements without padding.
+    // The host uploads inputs without padding.
     if (value.producer == kNoNode) return device::storage_bytes(value.shape, *value.dtype);
     if (value.dtype) return bytes(*value.dtype);
     const auto& operation = graph_.nodes()[value.producer].operation;
@@ -378,7 +378,7 @@ std::size_t Network::Builder::value_bytes(ValueId id, bool gradient) const {
     return device::sums_offset(bytes(options_.compute)) + sums;
 }
 
-std::span<std::byte> Network::Builder::place_of(TensorId tensor) const {
+std::span<std::byte> Network::Builder::memory_of(TensorId tensor) const {
     return {static_cast<std::byte*>(address(tensor)), lifetimes_[tensor].bytes};
 }
 

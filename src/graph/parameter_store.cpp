@@ -40,8 +40,8 @@ std::vector<float> ParameterStore::read(std::span<const float> part) const {
 }
 
 void ParameterStore::write(std::span<const float> values, std::span<float> part) {
-    ensure(values.size() == part.size(), "{} values do not fit {} elements", values.size(),
-           part.size());
+    ensure(values.size() == part.size(), "write to the parameter store: expected {} values, got {}",
+           part.size(), values.size());
     device_.upload(part.data(), std::as_bytes(values));
     const std::span<const float> all = parameters();
     const bool are_parameters = part.data() >= all.data() && part.data() < all.data() + all.size();

@@ -14,7 +14,7 @@ std::int64_t channels_of(const tensor::Shape& shape) {
     return shape[shape.rank() - 1];
 }
 
-/// Checks that each layer has at least one channel for each shard.
+/// Checks that each layer has at least one channel per shard.
 void check_parts(const Graph& graph, int parts) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::string name;
@@ -39,17 +39,17 @@ public:
         : model_(model), parts_(parts), part_(part), own_(model.values().size(), -1) {
         gathered_ = own_;
         is_split_.resize(own_.size());
-        choose();
+        classify_nodes();
         add_parameters();
     }
 
     Shard run() {
         for (const Node& node : model_.nodes()) {
-            const Kind kind = kinds_[made_.first_nodes.size()];
-            made_.first_nodes.push_back(made_.graph.nodes().size());
+            const Kind kind = kinds_[shard_.first_nodes.size()];
+            shard_.first_nodes.push_back(shard_.graph.nodes().size());
             std::visit([&](const auto& operation) { add(node, kind, operation); }, node.operation);
         }
-        return std::move(made_);
+        return std::move(shard_);
     }
 
 private:
@@ -66,8 +66,8 @@ private:
     bool is_split(ValueId value) const { return is_split_[value]; }
     const tensor::Shape& shape_of(ValueId value) const { return model_.value(value).shape; }
 
-    /// Determines how each node is computed, and thus which values are split.
-    void choose() {
+    /// Determines how the shards compute each node, and thus which values are split.
+    void classify_nodes() {
         ensure(model_.outputs().empty(), "a stage cannot be divided into shards");
         for (const Node& node : model_.nodes()) {
             const Kind kind = kind_of(node);
@@ -79,7 +79,7 @@ private:
     Kind kind_of(const Node& node) const {
         if (std::holds_alternative<ops::Linear>(node.operation)) return Kind::own_filters;
         if (std::holds_alternative<ops::Convolution>(node.operation)) {
-            return reads_own_channels(node.inputs[0]) ? Kind::own_inputs : Kind::own_filters;
+            return prefers_partial_sums(node.inputs[0]) ? Kind::own_inputs : Kind::own_filters;
         }
         if (ops::is_loss(node.operation)) return Kind::replicated;
         const auto split_inputs =
@@ -94,9 +94,9 @@ private:
         return Kind::own_channels;
     }
 
-    /// Returns whether `value` is split, no linear layer reads it, and its convolutions output
-    /// fewer elements than it has.
-    bool reads_own_channels(ValueId value) const {
+    /// Returns whether convolutions that read `value` compute partial sums from the shard's
+    /// channels: it is split, no linear layer reads it, and they output fewer elements than it has.
+    bool prefers_partial_sums(ValueId value) const {
         if (!is_split(value)) return false;
         std::int64_t outputs = 0;
         for (const NodeId reader : model_.consumers(value)) {
@@ -111,96 +111,97 @@ private:
     void add_parameters() {
         std::vector<Parameter> parameters = model_.parameters();
         std::vector<NormStatistics> statistics = model_.statistics();
-        std::set<ParameterId> cut;
+        std::set<ParameterId> split;
         for (std::size_t index = 0; index < kinds_.size(); ++index) {
             if (kinds_[index] == Kind::replicated) continue;
             const Node& node = model_.nodes()[index];
             for (const ParameterId id : node.parameters) {
                 Parameter& parameter = parameters[id];
-                ensure(cut.insert(id).second, "{} is shared by divided layers", parameter.name);
-                slice(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
+                ensure(split.insert(id).second, "several layers share {}; they cannot be sharded",
+                       parameter.name);
+                slice_parameter(kinds_[index] == Kind::own_inputs ? 3 : 0, parameter);
             }
             if (node.statistics < 0) continue;
             NormStatistics& running = statistics[node.statistics];
             const auto [first, count] = own_range(running.channels);
             running = {running.name, count, first};
         }
-        for (Parameter& parameter : parameters) made_.graph.add_parameter(std::move(parameter));
-        for (NormStatistics& running : statistics) made_.graph.add_statistics(std::move(running));
+        for (Parameter& parameter : parameters) shard_.graph.add_parameter(std::move(parameter));
+        for (NormStatistics& running : statistics) shard_.graph.add_statistics(std::move(running));
     }
 
-    void slice(int axis, Parameter& parameter) const {
+    void slice_parameter(int axis, Parameter& parameter) const {
         std::int64_t& channels = parameter.shape[axis];
         const auto [first, count] = own_range(channels);
         parameter.slice = {axis, first, channels};
         channels = count;
     }
 
-    /// Returns the shard's counterpart of a model value, with its own channels if that is split.
-    ValueId own(ValueId value) {
-        ValueId& mine = own_[value];
-        if (mine < 0) {
+    /// Returns the shard's value for a model value, with the shard's channels if that is split.
+    ValueId own_value(ValueId value) {
+        ValueId& id = own_[value];
+        if (id < 0) {
             const Value& input = model_.value(value);
-            mine = made_.graph.add_input(input.name, input.shape, *input.dtype);
+            id = shard_.graph.add_input(input.name, input.shape, *input.dtype);
         }
-        return mine;
+        return id;
     }
 
-    /// Returns the counterpart of a model value with all channels, gathered if the value is split.
-    ValueId whole(ValueId value, bool sums_gradients) {
-        if (!is_split(value)) return own(value);
+    /// Returns the shard's value for a model value with all channels, gathered if that is split.
+    ValueId gathered_value(ValueId value, bool sums_gradients) {
+        if (!is_split(value)) return own_value(value);
         ValueId& gathered = gathered_[value];
         if (gathered >= 0) {
-            const Node& node = made_.graph.nodes()[made_.graph.value(gathered).producer];
+            const Node& node = shard_.graph.nodes()[shard_.graph.value(gathered).producer];
             ensure(std::get<ops::AllGather>(node.operation).sums_gradients == sums_gradients,
-                   "both a loss and a layer read {}", node.name);
+                   "both a loss and a layer read {}, which is not supported", node.name);
         } else {
-            const Value& described = model_.value(value);
-            gathered = made_.graph.add_node(
-                described.name + ".gathered",
-                ops::AllGather{made_.graph.value(own(value)).shape, channels_of(described.shape),
-                               parts_, part_, sums_gradients, described.dtype},
-                {own(value)});
+            const Value& full = model_.value(value);
+            gathered = shard_.graph.add_node(
+                full.name + ".gathered",
+                ops::AllGather{shard_.graph.value(own_value(value)).shape, channels_of(full.shape),
+                               parts_, part_, sums_gradients, full.dtype},
+                {own_value(value)});
         }
         return gathered;
     }
 
-    void make(const Node& node, ops::Operation operation, std::vector<ValueId> inputs) {
+    void append(const Node& node, ops::Operation operation, std::vector<ValueId> inputs) {
         Node copy = node;
         copy.operation = std::move(operation);
         copy.inputs = std::move(inputs);
-        own_[node.output] = made_.graph.add_node(std::move(copy));
+        own_[node.output] = shard_.graph.add_node(std::move(copy));
     }
 
     void add(const Node& node, Kind kind, ops::Convolution operation) {
         const ValueId input = node.inputs[0];
         if (kind == Kind::own_filters) {
             operation.filters = own_range(operation.filters).count;
-            return make(node, operation, {whole(input, true)});
+            return append(node, operation, {gathered_value(input, true)});
         }
         operation.input = own_shape(operation.input);
         Node partial = node;
         partial.name += ".partial";
-        make(partial, operation, {own(input)});
-        const ValueId sum = own(node.output);
+        append(partial, operation, {own_value(input)});
+        const ValueId sum = own_value(node.output);
         Node scattered{.name = node.name, .output = node.output};
-        make(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
+        append(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
     }
 
     void add(const Node& node, Kind, ops::Linear operation) {
         operation.features = own_range(operation.features).count;
-        make(node, operation, {whole(node.inputs[0], true)});
+        append(node, operation, {gathered_value(node.inputs[0], true)});
     }
 
     void add(const Node& node, Kind, const ops::SoftmaxCrossEntropy& operation) {
-        make(node, operation, {whole(node.inputs[0], false), own(node.inputs[1])});
+        append(node, operation, {gathered_value(node.inputs[0], false), own_value(node.inputs[1])});
     }
 
     void add_channelwise(const Node& node, Kind kind, auto operation) {
         if (kind == Kind::own_channels) operation.input = own_shape(operation.input);
         std::vector<ValueId> inputs;
-        for (const ValueId input : node.inputs) inputs.push_back(own(input));
-        make(node, operation, std::move(inputs));
+        for (const ValueId input : node.inputs) inputs.push_back(own_value(input));
+        append(node, operation, std::move(inputs));
     }
     void add(const Node& node, Kind kind, const ops::BatchNorm& op) {
         add_channelwise(node, kind, op);
@@ -225,42 +226,42 @@ private:
 
     const Graph& model_;
     int parts_, part_;
-    std::vector<Kind> kinds_;        // per node of the model
-    std::vector<bool> is_split_;     // per value of the model
-    std::vector<ValueId> own_;       // per value of the model, in the shard's graph; -1: not yet
-    std::vector<ValueId> gathered_;  // likewise, with all channels
-    Shard made_;
+    std::vector<Kind> kinds_;        // [node of the model]
+    std::vector<bool> is_split_;     // [value of the model]
+    std::vector<ValueId> own_;       // [value of the model] value of the shard; -1: not added yet
+    std::vector<ValueId> gathered_;  // like own_, with all channels
+    Shard shard_;
 };
 
-/// The traffic of one operation: a shard sends its own channels to every other shard, and other
-/// channels to their owners.
+/// Counts the traffic of one operation. To gather, a shard sends its channels to every other shard;
+/// to reduce and scatter, it sends all other channels to their owners.
 struct ShardTraffic {
     std::int64_t element_bytes;
     bool needs_input_gradient;
 
-    /// Bytes that this shard sends when channels are gathered, and when sums of channels are
-    /// scattered. It receives as many bytes in a gather as it sends in a scatter, and vice versa.
+    /// Bytes that this shard sends in a gather and in a reduce-scatter. In a gather it receives as
+    /// many bytes as it sends in a reduce-scatter, and vice versa.
     struct Bytes {
         std::int64_t gathered = 0;
         std::int64_t scattered = 0;
         std::int64_t both() const { return gathered + scattered; }
     };
-    static Bytes bytes_of(const tensor::Shape& whole, const tensor::Shape& mine, int parts,
-                          std::int64_t element_bytes) {
-        return {(parts - 1) * mine.elements() * element_bytes,
-                (whole.elements() - mine.elements()) * element_bytes};
+    static Bytes sent_bytes(const tensor::Shape& full, const tensor::Shape& own, int parts,
+                            std::int64_t element_bytes) {
+        return {(parts - 1) * own.elements() * element_bytes,
+                (full.elements() - own.elements()) * element_bytes};
     }
     ExchangedBytes operator()(const ops::AllGather& op) const {
-        const tensor::Shape whole = output_shape(op);
+        const tensor::Shape full = output_shape(op);
         const Bytes values =
-            bytes_of(whole, op.input, op.shards,
-                     op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
+            sent_bytes(full, op.input, op.shards,
+                       op.dtype ? static_cast<std::int64_t>(size_of(*op.dtype)) : element_bytes);
         if (!needs_input_gradient || !op.sums_gradients) return {values.gathered, values.both()};
-        const Bytes gradients = bytes_of(whole, op.input, op.shards, element_bytes);
+        const Bytes gradients = sent_bytes(full, op.input, op.shards, element_bytes);
         return {values.gathered + gradients.scattered, std::max(values.both(), gradients.both())};
     }
     ExchangedBytes operator()(const ops::ReduceScatter& op) const {
-        const Bytes bytes = bytes_of(op.input, output_shape(op), op.shards, element_bytes);
+        const Bytes bytes = sent_bytes(op.input, output_shape(op), op.shards, element_bytes);
         return {bytes.scattered + (needs_input_gradient ? bytes.gathered : 0), bytes.both()};
     }
     template <typename Other>
@@ -278,31 +279,31 @@ Shard shard(const Graph& graph, int parts, int part) {
 
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
     if (parts == 1) return partition_stages(graph, stages);
-    const std::vector<std::size_t> ends = stage_ends(graph, stages);
-    std::vector<Stage> made(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
+    const std::vector<std::size_t> cuts = stage_cuts(graph, stages);
+    std::vector<Stage> result(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part) {
-        const Shard mine = shard(graph, parts, part);
-        std::vector<std::size_t> own_ends;
-        for (const std::size_t end : ends) own_ends.push_back(mine.first_nodes[end]);
-        std::size_t place = static_cast<std::size_t>(part);
-        for (Stage& stage : partition_at(mine.graph, own_ends)) {
-            made[place] = std::move(stage);
-            place += static_cast<std::size_t>(parts);
+        const Shard built = shard(graph, parts, part);
+        std::vector<std::size_t> shard_cuts;
+        for (const std::size_t cut : cuts) shard_cuts.push_back(built.first_nodes[cut]);
+        std::size_t index = static_cast<std::size_t>(part);
+        for (Stage& stage : partition_at(built.graph, shard_cuts)) {
+            result[index] = std::move(stage);
+            index += static_cast<std::size_t>(parts);
         }
     }
-    return made;
+    return result;
 }
 
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
-    ExchangedBytes all;
+    ExchangedBytes total;
     for (const Node& node : graph.nodes()) {
         const bool needs_input_gradient = !graph.is_first_layer(node);
-        const ExchangedBytes one =
+        const ExchangedBytes bytes =
             std::visit(ShardTraffic{element_bytes, needs_input_gradient}, node.operation);
-        all.sent += one.sent;
-        all.largest = std::max(all.largest, one.largest);
+        total.sent += bytes.sent;
+        total.largest = std::max(total.largest, bytes.largest);
     }
-    return all;
+    return total;
 }
 
 }  // namespace hpcai::graph

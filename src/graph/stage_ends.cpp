@@ -3,15 +3,15 @@
 
 #include "network_builder.hpp"
 
-/// Parts of the builder for networks of pipeline stages.
+/// Functions of the builder for pipeline stages.
 namespace hpcai::graph {
 
-/// Outputs are read between the passes.
+/// The caller reads outputs between the forward and the backward pass.
 void Network::Builder::touch_outputs() {
     for (const ValueId output : graph_.outputs()) touch(values_[output]);
 }
 
-void Network::Builder::receive_gradients() {
+void Network::Builder::allocate_output_gradients() {
     for (const ValueId output : graph_.outputs()) {
         if (!graph_.needs_gradient(output)) continue;
         const TensorId gradient = new_tensor(value_bytes(output, true));
@@ -21,12 +21,12 @@ void Network::Builder::receive_gradients() {
     }
 }
 
-void Network::Builder::finish_received() {
+void Network::Builder::finish_received_gradients() {
     for (std::size_t index = 0; index < graph_.values().size(); ++index) {
         const auto value = static_cast<ValueId>(index);
         if (!graph_.value(value).is_received || !graph_.needs_gradient(value)) continue;
         sum_gradients(value, 1);
-        ensure(gradients_[index].size() == 1, "no step makes the gradient of {}",
+        ensure(gradients_[index].size() == 1, "no step computes the gradient of {}",
                graph_.value(value).name);
         received_gradients_[value] = gradients_[index].front();
     }

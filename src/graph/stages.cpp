@@ -13,7 +13,7 @@ namespace {
 // over 1.08 GB/s (28 all-reduces of 94.1 MB in 2.45 s between two ranks of a host).
 constexpr double kFlopsPerByte = 170;
 
-/// [value] the last node that reads it; 0 if there is none.
+/// Returns the last node that reads each value, [value]; 0 if there is none.
 std::vector<std::size_t> last_readers(const Graph& graph) {
     std::vector<std::size_t> last(graph.values().size(), 0);
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
@@ -24,8 +24,8 @@ std::vector<std::size_t> last_readers(const Graph& graph) {
     return last;
 }
 
-/// Values made before `position` and read at or after it, in order.
-std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
+/// Returns the values that nodes before `position` compute and later nodes read, in order.
+std::vector<ValueId> crossing_values(const Graph& graph, std::size_t position) {
     const std::vector<std::size_t> last = last_readers(graph);
     std::vector<ValueId> values;
     for (std::size_t node = 0; node < position; ++node) {
@@ -36,10 +36,10 @@ std::vector<ValueId> crossing(const Graph& graph, std::size_t position) {
 }
 
 /// Forbids cuts between the first and the last of these nodes.
-void keep_together(const std::vector<std::size_t>& nodes, std::vector<double>& positions) {
+void forbid_cuts_between(const std::vector<std::size_t>& nodes, std::vector<double>& cuts) {
     if (nodes.empty()) return;
     for (std::size_t position = nodes.front() + 1; position <= nodes.back(); ++position) {
-        positions[position] = std::numeric_limits<double>::infinity();
+        cuts[position] = std::numeric_limits<double>::infinity();
     }
 }
 
@@ -53,21 +53,21 @@ std::vector<std::size_t> users(const Graph& graph, Id id, IdsOf ids_of) {
     return found;
 }
 
-/// Copies a range of nodes into a graph of its own.
+/// Copies a range of the model's nodes into a separate graph.
 class StageMaker {
 public:
-    StageMaker(const Graph& whole, std::size_t begin, std::size_t end)
-        : whole_(whole), begin_(begin), end_(end) {}
+    StageMaker(const Graph& model, std::size_t begin, std::size_t end)
+        : model_(model), begin_(begin), end_(end) {}
 
     Stage make() {
         stage_.first_node = begin_;
         stage_.nodes = end_ - begin_;
-        for (const ValueId value : crossing(whole_, begin_)) {
+        for (const ValueId value : crossing_values(model_, begin_)) {
             values_[value] =
-                stage_.graph.add_received(whole_.value(value), whole_.needs_gradient(value));
+                stage_.graph.add_received(model_.value(value), model_.needs_gradient(value));
         }
-        for (std::size_t node = begin_; node < end_; ++node) add(whole_.nodes()[node]);
-        for (const ValueId value : crossing(whole_, end_)) {
+        for (std::size_t node = begin_; node < end_; ++node) add(model_.nodes()[node]);
+        for (const ValueId value : crossing_values(model_, end_)) {
             stage_.graph.add_output(values_.at(value));
         }
         return std::move(stage_);
@@ -76,54 +76,54 @@ public:
 private:
     void add(Node node) {
         for (ValueId& input : node.inputs) {
-            const Value& value = whole_.value(input);
+            const Value& value = model_.value(input);
             if (!values_.contains(input)) {
                 values_[input] = stage_.graph.add_input(value.name, value.shape, *value.dtype);
             }
             input = values_.at(input);
         }
-        for (ParameterId& parameter : node.parameters) parameter = parameter_of(parameter);
-        node.statistics = statistics_of(node.statistics);
-        node.inner_statistics = statistics_of(node.inner_statistics);
+        for (ParameterId& parameter : node.parameters) parameter = add_parameter(parameter);
+        node.statistics = add_statistics(node.statistics);
+        node.inner_statistics = add_statistics(node.inner_statistics);
         const ValueId old_output = node.output;
         values_[old_output] = stage_.graph.add_node(std::move(node));
     }
 
-    ParameterId parameter_of(ParameterId id) {
+    ParameterId add_parameter(ParameterId id) {
         if (!parameters_.contains(id)) {
-            parameters_[id] = stage_.graph.add_parameter(whole_.parameters()[id]);
+            parameters_[id] = stage_.graph.add_parameter(model_.parameters()[id]);
             stage_.parameters.push_back(id);
         }
         return parameters_.at(id);
     }
 
-    std::int32_t statistics_of(std::int32_t index) {
+    std::int32_t add_statistics(std::int32_t index) {
         if (index < 0) return index;
         stage_.statistics.push_back(index);
-        return stage_.graph.add_statistics(whole_.statistics()[index]);
+        return stage_.graph.add_statistics(model_.statistics()[index]);
     }
 
-    const Graph& whole_;
+    const Graph& model_;
     std::size_t begin_, end_;
     Stage stage_;
-    std::map<ValueId, ValueId> values_;              // of the stage
-    std::map<ParameterId, ParameterId> parameters_;  // likewise
+    std::map<ValueId, ValueId> values_;              // model to stage
+    std::map<ParameterId, ParameterId> parameters_;  // model to stage
 };
 
-[[noreturn]] void refuse(const StageCosts& costs, int stages) {
-    int most = 1;
-    while (!balance(costs, most + 1).empty()) ++most;
+[[noreturn]] void throw_too_many_stages(const StageCosts& costs, int stages) {
+    int max_stages = 1;
+    while (!balance(costs, max_stages + 1).empty()) ++max_stages;
     throw Error(ExitCode::usage,
                 fmt::format("parallel.pipeline_degree: expected 1 to {}, the largest number of "
                             "stages of this model, got {}",
-                            most, stages));
+                            max_stages, stages));
 }
 
 }  // namespace
 
 std::int64_t crossing_bytes(const Graph& graph, std::size_t position, int element_bytes) {
     std::int64_t bytes = 0;
-    for (const ValueId id : crossing(graph, position)) {
+    for (const ValueId id : crossing_values(graph, position)) {
         const Value& value = graph.value(id);
         const auto size = value.dtype ? static_cast<std::int64_t>(size_of(*value.dtype))
                                       : std::int64_t{element_bytes};
@@ -138,49 +138,49 @@ StageCosts stage_costs(const Graph& graph) {
         const Node& described = graph.nodes()[node];
         costs.nodes.push_back(
             static_cast<double>(flops(graph, described, ops::Ledger::table3).training()));
-        costs.positions.push_back(2 * kFlopsPerByte *
-                                  static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
+        costs.cuts.push_back(2 * kFlopsPerByte *
+                             static_cast<double>(crossing_bytes(graph, node, sizeof(float))));
         costs.trained.push_back(static_cast<int>(std::ranges::count_if(
             described.parameters,
             [&](ParameterId parameter) { return graph.parameters()[parameter].is_trained; })));
     }
     for (std::size_t id = 0; id < graph.parameters().size(); ++id) {
-        const auto of = [](const Node& node) -> const auto& {
+        const auto parameters_of = [](const Node& node) -> const auto& {
             return node.parameters;
         };
-        keep_together(users(graph, static_cast<ParameterId>(id), of), costs.positions);
+        forbid_cuts_between(users(graph, static_cast<ParameterId>(id), parameters_of), costs.cuts);
     }
     for (std::size_t id = 0; id < graph.values().size(); ++id) {
         if (graph.values()[id].producer != kNoNode) continue;
-        const auto of = [](const Node& node) -> const auto& {
+        const auto inputs_of = [](const Node& node) -> const auto& {
             return node.inputs;
         };
-        keep_together(users(graph, static_cast<ValueId>(id), of), costs.positions);
+        forbid_cuts_between(users(graph, static_cast<ValueId>(id), inputs_of), costs.cuts);
     }
     return costs;
 }
 
-std::vector<std::size_t> stage_ends(const Graph& graph, int stages) {
+std::vector<std::size_t> stage_cuts(const Graph& graph, int stages) {
     if (stages == 1) return {};
     const StageCosts costs = stage_costs(graph);
-    std::vector<std::size_t> ends = balance(costs, stages);
-    if (ends.empty()) refuse(costs, stages);
-    return ends;
+    std::vector<std::size_t> cuts = balance(costs, stages);
+    if (cuts.empty()) throw_too_many_stages(costs, stages);
+    return cuts;
 }
 
 std::vector<Stage> partition_stages(const Graph& graph, int stages) {
-    return partition_at(graph, stage_ends(graph, stages));
+    return partition_at(graph, stage_cuts(graph, stages));
 }
 
-std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> ends) {
-    ends.push_back(graph.nodes().size());
-    std::vector<Stage> made;
+std::vector<Stage> partition_at(const Graph& graph, std::vector<std::size_t> cuts) {
+    cuts.push_back(graph.nodes().size());
+    std::vector<Stage> partitions;
     std::size_t begin = 0;
-    for (const std::size_t end : ends) {
-        made.push_back(StageMaker(graph, begin, end).make());
+    for (const std::size_t end : cuts) {
+        partitions.push_back(StageMaker(graph, begin, end).make());
         begin = end;
     }
-    return made;
+    return partitions;
 }
 
 }  // namespace hpcai::graph

@@ -57,14 +57,14 @@ void load_predictions(const context::RunContext& context, const data::SampleSets
     const auto evaluator = workloads::make_evaluator(context.config, samples);
     const auto directory = results::group_directory(context.output, outcome.result.record.group);
     evaluator->load(directory, outcome.predictions);
-    GroupResult judged;
-    evaluator->judge(outcome.predictions, judged);
-    require(judged.quality.value == outcome.result.quality.value, ExitCode::data,
+    GroupResult rescored;
+    evaluator->score(outcome.predictions, rescored);
+    require(rescored.quality.value == outcome.result.quality.value, ExitCode::data,
             "'{}': the stored {} is {}, but the current test samples give {}; the run began with "
             "other samples",
             (directory / "record.json").string(),
             metric_name(workloads::workload_of(context.config.workload).metric),
-            text_of(outcome.result.quality), text_of(judged.quality));
+            text_of(outcome.result.quality), text_of(rescored.quality));
 }
 
 void predict_out_of_bag(const context::RunContext& context, const context::Resources& resources,

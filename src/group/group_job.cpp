@@ -139,7 +139,7 @@ void evaluate(const GroupJob& job, const training::StepLog& steps, GroupOutcome&
     outcome.result.record.evaluation_seconds = {watch.seconds(), ""};
     if (group.rank() != 0) return;
     workloads::make_evaluator(context.config, resources.samples)
-        ->judge(outcome.predictions, outcome.result);
+        ->score(outcome.predictions, outcome.result);
     verification::derive_learning_curve(context.config, steps.steps(), outcome.result);
 }
 

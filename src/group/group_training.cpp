@@ -82,12 +82,12 @@ void evaluate_between_epochs(const Session& session, int epochs_done, GroupRecor
                                     resources.samples.validation, group);
     store.write(statistics, store.statistics());
     if (group.rank() == 0) {
-        GroupResult judged;
+        GroupResult scored;
         workloads::make_evaluator(context.config, resources.samples)
-            ->judge({.validation = std::move(evaluation.predictions)}, judged);
-        if (judged.quality.value) {
+            ->score({.validation = std::move(evaluation.predictions)}, scored);
+        if (scored.quality.value) {
             record.quality_by_epoch.push_back(
-                {epochs_done, training.steps.steps().back().end_seconds, *judged.quality.value});
+                {epochs_done, training.steps.steps().back().end_seconds, *scored.quality.value});
         }
     }
     group.barrier();  // otherwise the clocks of other ranks would include the leader's work

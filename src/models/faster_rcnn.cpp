@@ -15,7 +15,7 @@ using graph::ParameterId;
 using graph::ParameterKind;
 using graph::ValueId;
 
-constexpr std::int64_t kPooled = 7;  // each region is pooled to 7 x 7 bins
+constexpr std::int64_t kBins = 7;  // RoIAlign pools each region to 7 x 7 bins
 constexpr double kRpnDeviation = 0.01;
 
 /// Returns the standard deviation of a uniform distribution on [-bound, bound].
@@ -28,9 +28,9 @@ public:
     explicit DetectorBuilder(const FasterRcnn& options)
         : options_(options), anchors_(make_anchors(options)) {}
 
-    graph::Graph for_training() {
-        const std::vector<ValueId> pyramid = make_pyramid();
-        const std::vector<ValueId> rpn = propose(pyramid);
+    graph::Graph build_training_graph() {
+        const std::vector<ValueId> pyramid = add_pyramid();
+        const std::vector<ValueId> rpn = add_rpn_head(pyramid);
         const std::int64_t batch = options_.batch;
         const ValueId boxes =
             graph().add_input(kBoxesInput, {batch, options_.max_boxes, 5}, tensor::DType::f32);
@@ -49,17 +49,17 @@ public:
                              ops::RoiTargets{layers_.shape(proposals), layers_.shape(boxes),
                                              options_.region_samples},
                              {proposals, boxes, keys});
-        const auto [logits, deltas] = classify(pyramid, regions);
+        const auto [logits, deltas] = add_box_head(pyramid, regions);
         graph().add_node("roi_loss", ops::RoiLoss{layers_.shape(regions), options_.classes},
                          {logits, deltas, regions});
         return std::move(graph());
     }
 
-    graph::Graph for_inference() {
-        const std::vector<ValueId> pyramid = make_pyramid();
-        const std::vector<ValueId> rpn = propose(pyramid);
+    graph::Graph build_inference_graph() {
+        const std::vector<ValueId> pyramid = add_pyramid();
+        const std::vector<ValueId> rpn = add_rpn_head(pyramid);
         const ValueId proposals = add_proposals(rpn, options_.inference_proposals);
-        const auto [logits, deltas] = classify(pyramid, proposals);
+        const auto [logits, deltas] = add_box_head(pyramid, proposals);
         graph().add_node("detections",
                          ops::Detections{.proposals = layers_.shape(proposals),
                                          .classes = options_.classes,
@@ -112,8 +112,8 @@ private:
                      input, false);
     }
 
-    /// Makes the levels P2 to P6.
-    std::vector<ValueId> make_pyramid() {
+    /// Adds backbone and feature pyramid. Returns the levels P2 to P6.
+    std::vector<ValueId> add_pyramid() {
         const ValueId images = layers_.images(
             {options_.batch, options_.image_height, options_.image_width, options_.channels},
             options_.input);
@@ -138,8 +138,8 @@ private:
         return pyramid;
     }
 
-    /// Returns the logits of all levels, then the deltas of all levels.
-    std::vector<ValueId> propose(const std::vector<ValueId>& pyramid) {
+    /// Adds the RPN head. Returns the logits of all levels, then the deltas of all levels.
+    std::vector<ValueId> add_rpn_head(const std::vector<ValueId>& pyramid) {
         const std::int64_t per_cell = anchors_.per_cell();
         const std::int64_t channels = options_.pyramid_channels;
         const Head hidden = add_head("rpn.head.conv.0.0", {channels, 3}, channels, kRpnDeviation);
@@ -150,16 +150,16 @@ private:
             features.push_back(
                 apply(fmt::format("rpn.head.conv.P{}", level + 2), hidden, pyramid[level], true));
         }
-        std::vector<ValueId> made;
+        std::vector<ValueId> outputs;
         for (std::size_t level = 0; level < features.size(); ++level) {
-            made.push_back(apply(fmt::format("rpn.head.cls_logits.P{}", level + 2), logits,
-                                 features[level], false));
+            outputs.push_back(apply(fmt::format("rpn.head.cls_logits.P{}", level + 2), logits,
+                                    features[level], false));
         }
         for (std::size_t level = 0; level < features.size(); ++level) {
-            made.push_back(apply(fmt::format("rpn.head.bbox_pred.P{}", level + 2), deltas,
-                                 features[level], false));
+            outputs.push_back(apply(fmt::format("rpn.head.bbox_pred.P{}", level + 2), deltas,
+                                    features[level], false));
         }
-        return made;
+        return outputs;
     }
 
     ValueId add_proposals(const std::vector<ValueId>& rpn, std::int64_t limit) {
@@ -177,28 +177,28 @@ private:
     };
 
     ValueId linear(const std::string& name, ValueId input, const LinearLayer& layer) {
-        const tensor::Shape from = layers_.shape(input);
-        const double bound = 1 / std::sqrt(static_cast<double>(from[1]));
+        const tensor::Shape shape = layers_.shape(input);
+        const double bound = 1 / std::sqrt(static_cast<double>(shape[1]));
         const auto weight = graph().add_parameter({.name = name + ".weight",
-                                                   .shape = {layer.features, from[1]},
+                                                   .shape = {layer.features, shape[1]},
                                                    .kind = ParameterKind::linear_weight,
                                                    .deviation = uniform_deviation(bound),
                                                    .pixels = layer.pixels});
         const auto bias = graph().add_parameter(
             {.name = name + ".bias", .shape = {layer.features}, .kind = ParameterKind::bias});
-        return graph().add_node(name, ops::Linear{from, layer.features, layer.relu}, {input},
+        return graph().add_node(name, ops::Linear{shape, layer.features, layer.relu}, {input},
                                 {weight, bias});
     }
 
-    /// Returns the logits and deltas of the regions.
-    std::pair<ValueId, ValueId> classify(const std::vector<ValueId>& pyramid, ValueId regions) {
+    /// Adds the box head. Returns the logits and deltas of the regions.
+    std::pair<ValueId, ValueId> add_box_head(const std::vector<ValueId>& pyramid, ValueId regions) {
         std::vector<ValueId> inputs(pyramid.begin(), pyramid.begin() + 4);
         std::vector<tensor::Shape> levels;
         for (const ValueId level : inputs) levels.push_back(layers_.shape(level));
         inputs.push_back(regions);
-        ValueId x = graph().add_node(
-            "roi_align", ops::RoiAlign{levels, layers_.shape(regions), kPooled}, inputs);
-        x = linear("roi_heads.box_head.fc6", x, {options_.head_features, true, kPooled * kPooled});
+        ValueId x = graph().add_node("roi_align",
+                                     ops::RoiAlign{levels, layers_.shape(regions), kBins}, inputs);
+        x = linear("roi_heads.box_head.fc6", x, {options_.head_features, true, kBins * kBins});
         x = linear("roi_heads.box_head.fc7", x, {options_.head_features, true});
         const std::string predictor = "roi_heads.box_predictor.";
         const ValueId logits = linear(predictor + "cls_score", x, {options_.classes});
@@ -215,7 +215,7 @@ private:
 ops::Anchors make_anchors(const FasterRcnn& options) {
     ops::Anchors anchors{
         .levels = {}, .image_height = options.image_height, .image_width = options.image_width};
-    // Each convolution or pooling of stride 2 rounds up.
+    // Each convolution or pooling of stride 2 rounds the extents up.
     std::int64_t height = (options.image_height + 1) / 2, width = (options.image_width + 1) / 2;
     std::int64_t stride = 2;
     for (const double size : options.anchor_sizes) {
@@ -235,11 +235,11 @@ ops::Anchors make_anchors(const FasterRcnn& options) {
 }
 
 graph::Graph make_faster_rcnn(const FasterRcnn& options) {
-    return DetectorBuilder(options).for_training();
+    return DetectorBuilder(options).build_training_graph();
 }
 
 graph::Graph make_faster_rcnn_inference(const FasterRcnn& options) {
-    return DetectorBuilder(options).for_inference();
+    return DetectorBuilder(options).build_inference_graph();
 }
 
 }  // namespace hpcai::models

@@ -12,8 +12,8 @@
 namespace hpcai::models {
 
 /// Faster R-CNN (Ren et al. 2015) on ResNet-50 with a feature pyramid (Lin et al. 2017), as in
-/// torchvision's fasterrcnn_resnet50_fpn. The defaults are those of the benchmark; smaller widths,
-/// anchors and counts are for small images.
+/// torchvision's fasterrcnn_resnet50_fpn. The benchmark uses the defaults; smaller widths, anchors
+/// and counts are for small images.
 struct FasterRcnn {
     std::int64_t batch = 1;  // samples that a rank processes at once
     std::int64_t image_height = 768;
@@ -30,28 +30,28 @@ struct FasterRcnn {
     std::vector<double> anchor_ratios = {0.5, 1, 2};               // height over width
 
     std::int64_t anchor_samples = 256;       // per image, for the losses
-    std::int64_t region_samples = 512;       // per image, for the second stage
+    std::int64_t region_samples = 512;       // per image, for the box head
     std::int64_t training_proposals = 2000;  // per level before suppression, per image after it
     std::int64_t inference_proposals = 1000;
     double score_threshold = 0.05;
     std::int64_t detections = 100;  // per image
 };
 
-/// Inputs besides the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
+/// Inputs in addition to the images. Rows of "boxes": x1, y1, x2, y2 in pixels, class (0: no box).
 inline constexpr const char* kBoxesInput = "boxes";  // (N, max_boxes, 5) fp32, training
 inline constexpr const char* kKeysInput = "keys";  // (N) int32, training: seeds of random sampling
 
-/// Returns the reference boxes of the five pyramid levels with strides 4 to 64. Their areas are the
-/// squares of the sizes before each coordinate is rounded, half to even. The strides equal
-/// torchvision's if the sides of the image are multiples of 64.
+/// Returns the anchors of the five pyramid levels with strides 4 to 64. An anchor of size s has the
+/// area s * s before its coordinates are rounded, half to even. The strides equal torchvision's if
+/// the height and width of the image are multiples of 64.
 ops::Anchors make_anchors(const FasterRcnn& options);
 
 /// Returns a graph that computes the losses "rpn_loss" and "roi_loss", (N, 2) each, from images (N,
-/// H, W, C), boxes and keys. Parameters have the names of torchvision.
+/// H, W, C), boxes and keys. Parameters have torchvision's names.
 graph::Graph make_faster_rcnn(const FasterRcnn& options);
 
-/// Returns a graph that computes detections (N, detections, 6) from images, with rows as in
-/// ops::Detections. Parameters and statistics are those of the training graph, in the same order.
+/// Returns a graph that computes detections (N, detections, 6) from images; ops::Detections defines
+/// their rows. Parameters and statistics equal those of the training graph, in the same order.
 graph::Graph make_faster_rcnn_inference(const FasterRcnn& options);
 
 }  // namespace hpcai::models

@@ -16,36 +16,37 @@ graph::ValueId Layers::images(const tensor::Shape& shape, const ImageInput& inpu
 
 graph::ValueId Layers::convolution(const std::string& name, ValueId input, std::int64_t filters,
                                    Window window, bool is_trained) {
-    const tensor::Shape& from = shape(input);
+    const tensor::Shape& input_shape = shape(input);
     const auto weight =
         graph_.add_parameter({.name = name + ".weight",
-                              .shape = {filters, window.kernel, window.kernel, from[3]},
+                              .shape = {filters, window.kernel, window.kernel, input_shape[3]},
                               .kind = ParameterKind::filters,
                               .is_trained = is_trained});
     return graph_.add_node(
-        name, ops::Convolution{from, filters, window.kernel, window.stride, window.kernel / 2},
+        name,
+        ops::Convolution{input_shape, filters, window.kernel, window.stride, window.kernel / 2},
         {input}, {weight});
 }
 
 graph::ValueId Layers::norm(const std::string& name, ValueId input, const NormOptions& options,
                             bool starts_at_zero) {
-    const tensor::Shape from = shape(input);
+    const tensor::Shape input_shape = shape(input);
     const bool is_frozen = options.kind == Norm::frozen_batch;
     const auto scale = graph_.add_parameter({.name = name + ".weight",
-                                             .shape = {from[3]},
+                                             .shape = {input_shape[3]},
                                              .kind = ParameterKind::norm_scale,
                                              .starts_at_zero = starts_at_zero && !is_frozen,
                                              .is_trained = !is_frozen});
     const auto shift = graph_.add_parameter({.name = name + ".bias",
-                                             .shape = {from[3]},
+                                             .shape = {input_shape[3]},
                                              .kind = ParameterKind::norm_shift,
                                              .is_trained = !is_frozen});
     if (options.kind == Norm::group) {
-        return graph_.add_node(name, ops::GroupNorm{.input = from}, {input}, {scale, shift});
+        return graph_.add_node(name, ops::GroupNorm{.input = input_shape}, {input}, {scale, shift});
     }
-    const auto statistics = graph_.add_statistics({name, from[3]});
+    const auto statistics = graph_.add_statistics({name, input_shape[3]});
     return graph_.add_node(name,
-                           ops::BatchNorm{.input = from,
+                           ops::BatchNorm{.input = input_shape,
                                           .momentum = options.momentum,
                                           .statistics_samples = options.statistics_samples,
                                           .frozen = is_frozen},

@@ -11,8 +11,8 @@
 
 namespace hpcai::models {
 
-/// Appends layers to a graph and returns their values. backbone() names layers as torchvision does
-/// after its prefix.
+/// Appends layers to a graph and returns their outputs. backbone() uses torchvision's layer names,
+/// after a prefix.
 class Layers {
 public:
     using ValueId = graph::ValueId;
@@ -27,7 +27,7 @@ public:
 
     /// Adds the images of the batch; the network normalizes them if they are pixels.
     ValueId images(const tensor::Shape& shape, const ImageInput& input);
-    /// Adds a convolution without bias, padded so that stride 1 keeps the extents.
+    /// Adds a convolution without bias. Its padding preserves height and width at stride 1.
     ValueId convolution(const std::string& name, ValueId input, std::int64_t filters, Window window,
                         bool is_trained = true);
     ValueId norm(const std::string& name, ValueId input, const NormOptions& options,
@@ -35,7 +35,7 @@ public:
     ValueId relu(const std::string& name, ValueId input);
     ValueId max_pool(const std::string& name, ValueId input, const ops::MaxPool& window);
 
-    /// Adds ResNet-50 without its head. Returns the values of its four stages, of strides 4 to 32.
+    /// Adds ResNet-50 without its head. Returns the outputs of its stages, with strides 4 to 32.
     std::array<ValueId, 4> backbone(const std::string& prefix, ValueId images,
                                     const Backbone& options);
 
@@ -46,7 +46,7 @@ private:
         std::int64_t stride = 1;
         bool is_trained = true;
     };
-    /// Adds a bottleneck: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
+    /// Adds a bottleneck block: 1x1, 3x3, 1x1 with four times the width, plus the shortcut.
     ValueId block(const std::string& name, ValueId input, const Backbone& options,
                   const Block& block);
 

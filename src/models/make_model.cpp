@@ -12,7 +12,7 @@
 namespace hpcai::models {
 namespace {
 
-ResNet50 resnet50_of(const config::Config& config, const ModelInput& input) {
+ResNet50 resnet50_options(const config::Config& config, const ModelInput& input) {
     ResNet50 options;
     options.batch = input.batch;
     options.image_size = config.workload.image_size;
@@ -30,11 +30,11 @@ ResNet50 resnet50_of(const config::Config& config, const ModelInput& input) {
 }
 
 ImageInput image_input(const config::Config& config, const ModelInput& input) {
-    const tensor::DType usual = has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
-    return {input.dtype.value_or(usual), config.data.mean, config.data.standard_deviation};
+    const tensor::DType fallback = has_fields(config.data) ? tensor::DType::f32 : tensor::DType::u8;
+    return {input.dtype.value_or(fallback), config.data.mean, config.data.standard_deviation};
 }
 
-FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input) {
+FasterRcnn faster_rcnn_options(const config::Config& config, const ModelInput& input) {
     const config::DetectorConfig& detector = config.detector;
     FasterRcnn options;
     options.batch = input.batch;
@@ -62,7 +62,7 @@ FasterRcnn faster_rcnn_of(const config::Config& config, const ModelInput& input)
     return options;
 }
 
-SegmentationNet segmentation_net_of(const config::Config& config, const ModelInput& input) {
+SegmentationNet segmentation_net_options(const config::Config& config, const ModelInput& input) {
     SegmentationNet options;
     options.batch = input.batch;
     options.image_height = config.workload.image_size;
@@ -79,40 +79,40 @@ SegmentationNet segmentation_net_of(const config::Config& config, const ModelInp
     return options;
 }
 
-using Make = graph::Graph(const config::Config& config, const ModelInput& input);
+using MakeGraph = graph::Graph(const config::Config& config, const ModelInput& input);
 
-/// The functions that make a model and its grid of cells from the configuration.
+/// The functions that build a model's graphs and its cell grid from the configuration.
 struct Row {
     config::Model model;
-    Make* make;
-    Make* make_inference;  // may lack nodes that only training needs
+    MakeGraph* make;
+    MakeGraph* make_inference;  // may lack nodes that only training needs
     CellGrid (*cells)(const config::Config& config);
 };
 
 graph::Graph resnet50(const config::Config& config, const ModelInput& input) {
-    return make_resnet50(resnet50_of(config, input));
+    return make_resnet50(resnet50_options(config, input));
 }
 
 graph::Graph faster_rcnn(const config::Config& config, const ModelInput& input) {
-    return make_faster_rcnn(faster_rcnn_of(config, input));
+    return make_faster_rcnn(faster_rcnn_options(config, input));
 }
 
 graph::Graph faster_rcnn_inference(const config::Config& config, const ModelInput& input) {
-    return make_faster_rcnn_inference(faster_rcnn_of(config, input));
+    return make_faster_rcnn_inference(faster_rcnn_options(config, input));
 }
 
 graph::Graph segmentation_net(const config::Config& config, const ModelInput& input) {
-    return make_segmentation_net(segmentation_net_of(config, input));
+    return make_segmentation_net(segmentation_net_options(config, input));
 }
 
 CellGrid segmentation_cells(const config::Config& config) {
-    const SegmentationNet net = segmentation_net_of(config, {});
+    const SegmentationNet net = segmentation_net_options(config, {});
     return {net.cell_rows(), net.cell_columns(), SegmentationNet::kCellPixels};
 }
 
-/// For a model that does not classify cells.
+/// The grid function of models that do not classify cells.
 CellGrid no_cells(const config::Config&) {
-    throw Error(ExitCode::internal, "the model has no cells");
+    throw Error(ExitCode::internal, "the configured model does not classify cells");
 }
 
 constexpr std::array kRows{
@@ -139,9 +139,9 @@ graph::Graph make_inference_model(const config::Config& config, const ModelInput
 }
 
 int evaluation_rows(const config::Config& config, int training_rows) {
-    constexpr int kRows = 32;
-    const bool is_small = task_of(config.workload) == config::Task::classification;
-    return is_small ? kRows : std::min(kRows, training_rows);
+    constexpr int kMaxRows = 32;
+    const bool is_classification = task_of(config.workload) == config::Task::classification;
+    return is_classification ? kMaxRows : std::min(kMaxRows, training_rows);
 }
 
 CellGrid cell_grid(const config::Config& config) {

@@ -11,7 +11,7 @@ using graph::ParameterKind;
 
 namespace {
 
-Backbone backbone_of(const ResNet50& options) {
+Backbone backbone_options(const ResNet50& options) {
     return {.width = options.width,
             .blocks = options.blocks,
             .stride_on_3x3 = options.stride_on_3x3,
@@ -29,7 +29,7 @@ graph::Graph make_resnet50(const ResNet50& options) {
     const graph::ValueId images =
         layers.images({options.batch, size, size, options.channels},
                       {tensor::DType::u8, options.mean, options.standard_deviation});
-    const graph::ValueId features = layers.backbone("", images, backbone_of(options)).back();
+    const graph::ValueId features = layers.backbone("", images, backbone_options(options)).back();
     const graph::ValueId pooled =
         graph.add_node("avgpool", ops::GlobalAveragePool{layers.shape(features)}, {features});
     const tensor::Shape shape = layers.shape(pooled);

@@ -15,7 +15,7 @@ namespace {
 
 using graph::ValueId;
 
-/// Adds the stages of strides 32 and 16, upsampled, to that of stride 8; returns the sum.
+/// Adds the top-down path from stride 32 to stride 8. Returns its output.
 ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int64_t channels) {
     const auto lateral = [&](std::size_t stage) {
         return layers.convolution(fmt::format("pyramid.lateral{}", stage + 1), stages[stage],
@@ -31,8 +31,8 @@ ValueId top_down(Layers& layers, const std::array<ValueId, 4>& stages, std::int6
     return x;
 }
 
-/// Adds the head, which gives a logit for each class of each cell.
-ValueId classify(Layers& layers, ValueId features, const SegmentationNet& options) {
+/// Adds the head, which computes a logit for each class of each cell.
+ValueId add_cell_head(Layers& layers, ValueId features, const SegmentationNet& options) {
     ValueId x = layers.convolution("head.conv1", features, options.pyramid_channels, {3, 1});
     x = layers.relu("head.relu1", layers.norm("head.bn1", x, options.backbone.norm));
     x = layers.convolution("head.conv2", x, options.classes, {});
@@ -51,10 +51,10 @@ graph::Graph make_segmentation_net(const SegmentationNet& options) {
                       options.input);
     const auto stages = layers.backbone("backbone.", images, options.backbone);
     const ValueId features = top_down(layers, stages, options.pyramid_channels);
-    const ValueId logits = classify(layers, features, options);
+    const ValueId logits = add_cell_head(layers, features, options);
     const tensor::Shape& grid = layers.shape(logits);
     ensure(grid[1] == options.cell_rows() && grid[2] == options.cell_columns(),
-           "the grid {} does not have {} x {} cells", to_string(grid), options.cell_rows(),
+           "logits of shape {} do not have {} x {} cells", to_string(grid), options.cell_rows(),
            options.cell_columns());
     const ValueId boxes = layers.graph().add_input("boxes", {options.batch, options.max_boxes, 5},
                                                    tensor::DType::f32);

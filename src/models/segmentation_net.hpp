@@ -25,13 +25,13 @@ struct SegmentationNet {
     ImageInput input;
     Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}, .norm = {}};
     std::int64_t pyramid_channels = 64;
-    double background_weight = 1;  // of a cell of class 0 in the loss
+    double background_weight = 1;  // weight of a background cell in the loss
 
     std::int64_t cell_rows() const { return ceil_div(image_height, kCellPixels); }
     std::int64_t cell_columns() const { return ceil_div(image_width, kCellPixels); }
 };
 
-/// Makes the network from fields and boxes to the softmax of the cells: inputs "images" (N, H, W,
+/// Builds the graph from fields and boxes to the softmax of the cells: inputs "images" (N, H, W,
 /// C) and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows * cell_columns, classes).
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 

@@ -23,7 +23,7 @@ constexpr int kMaxRanks = 10'000'000;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;  // the limit of plan::DataSampler
 constexpr std::int64_t kImageNetTrainingSamples = 1'281'167;
 
-/// Returns `quantity` x `factor`, or the reason why `quantity` is unknown.
+/// Returns `quantity` x `factor`; if `quantity` is unknown, its reason.
 Quantity times(const Quantity& quantity, double factor) {
     if (!quantity.value) return quantity;
     return {*quantity.value * factor, ""};
@@ -54,7 +54,7 @@ void check(const EstimateRequest& request) {
             request.flops_per_rank.value_or(0));
 }
 
-/// Returns whether this is the benchmark's official workload, Image Classification on ImageNet-1k.
+/// Returns whether this is the official workload, image classification on ImageNet-1k.
 bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
@@ -87,7 +87,7 @@ int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& 
     return ranks;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> split_lines(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -104,13 +104,13 @@ public:
         plan_.model = config::value_text(config_, "workload.model");
         plan_.epochs = config_.workload.epochs;
         plan_.batch_size = config_.training.batch_size;
-        lay_out();
+        plan_layout();
         fill_data();
         fill_work();
-        const ModelParts parts = cut_model(config_, layout());
-        plan_.parallel = estimate_parallel(config_, layout(), parts);
-        plan_.memory_per_rank =
-            estimate_memory(config_, layout(), parts, exchange_bytes(parts), plan_.data.samples);
+        const ModelShards partition = shard_model(config_, layout());
+        plan_.parallel = estimate_parallel(config_, layout(), partition);
+        plan_.memory_per_rank = estimate_memory(config_, layout(), partition,
+                                                exchange_bytes(partition), plan_.data.samples);
         plan_.memory_per_rank.fullest_node_bytes =
             plan_.memory_per_rank.total_bytes * placement_.ranks_of_fullest_node;
         if (compute_precision(config_).assumed) {
@@ -119,7 +119,7 @@ public:
                 "device is queried");
         }
         fill_staging();
-        fill_traffic(parts);
+        fill_traffic(partition);
         fill_time();
         return std::move(plan_);
     }
@@ -128,28 +128,29 @@ private:
     const plan::Layout& layout() const { return placement_.layout; }
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    void lay_out() {
+    void plan_layout() {
         const int per_node = ranks_per_node(config_.bagging, request_, plan_.assumptions);
-        const plan::Layout made = plan::make_layout(config_.bagging, config_.training,
-                                                    config_.parallel, request_.ranks, per_node);
-        const plan::ParallelismController controller(made,
+        const plan::Layout planned = plan::make_layout(config_.bagging, config_.training,
+                                                       config_.parallel, request_.ranks, per_node);
+        const plan::ParallelismController controller(planned,
                                                      plan::fill_nodes(request_.ranks, per_node));
-        check_model(config_, made);
+        check_model(config_, planned);
         placement_ = controller.summary();
-        plan_.layout = {.ranks = made.ranks,
-                        .groups = made.groups,
-                        .degree = made.degree,
+        plan_.layout = {.ranks = planned.ranks,
+                        .groups = planned.groups,
+                        .degree = planned.degree,
                         .nodes = placement_.nodes,
                         .ranks_of_fullest_node = placement_.ranks_of_fullest_node,
                         .groups_on_one_node = placement_.groups_on_one_node,
                         .nodes_of_widest_group = placement_.nodes_of_widest_group,
-                        .map = lines_of(plan::draw_group_map(controller, {}))};
+                        .map = split_lines(plan::draw_group_map(controller, {}))};
         const auto& groups = placement_.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        for (int shard = 0; shard < made.shards(); ++shard) {
-            sums_.push_back(all_reduce_options(config_.communication, controller,
-                                               static_cast<int>(widest - groups.begin()), shard));
+        for (int shard = 0; shard < planned.shards(); ++shard) {
+            all_reduces_.push_back(all_reduce_options(config_.communication, controller,
+                                                      static_cast<int>(widest - groups.begin()),
+                                                      shard));
         }
     }
 
@@ -231,49 +232,50 @@ private:
         }
     }
 
-    /// Returns the number of gradients that a rank of the stage all-reduces.
+    /// Returns the number of gradient elements that a rank of the stage all-reduces.
     std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
 
-    /// Returns, for each stage, the bytes of messages in flight and all-reduce buffers of a rank.
-    std::vector<double> exchange_bytes(const ModelParts& parts) const {
+    /// Returns the bytes of a rank's messages in flight and all-reduce buffers, [stage].
+    std::vector<double> exchange_bytes(const ModelShards& partition) const {
         std::vector<double> bytes =
-            part_buffer_bytes(layout(), parts, plan_.parallel.micro_batch_samples);
-        double before = 0;
+            shard_buffer_bytes(layout(), partition, plan_.parallel.micro_batch_samples);
+        double received = 0;
         for (std::size_t stage = 0; stage < bytes.size(); ++stage) {
             const PlanStageRecord& described = plan_.parallel.stages[stage];
             // In each direction, a rank awaits one message and sends one per micro-batch in flight.
-            const double messages = (1 + described.in_flight) * (before + described.boundary_bytes);
-            before = described.boundary_bytes;
-            bytes[stage] += messages + sum_bytes(stage);
+            const double sent = described.boundary_bytes;
+            const double messages = (1 + described.in_flight) * (received + sent);
+            received = sent;
+            bytes[stage] += messages + all_reduce_buffer_bytes(stage);
         }
         return bytes;
     }
 
     /// Returns the bytes of the all-reduce buffers of a rank of the stage.
-    double sum_bytes(std::size_t stage) const {
+    double all_reduce_buffer_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
-        const comm::AllReduceOptions& options = sums_[stage * layout().parts];
+        const comm::AllReduceOptions& options = all_reduces_[stage * layout().parts];
         const auto wire = comm::make_all_reduce_schedule(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
     }
 
-    void fill_traffic(const ModelParts& parts) {
+    void fill_traffic(const ModelShards& partition) {
         PlanTrafficRecord& traffic = plan_.traffic_per_rank;
-        const std::vector<double> statistics_of_stage = statistics_bytes(layout(), parts);
+        const std::vector<double> statistics_of_stage = statistics_bytes(layout(), partition);
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
-        std::vector<comm::PlannedSum> sums;
-        for (std::size_t shard = 0; shard < sums_.size(); ++shard) {
+        std::vector<comm::PlannedSum> planned;
+        for (std::size_t shard = 0; shard < all_reduces_.size(); ++shard) {
             const std::size_t stage = shard / layout().parts;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
-            sums.push_back(
-                {sums_[shard], gradients(stage),
-                 comm::statistics_traffic(traffic.statistics_ranks, sums_[shard].node_of_rank,
-                                          std::llround(statistics))});
+            planned.push_back({all_reduces_[shard], gradients(stage),
+                               comm::statistics_traffic(traffic.statistics_ranks,
+                                                        all_reduces_[shard].node_of_rank,
+                                                        std::llround(statistics))});
             if (layout().data_degree() > 1) {
                 traffic.gradient_bytes = std::max(
                     traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));
@@ -281,17 +283,17 @@ private:
             traffic.statistics_bytes_per_step =
                 std::max(traffic.statistics_bytes_per_step, statistics);
         }
-        const comm::AllReduceTraffic most = comm::estimate_traffic(sums);
-        traffic.sent_bytes_per_step = static_cast<double>(most.sent);
-        traffic.between_nodes_bytes_per_step = static_cast<double>(most.between_nodes);
-        traffic.out_of_node_bytes_per_step = static_cast<double>(most.out_of_node);
+        const comm::AllReduceTraffic maxima = comm::estimate_traffic(planned);
+        traffic.sent_bytes_per_step = static_cast<double>(maxima.sent);
+        traffic.between_nodes_bytes_per_step = static_cast<double>(maxima.between_nodes);
+        traffic.out_of_node_bytes_per_step = static_cast<double>(maxima.out_of_node);
         traffic.sent_bytes_per_run = times(plan_.data.steps_per_run, traffic.sent_bytes_per_step);
     }
 
     void fill_time() {
         PlanTimeRecord& time = plan_.time;
-        const Quantity nothing{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
-        time.step_seconds = time.compute_seconds = nothing;
+        const Quantity unknown{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
+        time.step_seconds = time.compute_seconds = unknown;
         time.communication_seconds = time.exposed_seconds = {
             std::nullopt, "the time of communication is unknown (--roofline)"};
         if (request_.roofline) {
@@ -317,7 +319,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> sums_;  // [shard], for the group that spans the most nodes
+    std::vector<comm::AllReduceOptions> all_reduces_;  // [shard] of the group with the most nodes
 };
 
 }  // namespace

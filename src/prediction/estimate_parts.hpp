@@ -14,59 +14,59 @@ namespace hpcai::prediction {
 
 struct EstimateRequest;
 
-/// The number format of computation, as far as it is known without a device.
+/// The number format of computation, as far as the configuration determines it.
 struct ComputePrecision {
     std::string name;        // "fp32"
-    std::int64_t bytes = 4;  // of an element of an activation
-    bool assumed = false;    // training.precision is `auto`; the larger format is assumed
+    std::int64_t bytes = 4;  // per element of an activation
+    bool assumed = false;    // training.precision is `auto`; fp32, the larger format, is assumed
     bool int8 = false;       // see ops::computes_in_int8
-    /// Returns the format of activations.
-    std::string values() const { return int8 ? "fp32" : name; }
+    /// Returns the name of the format of activations.
+    std::string activation_format() const { return int8 ? "fp32" : name; }
 };
 
 ComputePrecision compute_precision(const config::Config& config);
 
-/// Returns the bytes of a value of the graph as it is stored. Outputs of Linear and the loss are
-/// fp32 in every precision, pixels uint8, labels int32.
+/// Returns the bytes of a value of the graph in memory. In every precision, outputs of Linear and
+/// the loss are fp32, pixels uint8 and labels int32.
 std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
                          const ComputePrecision& precision);
 
-/// The training graph for one sample, and its division into stages and shards.
-struct ModelParts {
-    graph::Graph whole;
-    std::vector<graph::Stage> stages;  // the last shard of each stage, which is the largest
+/// The training graph for one sample, and its partition into stages and shards.
+struct ModelShards {
+    graph::Graph model;
+    std::vector<graph::Stage> stages;  // [stage] its last shard, which is the largest
     std::vector<int> in_flight;        // [stage] micro-batches in flight
-    // [stage] the maximum of each number over the shards; values are in the compute type
+    // [stage] maximum of each number over the shards, for values in the compute type
     std::vector<graph::ExchangedBytes> exchanged;
 };
 
-/// Throws like graph::partition_stages and graph::shard.
-ModelParts cut_model(const config::Config& config, const plan::Layout& layout);
+/// Throws as graph::partition_stages and graph::shard do.
+ModelShards shard_model(const config::Config& config, const plan::Layout& layout);
 
-/// Returns the memory of a rank of the stage that needs the most; fullest_node_bytes is not set.
-/// `exchange` [stage] has the bytes of message and all-reduce buffers of a rank.
+/// Returns the memory of a rank of the stage that needs the most, without fullest_node_bytes.
+/// `exchange` has the bytes of a rank's message and all-reduce buffers, [stage].
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
-                                 const ModelParts& parts, const std::vector<double>& exchange,
+                                 const ModelShards& partition, const std::vector<double>& exchange,
                                  const Quantity& training_samples);
 
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
-                                     const ModelParts& parts);
+                                     const ModelShards& partition);
 
-/// Returns, for each stage, the bytes of the BatchNorm statistics that ranks exchange in a step.
-std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts);
+/// Returns the bytes of the BatchNorm statistics that ranks exchange in a step, [stage].
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition);
 
-/// Returns, for each stage, the bytes of a rank's buffers for exchange with other shards: the
-/// largest exchange of a micro-batch of `samples` samples, and samples that the first shard sends.
-std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
-                                      int samples);
+/// Returns the bytes of a rank's buffers for exchange with other shards, [stage]: the largest
+/// exchange of a micro-batch of `samples` samples, and the samples that the first shard sends.
+std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
+                                       int samples);
 
-/// Estimates staging of the training samples; `samples` is their number in the data set.
+/// Estimates the staging of training samples; `samples` is the size of the training set.
 PlanStagingRecord estimate_staging(const config::Config& config, const EstimateRequest& request,
                                    const plan::LayoutSummary& layout, const Quantity& samples);
 
 /// Predicts the times of a step from request.roofline, which must be present, and
-/// request.interconnect. `plan` must be complete except for its times; assumptions are added to it.
-/// docs/METRICS.md has the formulas.
+/// request.interconnect. `plan` must be complete except for its times; the function adds its
+/// assumptions. docs/METRICS.md has the formulas.
 PlanTimeRecord predict_step(const config::Config& config, const EstimateRequest& request,
                             const plan::Layout& layout, PlanRecord& plan);
 

@@ -11,16 +11,16 @@ std::string bytes_text(double bytes) {
     return format_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1.8e19)));
 }
 
-std::int64_t whole(double count) {
+std::int64_t to_integer(double count) {
     return static_cast<std::int64_t>(std::clamp(count, 0.0, 9e18));
 }
 
 std::string count_text(double count) {
-    return format_count(whole(count));
+    return format_count(to_integer(count));
 }
 
 std::string counted(double count, std::string_view noun) {
-    return hpcai::counted(whole(count), noun);
+    return hpcai::counted(to_integer(count), noun);
 }
 
 template <typename Format>
@@ -32,12 +32,12 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Returns the number of shards of all stages together.
-int shards_of(const PlanParallelRecord& parallel) {
+/// Returns the total number of shards of all stages.
+int count_shards(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
-/// Text in sections of lines " name value".
+/// Text in sections with a title and lines "  name  value".
 class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
@@ -62,7 +62,7 @@ private:
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
-    if (shards_of(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
+    if (count_shards(parallel) == 1 || plan.layout.degree > kMaxRanks) return;
     int first = 0;
     for (int stage = 0; stage < parallel.pipeline_degree; ++stage) {
         for (int replica = 0; replica < parallel.data_degree; ++replica) {
@@ -97,11 +97,11 @@ void print_data(Page& page, const PlanRecord& plan) {
                   return fmt::format("{} ({})", counted(samples, "sample"), data.source);
               }));
     if (!data.samples.value) return;
-    page.print("an epoch", "{}, {} of {} ({} a rank)",
+    page.print("epoch", "{}, {} of {} ({} per rank)",
                counted(*data.samples_per_epoch.value, "sample"),
                counted(*data.steps_per_epoch.value, "step"), plan.batch_size,
                plan.batch_size / plan.parallel.data_degree);
-    page.print("the run", "{}, {}", counted(plan.epochs, "epoch"),
+    page.print("run", "{}, {}", counted(plan.epochs, "epoch"),
                counted(*data.steps_per_run.value, "step"));
 }
 
@@ -113,23 +113,22 @@ void print_work(Page& page, const PlanRecord& plan) {
     };
     page.title(fmt::format("work of one model, by {}", work.convention));
     for (const LedgerRecord& ledger : work.ledgers) {
-        page.print(ledger.convention == work.convention ? "a sample" : "",
-                   "{:<16}forward {}, by {}",
+        page.print(ledger.convention == work.convention ? "sample" : "", "{:<16}forward {}, by {}",
                    flops_text(static_cast<double>(ledger.training_per_sample)),
                    flops_text(static_cast<double>(ledger.forward_per_sample)), ledger.convention);
     }
-    page.line("a step (APC)", both(work.model_flops.step));
-    page.line("an epoch", text_of(work.model_flops.epoch, both));
-    page.line("the run", text_of(work.model_flops.run, both));
+    page.line("step (APC)", both(work.model_flops.step));
+    page.line("epoch", text_of(work.model_flops.epoch, both));
+    page.line("run", text_of(work.model_flops.run, both));
 }
 
 void print_pipeline(Page& page, const PlanRecord& plan) {
     const PlanParallelRecord& parallel = plan.parallel;
-    if (shards_of(parallel) == 1 && parallel.micro_batches == 1) return;
+    if (count_shards(parallel) == 1 && parallel.micro_batches == 1) return;
     const std::string samples =
         fmt::format("{} of {}", counted(parallel.micro_batches, "micro-batch"),
                     counted(parallel.micro_batch_samples, "sample"));
-    if (shards_of(parallel) == 1) {
+    if (count_shards(parallel) == 1) {
         page.title(samples + ", one after the other");
         return;
     }
@@ -139,7 +138,7 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
     for (std::size_t index = 0; index < parallel.stages.size(); ++index) {
         const PlanStageRecord& stage = parallel.stages[index];
         page.print(fmt::format("stage {}", index),
-                   "{} from {}, {} a sample, {} parameters, holds {}, sends {}",
+                   "{} from {}, {} per sample, {} parameters, {} in flight, sends {}",
                    counted(stage.nodes, "node"), stage.first_node,
                    flops_text(stage.flops_per_sample),
                    count_text(static_cast<double>(stage.parameters)), stage.in_flight,
@@ -149,13 +148,13 @@ void print_pipeline(Page& page, const PlanRecord& plan) {
                counted(parallel.pipeline_degree, "stage"),
                parallel.model_degree == 1 ? "" : " x " + counted(parallel.model_degree, "shard"));
     if (parallel.model_degree > 1) {
-        page.print("shards", "{} of each layer, {} a step, by the rank that sends the most",
+        page.print("shards", "{} of each layer, {} per step, by the rank that sends the most",
                    parallel.model_degree, bytes_text(parallel.shard_bytes_per_step));
     }
     if (parallel.pipeline_degree == 1) return;
     page.print("bubble", "{:.3f} of a step, for stages of equal duration",
                parallel.bubble_fraction.value);
-    page.print("messages", "{} a step, by the rank that sends the most",
+    page.print("messages", "{} per step, by the rank that sends the most",
                bytes_text(parallel.message_bytes_per_step));
 }
 
@@ -199,7 +198,7 @@ void print_staging(Page& page, const PlanRecord& plan) {
     page.line("bytes", text_of(staging.fullest_node_bytes, bytes_text));
 }
 
-/// Prints the traffic of all-reduces. print_pipeline() prints that between stages and shards.
+/// Prints the traffic of all-reduces. print_pipeline() prints the traffic of stages and shards.
 void print_traffic(Page& page, const PlanRecord& plan) {
     const PlanTrafficRecord& traffic = plan.traffic_per_rank;
     page.title(traffic.statistics_ranks > 1
@@ -209,19 +208,19 @@ void print_traffic(Page& page, const PlanRecord& plan) {
         page.line("all-reduces", "none, as parallel.data_degree is 1");
         return;
     }
-    page.print("payload", "{} a step, fp32", bytes_text(traffic.gradient_bytes));
+    page.print("payload", "{} per step, fp32", bytes_text(traffic.gradient_bytes));
     if (traffic.statistics_ranks > 1) {
-        page.print("statistics", "{} a step, fp64, over {}",
+        page.print("statistics", "{} per step, fp64, over {}",
                    bytes_text(traffic.statistics_bytes_per_step),
                    counted(traffic.statistics_ranks, "rank"));
     }
-    page.print("sent a step", "{:<12}{} in {}, by the rank that sends the most",
+    page.print("sent per step", "{:<12}{} in {}, by the rank that sends the most",
                bytes_text(traffic.sent_bytes_per_step), traffic.algorithm, traffic.precision);
-    page.print("between nodes", "{:<12}a step, by the rank that sends the most to other nodes",
+    page.print("between nodes", "{:<12}per step, by the rank that sends the most to other nodes",
                bytes_text(traffic.between_nodes_bytes_per_step));
-    page.print("out of a node", "{:<12}a step, by all ranks of a group on one node",
+    page.print("out of a node", "{:<12}per step, by all ranks of a group on one node",
                bytes_text(traffic.out_of_node_bytes_per_step));
-    page.line("sent in the run", text_of(traffic.sent_bytes_per_run, bytes_text));
+    page.line("sent per run", text_of(traffic.sent_bytes_per_run, bytes_text));
 }
 
 void print_costs(Page& page, const PlanRecord& plan) {
@@ -233,11 +232,11 @@ void print_costs(Page& page, const PlanRecord& plan) {
                    format_seconds(*time.communication_seconds.value),
                    text_of(time.exposed_seconds, format_seconds));
     }
-    page.line("a step", text_of(plan.time.step_seconds, format_seconds));
-    page.line("an epoch", text_of(plan.time.epoch_seconds, format_seconds));
-    page.line("the run", text_of(plan.time.run_seconds, format_seconds));
+    page.line("step", text_of(plan.time.step_seconds, format_seconds));
+    page.line("epoch", text_of(plan.time.epoch_seconds, format_seconds));
+    page.line("run", text_of(plan.time.run_seconds, format_seconds));
     page.title("energy of all ranks");
-    page.line("the run", text_of(plan.energy.joules, [](double joules) {
+    page.line("run", text_of(plan.energy.joules, [](double joules) {
                   return fmt::format("{} ({:.3g} kWh)", format_si(joules, "J"), joules / 3.6e6);
               }));
 }

@@ -19,14 +19,14 @@ using metrics::LedgerRow;
 using nlohmann::ordered_json;
 using ops::Ledger;
 
-/// The FLOPs of one sample and the facts that are printed with them.
-struct Counts {
+/// The FLOPs of one sample and the values that are printed with them.
+struct ModelFlops {
     graph::Graph graph;
     metrics::FlopsLedger ledger;
     ComputePrecision precision;
     std::string model;
 
-    explicit Counts(const config::Config& config)
+    explicit ModelFlops(const config::Config& config)
         : graph(models::make_model(config)),
           ledger(graph),
           precision(compute_precision(config)),
@@ -43,18 +43,18 @@ struct Counts {
 };
 
 /// Returns the output shape of one sample: "112x112x64".
-std::string extents(const LedgerRow& row) {
-    // If the first extent is not 1, it is the number of a detector's regions and is shown.
+std::string shape_text(const LedgerRow& row) {
+    // A first extent other than 1 is a detector's number of regions, which is printed.
     const bool has_batch = row.output.rank() > 0 && row.output[0] == 1;
     return fmt::format("{}",
                        fmt::join(row.output.begin() + (has_batch ? 1 : 0), row.output.end(), "x"));
 }
 
-std::string mega(std::int64_t flops) {
+std::string mflops(std::int64_t flops) {
     return flops == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(flops) / 1e6);
 }
 
-/// `node_width` is the width of the first column.
+/// Returns a line of the table; the first column has `node_width` characters.
 std::string line(const std::vector<std::string>& cells, std::size_t node_width) {
     return fmt::format(
         "{:<{}} {:<21} {:>11} {:>11} {:>8} |{:>10} |{:>10}{:>10}{:>10} "
@@ -73,15 +73,16 @@ std::string line(const LedgerRow& row, const std::string& node, std::size_t node
                  std::int64_t activation_bytes) {
     const ops::Flops& two_mac = row.flops_in(Ledger::two_mac);
     const ops::Flops& aiperf = row.flops_in(Ledger::aiperf);
-    return line({node, row.operation, extents(row),
-                 row.parameters == 0 ? "-" : format_count(row.parameters),
-                 format_bytes(activation_bytes), mega(row.flops_in(Ledger::table3).forward),
-                 mega(two_mac.forward), mega(two_mac.weight_gradient), mega(two_mac.input_gradient),
-                 mega(aiperf.forward), mega(aiperf.weight_gradient), mega(aiperf.input_gradient)},
-                node_width);
+    return line(
+        {node, row.operation, shape_text(row),
+         row.parameters == 0 ? "-" : format_count(row.parameters), format_bytes(activation_bytes),
+         mflops(row.flops_in(Ledger::table3).forward), mflops(two_mac.forward),
+         mflops(two_mac.weight_gradient), mflops(two_mac.input_gradient), mflops(aiperf.forward),
+         mflops(aiperf.weight_gradient), mflops(aiperf.input_gradient)},
+        node_width);
 }
 
-std::string totals(const Counts& counts) {
+std::string totals(const ModelFlops& counts) {
     std::string text = fmt::format("\n{:<18}{:>18}{:>18}{:>18}{:>18}\n", "FLOPs of a sample",
                                    "forward", "weight gradient", "input gradient", "training");
     for (const ops::LedgerName& name : ops::kLedgers) {
@@ -120,7 +121,7 @@ ordered_json json_of(const LedgerRow& row, std::int64_t activation_bytes) {
 }  // namespace
 
 std::string flops_table(const config::Config& config) {
-    const Counts counts(config);
+    const ModelFlops counts(config);
     const metrics::FlopsLedger& ledger = counts.ledger;
     const std::size_t width = node_width_of(ledger);
     std::string text = fmt::format(
@@ -128,7 +129,7 @@ std::string flops_table(const config::Config& config) {
         "activations in {}{}; table3 has no backward pass of a single operator: each of the two "
         "gradients\ncounts as its forward pass\n\n",
         counts.model, config.workload.image_size, image_width(config), config.workload.channels,
-        config.workload.classes, counts.precision.values(),
+        config.workload.classes, counts.precision.activation_format(),
         counts.precision.assumed ? " (training.precision is auto)" : "");
     text += line(
         {"", "", "", "", "", "table3", "two_mac", "weight", "input", "aiperf", "weight", "input"},
@@ -144,7 +145,7 @@ std::string flops_table(const config::Config& config) {
 }
 
 std::string flops_json(const config::Config& config) {
-    const Counts counts(config);
+    const ModelFlops counts(config);
     const metrics::FlopsLedger& ledger = counts.ledger;
     ordered_json nodes = ordered_json::array();
     for (std::size_t row = 0; row < ledger.rows().size(); ++row) {

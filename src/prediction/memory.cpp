@@ -19,25 +19,25 @@ namespace {
 
 constexpr double kFp32Bytes = 4;
 constexpr double kMebibyte = 1024 * 1024;
-/// Measured resident memory of a rank without a model: its code and data, the touched pages of
-/// oneDNN, Open MPI and HDF5, and MPI's buffers.
+/// Measured resident memory of a rank without a model: code, data, the resident pages of oneDNN,
+/// Open MPI and HDF5, and MPI's buffers.
 constexpr double kProgramBytes = 60e6;
 
-/// Returns the bytes that a graph node saves for its own backward pass only.
+/// Returns the bytes that a node saves for its backward pass, in addition to values of the graph.
 std::int64_t saved_bytes(const graph::Graph& graph, const graph::Node& node) {
-    // One byte for the place of each window's maximum.
+    // One byte for the position of each window's maximum.
     if (std::holds_alternative<ops::MaxPool>(node.operation)) {
         return graph.value(node.output).shape.elements();
     }
     const auto* op = std::get_if<ops::RoiAlign>(&node.operation);
     if (op == nullptr) return 0;
-    // A region has a level, and each sampling point of an axis 2 indices and 2 weights, of 4 bytes.
+    // Per region a level, per sampling point of an axis 2 indices and 2 weights; all of 4 bytes.
     const std::int64_t samples = 2 * op->pooled * op->sampling_ratio;
     return op->regions[0] * op->regions[1] * (4 + samples * 16);
 }
 
-/// Returns the bytes of one sample that are kept for the backward pass; `graph` has batch size 1.
-double kept_for_backward(const graph::Graph& graph, const ComputePrecision& precision) {
+/// Returns the bytes that are kept for the backward pass; `graph` has batch size 1.
+double kept_activation_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     std::set<graph::ValueId> kept;
     std::int64_t bytes = 0;
     for (const graph::Node& node : graph.nodes()) {
@@ -51,8 +51,8 @@ double kept_for_backward(const graph::Graph& graph, const ComputePrecision& prec
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes of both working copies, forward and backward, of one element of a parameter.
-std::int64_t bytes_of_copies(const graph::Node& node, const ComputePrecision& precision) {
+/// Returns the bytes per parameter element of both working copies, forward and backward.
+std::int64_t copy_bytes_per_element(const graph::Node& node, const ComputePrecision& precision) {
     const auto* convolution = std::get_if<ops::Convolution>(&node.operation);
     const auto bytes_for = [&](ops::Pass pass) {
         const bool int8 =
@@ -62,7 +62,7 @@ std::int64_t bytes_of_copies(const graph::Node& node, const ComputePrecision& pr
     return bytes_for(ops::Pass::forward) + bytes_for(ops::Pass::input_gradient);
 }
 
-double working_copies(const graph::Graph& graph, const ComputePrecision& precision) {
+double working_copy_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     std::int64_t bytes = 0;
     std::set<graph::ParameterId> counted;
     for (const graph::Node& node : graph.nodes()) {
@@ -71,14 +71,14 @@ double working_copies(const graph::Graph& graph, const ComputePrecision& precisi
             const bool has_copies = parameter.kind == graph::ParameterKind::filters ||
                                     parameter.kind == graph::ParameterKind::linear_weight;
             if (!has_copies || !counted.insert(id).second) continue;
-            bytes += parameter.shape.elements() * bytes_of_copies(node, precision);
+            bytes += parameter.shape.elements() * copy_bytes_per_element(node, precision);
         }
     }
     return static_cast<double>(bytes);
 }
 
-/// Returns the bytes of the values that no graph node produces: the inputs and labels of a model.
-std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
+/// Returns the bytes of the values that no node produces: the inputs and labels of a model.
+std::int64_t graph_input_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     std::int64_t bytes = 0;
     for (graph::ValueId value = 0; value < std::ssize(graph.values()); ++value) {
         if (graph.value(value).producer != graph::kNoNode) continue;
@@ -87,28 +87,28 @@ std::int64_t source_bytes(const graph::Graph& graph, const ComputePrecision& pre
     return bytes;
 }
 
-/// Returns the peak bytes of live values during inference of one sample. A value lives from its
+/// Returns the peak bytes of live values during inference of one sample. A value is live from its
 /// producer to its last reader.
-double largest_live(const graph::Graph& graph, const ComputePrecision& precision) {
+double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precision) {
     const auto& nodes = graph.nodes();
     std::vector<std::size_t> last_read(graph.values().size(), 0);
     for (std::size_t index = 0; index < nodes.size(); ++index) {
         for (const graph::ValueId input : nodes[index].inputs) last_read[input] = index;
     }
-    std::int64_t live = source_bytes(graph, precision), most = 0;
+    std::int64_t live = graph_input_bytes(graph, precision), peak = 0;
     for (std::size_t index = 0; index < nodes.size(); ++index) {
         live += value_bytes(graph, nodes[index].output, precision);
-        most = std::max(most, live);
+        peak = std::max(peak, live);
         const std::set<graph::ValueId> read(nodes[index].inputs.begin(), nodes[index].inputs.end());
         for (const graph::ValueId input : read) {
             if (last_read[input] == index) live -= value_bytes(graph, input, precision);
         }
     }
-    return static_cast<double>(most);
+    return static_cast<double>(peak);
 }
 
-/// Returns the in-memory type of climate fields, or nothing for pictures. Transcoded files may have
-/// another type, which is not known without reading them.
+/// Returns the in-memory type of climate fields; nothing for pictures. Ignores that transcoded
+/// files may have another type, which only reading them would show.
 std::optional<tensor::DType> field_type(const config::Config& config) {
     constexpr std::array kTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};
     if (!has_fields(config.data)) return std::nullopt;
@@ -122,17 +122,17 @@ double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph built = config.training.fusion ? graph::fuse(described) : described;
     ComputePrecision precision = compute_precision(config);
     precision.int8 = false;
-    return models::evaluation_rows(config, samples) * largest_live(built, precision) +
-           working_copies(built, precision) / 2;
+    return models::evaluation_rows(config, samples) * peak_live_bytes(built, precision) +
+           working_copy_bytes(built, precision) / 2;
 }
 
 double sample_bytes(const graph::Graph& graph) {
-    return static_cast<double>(source_bytes(graph, {}));
+    return static_cast<double>(graph_input_bytes(graph, {}));
 }
 
 /// Returns the bytes of the prefetched batches, the batch in use and the caches. A cache of
-/// synthetic fields holds no more than all samples. Other caches count in full, because sizes of
-/// photographs vary.
+/// synthetic fields holds at most all samples. Other caches are assumed to be full, because the
+/// sizes of photographs vary.
 double input_bytes(const config::Config& config, const graph::Graph& graph, int rows,
                    const Quantity& training_samples) {
     const double sample = sample_bytes(graph);
@@ -147,8 +147,8 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
 }
 
 /// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
-double handed_bytes(const plan::Layout& layout, const ModelParts& parts, int samples) {
-    return (layout.parts - 1) * sample_bytes(parts.whole) * layout.micro_batches * samples;
+double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
+    return (layout.parts - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
 }
 
 double normalized_channels(const graph::Graph& graph) {
@@ -159,8 +159,8 @@ double normalized_channels(const graph::Graph& graph) {
     return static_cast<double>(channels);
 }
 
-/// Returns the total with the larger of training and evaluation, or with both if evaluation
-/// interrupts training.
+/// Returns the total bytes. It includes both training and evaluation if evaluation interrupts
+/// training, else the larger of the two.
 double total_of(const PlanMemoryRecord& memory) {
     const double training = memory.working_copy_bytes + memory.activation_bytes;
     return memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes +
@@ -170,11 +170,11 @@ double total_of(const PlanMemoryRecord& memory) {
                                      : std::max(training, memory.evaluation_bytes));
 }
 
-/// Returns each stage's first node by its name in the whole model, because shards rename nodes.
-std::vector<std::string> first_names_of_stages(const graph::Graph& whole, int stages) {
-    std::vector<std::string> names{whole.nodes().front().name};
-    for (const std::size_t end : graph::stage_ends(whole, stages)) {
-        names.push_back(whole.nodes()[end].name);
+/// Returns the name of each stage's first node in the model, because shards rename nodes.
+std::vector<std::string> first_node_names(const graph::Graph& model, int stages) {
+    std::vector<std::string> names{model.nodes().front().name};
+    for (const std::size_t cut : graph::stage_cuts(model, stages)) {
+        names.push_back(model.nodes()[cut].name);
     }
     return names;
 }
@@ -202,59 +202,59 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
     return described.shape.elements() * bytes;
 }
 
-ModelParts cut_model(const config::Config& config, const plan::Layout& layout) {
+ModelShards shard_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
-    ModelParts parts{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
+    ModelShards partition{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
     std::vector<graph::Stage> shards =
-        graph::partition_stages(parts.whole, layout.stages, layout.parts);
+        graph::partition_stages(partition.model, layout.stages, layout.parts);
     for (int stage = 0; stage < layout.stages; ++stage) {
-        graph::ExchangedBytes& most = parts.exchanged.emplace_back();
+        graph::ExchangedBytes& max_bytes = partition.exchanged.emplace_back();
         for (int part = 0; part < layout.parts; ++part) {
             const int shard = stage * layout.parts + part;
             const graph::ExchangedBytes bytes =
                 graph::exchanged_bytes(shards[shard].graph, element_bytes);
-            most.sent = std::max(most.sent, bytes.sent);
-            most.largest = std::max(most.largest, bytes.largest);
-            if (part + 1 == layout.parts) parts.stages.push_back(std::move(shards[shard]));
+            max_bytes.sent = std::max(max_bytes.sent, bytes.sent);
+            max_bytes.largest = std::max(max_bytes.largest, bytes.largest);
+            if (part + 1 == layout.parts) partition.stages.push_back(std::move(shards[shard]));
         }
-        parts.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
+        partition.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
     }
-    return parts;
+    return partition;
 }
 
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
-                                 const ModelParts& parts, const std::vector<double>& exchange,
+                                 const ModelShards& partition, const std::vector<double>& exchange,
                                  const Quantity& training_samples) {
     const int samples = layout.micro_batch_size(config.training.batch_size);
     const ComputePrecision precision = compute_precision(config);
     const int states = config::optimizer_states(config.training.optimizer);
     const int gradient_copies = layout.micro_batches > 1 ? 2 : 1;
-    PlanMemoryRecord most;
-    for (std::size_t stage = 0; stage < parts.stages.size(); ++stage) {
-        const graph::Graph& graph = parts.stages[stage].graph;
+    PlanMemoryRecord largest;
+    for (std::size_t stage = 0; stage < partition.stages.size(); ++stage) {
+        const graph::Graph& graph = partition.stages[stage].graph;
         const double bytes = kFp32Bytes * static_cast<double>(graph.parameter_count());
         PlanMemoryRecord memory{.precision = precision.name,
                                 .parameter_bytes = bytes,
                                 .gradient_bytes = gradient_copies * bytes,
                                 .optimizer_bytes = states * bytes,
-                                .working_copy_bytes = working_copies(graph, precision),
-                                .activation_bytes = samples * parts.in_flight[stage] *
-                                                    kept_for_backward(graph, precision)};
+                                .working_copy_bytes = working_copy_bytes(graph, precision),
+                                .activation_bytes = samples * partition.in_flight[stage] *
+                                                    kept_activation_bytes(graph, precision)};
         memory.exchange_bytes = exchange[stage];
         memory.program_bytes = config.device.kind == config::DeviceKind::cuda ? 0 : kProgramBytes;
         if (stage == 0) {
-            memory.input_bytes =
-                input_bytes(config, parts.whole, samples * layout.micro_batches, training_samples);
+            memory.input_bytes = input_bytes(config, partition.model,
+                                             samples * layout.micro_batches, training_samples);
         }
         memory.statistics_bytes = 2 * kFp32Bytes * normalized_channels(graph);
         memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
         if (layout.shards() > 1) {
             const double model_bytes =
-                2 * kFp32Bytes * static_cast<double>(parts.whole.parameter_count());
-            // A rank frees its shard only after the whole model has been gathered.
+                2 * kFp32Bytes * static_cast<double>(partition.model.parameter_count());
+            // A rank frees its shard only after gathering the entire model.
             const double shard_bytes = memory.gradient_bytes + memory.optimizer_bytes + bytes;
             memory.evaluation_bytes =
                 memory.evaluates_between
@@ -262,13 +262,13 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
                     : std::max(model_bytes, memory.evaluation_bytes + model_bytes - shard_bytes);
         }
         memory.total_bytes = total_of(memory);
-        if (memory.total_bytes > most.total_bytes) most = memory;
+        if (memory.total_bytes > largest.total_bytes) largest = memory;
     }
-    return most;
+    return largest;
 }
 
 PlanParallelRecord estimate_parallel(const config::Config& config, const plan::Layout& layout,
-                                     const ModelParts& parts) {
+                                     const ModelShards& partition) {
     const int samples = layout.micro_batch_size(config.training.batch_size);
     PlanParallelRecord parallel{
         .data_degree = layout.data_degree(),
@@ -279,44 +279,44 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
         .schedule = config::value_text(config, "parallel.schedule"),
         .bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches)},
         .stages = {}};
-    const std::vector<std::string> first_names = first_names_of_stages(parts.whole, layout.stages);
-    double most_flops = 0, before = 0;
-    for (std::size_t index = 0; index < parts.stages.size(); ++index) {
-        const graph::Stage& stage = parts.stages[index];
+    const std::vector<std::string> first_names = first_node_names(partition.model, layout.stages);
+    double max_flops = 0, received = 0;
+    for (std::size_t index = 0; index < partition.stages.size(); ++index) {
+        const graph::Stage& stage = partition.stages[index];
         const auto flops =
             static_cast<double>(graph::flops(stage.graph, metrics::kOfficialLedger).training());
-        double after = 0;
+        double sent = 0;
         for (const graph::ValueId output : stage.graph.outputs()) {
-            after += samples * static_cast<double>(
-                                   value_bytes(stage.graph, output, compute_precision(config)));
+            sent += samples * static_cast<double>(
+                                  value_bytes(stage.graph, output, compute_precision(config)));
         }
         parallel.stages.push_back({.first_node = first_names[index],
                                    .nodes = static_cast<int>(stage.nodes),
                                    .flops_per_sample = flops,
                                    .parameters = stage.graph.parameter_count(),
-                                   .boundary_bytes = after,
-                                   .in_flight = parts.in_flight[index]});
+                                   .boundary_bytes = sent,
+                                   .in_flight = partition.in_flight[index]});
         parallel.message_bytes_per_step =
-            std::max(parallel.message_bytes_per_step, layout.micro_batches * (before + after));
-        const double handed = index == 0 ? handed_bytes(layout, parts, samples) : 0;
+            std::max(parallel.message_bytes_per_step, layout.micro_batches * (received + sent));
+        const double forwarded = index == 0 ? forwarded_bytes(layout, partition, samples) : 0;
         parallel.shard_bytes_per_step =
             std::max(parallel.shard_bytes_per_step,
-                     handed + layout.micro_batches * samples *
-                                  static_cast<double>(parts.exchanged[index].sent));
-        before = after;
-        most_flops = std::max(most_flops, flops);
+                     forwarded + layout.micro_batches * samples *
+                                     static_cast<double>(partition.exchanged[index].sent));
+        received = sent;
+        max_flops = std::max(max_flops, flops);
     }
     if (layout.shards() > 1) {
         parallel.largest_stage_share.value =
-            most_flops /
-            static_cast<double>(graph::flops(parts.whole, metrics::kOfficialLedger).training());
+            max_flops /
+            static_cast<double>(graph::flops(partition.model, metrics::kOfficialLedger).training());
     }
     return parallel;
 }
 
-std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelParts& parts) {
+std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelShards& partition) {
     std::vector<double> bytes;
-    for (const graph::Stage& stage : parts.stages) {
+    for (const graph::Stage& stage : partition.stages) {
         // Two doubles per channel in the forward and two in the backward pass of each micro-batch.
         bytes.push_back(layout.micro_batches *
                         (4 * sizeof(double) * normalized_channels(stage.graph)));
@@ -324,13 +324,13 @@ std::vector<double> statistics_bytes(const plan::Layout& layout, const ModelPart
     return bytes;
 }
 
-std::vector<double> part_buffer_bytes(const plan::Layout& layout, const ModelParts& parts,
-                                      int samples) {
+std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelShards& partition,
+                                       int samples) {
     std::vector<double> bytes;
-    for (const graph::ExchangedBytes& exchanged : parts.exchanged) {
-        const double handed = bytes.empty() ? handed_bytes(layout, parts, samples) : 0;
-        bytes.push_back(std::max(samples * static_cast<double>(exchanged.largest), handed) +
-                        (layout.parts > 1 ? handed / (layout.parts - 1) : 0));
+    for (const graph::ExchangedBytes& exchanged : partition.exchanged) {
+        const double forwarded = bytes.empty() ? forwarded_bytes(layout, partition, samples) : 0;
+        bytes.push_back(std::max(samples * static_cast<double>(exchanged.largest), forwarded) +
+                        (layout.parts > 1 ? forwarded / (layout.parts - 1) : 0));
     }
     return bytes;
 }

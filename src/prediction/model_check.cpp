@@ -11,7 +11,7 @@
 namespace hpcai::prediction {
 namespace {
 
-void check_parts(const config::Config& config, const plan::Layout& layout) {
+void check_tensor_parallelism(const config::Config& config, const plan::Layout& layout) {
     require(layout.parts == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
             "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
             "layers yet, got {}{}; use parallel.mode data or pipeline, or device.kind cpu",
@@ -25,7 +25,7 @@ void check_backend(const config::Config& config, const plan::Layout& layout) {
             "ranks, which synchronize through the host, got 'nccl'");
 }
 
-/// Rejects a BatchNorm over one value, which is its own mean: output and gradients are zero.
+/// Rejects a BatchNorm over one value: it equals its mean, so output and gradients are zero.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
     const int rows = layout.micro_batch_size(config.training.batch_size);
@@ -49,8 +49,8 @@ bool has_int8(const graph::Stage& shard) {
     });
 }
 
-void check_cut(const config::Config& config, const plan::Layout& layout,
-               const graph::Graph& model) {
+void check_partition(const config::Config& config, const plan::Layout& layout,
+                     const graph::Graph& model) {
     if (layout.shards() == 1) return;
     const auto shards = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
                                                 layout.stages, layout.parts);
@@ -66,11 +66,11 @@ void check_cut(const config::Config& config, const plan::Layout& layout,
 }  // namespace
 
 void check_model(const config::Config& config, const plan::Layout& layout) {
-    check_parts(config, layout);
+    check_tensor_parallelism(config, layout);
     check_backend(config, layout);
     const graph::Graph model = models::make_model(config);
     check_statistics(config, layout, model);
-    check_cut(config, layout, model);
+    check_partition(config, layout, model);
 }
 
 }  // namespace hpcai::prediction

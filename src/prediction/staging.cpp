@@ -12,9 +12,9 @@
 namespace hpcai::prediction {
 namespace {
 
-/// Probability that a sample is not in a group's bootstrap. For draws with replacement, the limit
-/// for many samples is 1/e.
-double share_left_out(const config::BaggingConfig& bagging) {
+/// Returns the probability that a sample is not in a group's bootstrap. For draws with replacement,
+/// the limit for many samples is 1/e.
+double out_of_bag_probability(const config::BaggingConfig& bagging) {
     switch (bagging.sampler) {
         case config::Sampler::poisson:
         case config::Sampler::bootstrap:
@@ -27,22 +27,22 @@ double share_left_out(const config::BaggingConfig& bagging) {
     return 0;
 }
 
-/// Returns whether one of the group ranks from `first` to before `end` reads training samples: a
-/// rank of the first stage with the first shard.
+/// Returns whether one of the group ranks [first, end) reads training samples. Only ranks of the
+/// first stage that have the first shard do.
 bool has_reader(const plan::Layout& layout, int first, int end) {
     const int next = align_up(first, layout.parts);
     return next < std::min(end, layout.data_degree() * layout.parts);
 }
 
-/// Returns the expected share of the training samples on the node that needs the most: the
-/// bootstrap sample of each group with a reading rank there, and the out-of-bag samples that ranks
-/// evaluate.
-double share_needed(const config::Config& config, const plan::LayoutSummary& layout) {
+/// Returns the expected share of the training samples on the node that needs the most. A node needs
+/// the bootstrap sample of each group that has a reading rank there, and the out-of-bag samples
+/// that its ranks evaluate.
+double max_staged_share(const config::Config& config, const plan::LayoutSummary& layout) {
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;
-    const double left_out = share_left_out(config.bagging);
-    std::map<int, double> not_needed;  // [node], a product, as all groups draw independently
-    double least = 1;
+    const double out_of_bag = out_of_bag_probability(config.bagging);
+    std::map<int, double> unused_share;  // [node] a product, because groups draw independently
+    double min_unused = 1;
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
         int ranks_before = 0;
         for (const plan::NodeShare& share : shares) {
@@ -50,13 +50,13 @@ double share_needed(const config::Config& config, const plan::LayoutSummary& lay
                 has_reader(layout.layout, ranks_before, ranks_before + share.ranks);
             const double evaluated =
                 with_evaluation ? static_cast<double>(share.ranks) / layout.layout.degree : 0;
-            double& product = not_needed.try_emplace(share.node, 1).first->second;
-            product *= (reads_bootstrap ? 0 : 1 - left_out) + left_out * (1 - evaluated);
-            least = std::min(least, product);
+            double& unused = unused_share.try_emplace(share.node, 1).first->second;
+            unused *= (reads_bootstrap ? 0 : 1 - out_of_bag) + out_of_bag * (1 - evaluated);
+            min_unused = std::min(min_unused, unused);
             ranks_before += share.ranks;
         }
     }
-    return 1 - least;
+    return 1 - min_unused;
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
         const Quantity nothing{std::nullopt, "data.staging is none"};
         return {staging.scope, nothing, nothing};
     }
-    const bool takes_all = config.data.kind == config::DataKind::climate_hdf5;
-    const double share = takes_all ? 1 : share_needed(config, layout);
+    const bool stages_all = config.data.kind == config::DataKind::climate_hdf5;
+    const double share = stages_all ? 1 : max_staged_share(config, layout);
     staging.fullest_node_samples = samples;
     if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
     staging.fullest_node_bytes = staging.fullest_node_samples;

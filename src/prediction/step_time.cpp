@@ -23,13 +23,13 @@ namespace {
 // Backward is two of the three passes of a step.
 constexpr double kBackwardShare = 2.0 / 3;
 
-/// ceil(log2(n)): successive messages until n ranks have data from all others.
-double rounds(int ranks) {
+/// Returns ceil(log2(ranks)), the rounds of messages until each rank has data from all others.
+double message_rounds(int ranks) {
     return std::bit_width(static_cast<unsigned>(std::max(ranks, 1) - 1));
 }
 
-/// Seconds of a step of `samples` samples, interpolated linearly between measured points.
-double through(const std::vector<CalibrationPoint>& points, double samples) {
+/// Returns the seconds of a step of `samples` samples, interpolated linearly between points.
+double interpolate_seconds(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint& last = points.back();
     if (points.size() == 1) return last.step_seconds * samples / last.samples;
     std::size_t right = 1;
@@ -37,7 +37,7 @@ double through(const std::vector<CalibrationPoint>& points, double samples) {
     const CalibrationPoint &a = points[right - 1], &b = points[right];
     const double slope = (b.step_seconds - a.step_seconds) / (b.samples - a.samples);
     const double seconds = a.step_seconds + slope * (samples - a.samples);
-    // Noise may have made the slope negative.
+    // Measurement noise can make the slope negative.
     return slope > 0 && seconds > 0 ? seconds : last.step_seconds * samples / last.samples;
 }
 
@@ -57,7 +57,7 @@ public:
             fmt::format("predicted from {} rank{} of {}, measured {}", roofline_.ranks,
                         roofline_.ranks == 1 ? "" : "s", roofline_.device, roofline_.measured_utc);
         time_.compute_seconds = {compute_seconds(), ""};
-        communicate();
+        predict_communication();
         time_.step_seconds = time_.exposed_seconds;
         if (time_.step_seconds.value) {
             *time_.step_seconds.value += *time_.compute_seconds.value;
@@ -68,19 +68,19 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Slowdown relative to the measured ranks if ranks share cores differently; nodes are assumed
-    /// equal.
+    /// Returns the slowdown relative to the measured ranks if the cores per rank differ; nodes are
+    /// assumed equal.
     double slowdown() {
         if (roofline_.is_gpu) return 1;
         const double cores = roofline_.cores;
-        const auto share = [&](int threads, int ranks) {
+        const auto used_cores = [&](int threads, int ranks) {
             return std::min<double>(threads, cores / ranks);
         };
         const int ranks = plan_.layout.ranks_of_fullest_node;
         const int threads = config_.device.threads > 0 ? config_.device.threads
                                                        : std::max(1, roofline_.cores / ranks);
-        const double factor =
-            share(roofline_.threads, roofline_.ranks_of_fullest_node) / share(threads, ranks);
+        const double factor = used_cores(roofline_.threads, roofline_.ranks_of_fullest_node) /
+                              used_cores(threads, ranks);
         assume(
             fmt::format("nodes of {} cores like the measured one; a rank of {} thread{} next to "
                         "{} others takes {:.3g} times as long as one of the {} that were "
@@ -92,25 +92,25 @@ private:
 
     bool is_calibrated() const {
         const CalibrationRecord& known = roofline_.calibration;
-        const bool is_precision = config_.training.precision == config::Precision::automatic ||
-                                  compute_precision(config_).name == known.precision;
-        return !known.points.empty() && is_precision && known.model == plan_.model &&
+        const bool has_precision = config_.training.precision == config::Precision::automatic ||
+                                   compute_precision(config_).name == known.precision;
+        return !known.points.empty() && has_precision && known.model == plan_.model &&
                known.training_flops_per_sample == plan_.work.ledgers.front().training_per_sample;
     }
 
-    /// Seconds of a rank for a step of `samples` samples that it computes at once.
-    double pass_seconds(double samples) {
-        if (is_calibrated()) return through(roofline_.calibration.points, samples);
-        if (!by_operations_) by_operations_ = seconds_by_operations();
-        return samples * *by_operations_;
+    /// Returns a rank's seconds for a step with one micro-batch of `samples` samples.
+    double micro_batch_seconds(double samples) {
+        if (is_calibrated()) return interpolate_seconds(roofline_.calibration.points, samples);
+        if (!sample_seconds_) sample_seconds_ = sum_operation_seconds();
+        return samples * *sample_seconds_;
     }
 
     double compute_seconds() {
         const double rows = layout_.micro_batch_size(config_.training.batch_size);
-        const double at_once = pass_seconds(rows);
+        const double micro_batch = micro_batch_seconds(rows);
         // Work that does not grow with the samples, such as the update, is done once per step.
-        const double fixed = std::max(0.0, 2 * pass_seconds(rows / 2) - at_once);
-        const double whole = fixed + layout_.micro_batches * (at_once - fixed);
+        const double fixed = std::max(0.0, 2 * micro_batch_seconds(rows / 2) - micro_batch);
+        const double step = fixed + layout_.micro_batches * (micro_batch - fixed);
         assume(
             is_calibrated()
                 ? std::string("training steps as they were measured, interpolated between numbers "
@@ -124,27 +124,27 @@ private:
             assume(fmt::format("steps were measured with {}; those with {} take as long",
                                printable(measured), optimizer));
         }
-        return slowdown_ * whole * plan_.parallel.largest_stage_share /
+        return slowdown_ * step * plan_.parallel.largest_stage_share /
                (1 - plan_.parallel.bubble_fraction);
     }
 
-    /// FLOP/s of an operation: its own rate if measured, else the median of its kind; 0 if none.
-    double rate_of(const graph::Node& node, ops::Pass pass) const {
+    /// Returns the measured FLOP/s of an operation, else the median of its kind; 0 if unknown.
+    double flops_per_second(const graph::Node& node, ops::Pass pass) const {
         const std::string_view kind = ops::name_of(node.operation);
         const std::string precision = roofline_.calibration.precision;
-        std::vector<double> all;
+        std::vector<double> rates;
         for (const OperationRate& rate : roofline_.operations) {
             if (rate.operation != kind || rate.pass != ops::name_of(pass) ||
                 rate.precision != precision || !rate.flops_per_second.value) {
                 continue;
             }
             if (rate.of_model && rate.name == node.name) return *rate.flops_per_second.value;
-            all.push_back(*rate.flops_per_second.value);
+            rates.push_back(*rate.flops_per_second.value);
         }
-        return all.empty() ? 0 : median(std::move(all));
+        return rates.empty() ? 0 : median(std::move(rates));
     }
 
-    double memory_rate() const {
+    double memory_bandwidth() const {
         for (const BandwidthRate& rate : roofline_.bandwidths) {
             if (rate.name == "memory" && rate.bytes_per_second.value) {
                 return *rate.bytes_per_second.value;
@@ -153,14 +153,14 @@ private:
         return 0;
     }
 
-    /// Training time of one sample. Convolutions and linear layers take FLOPs / their rate; all
-    /// other operations take moved bytes / memory bandwidth.
-    double seconds_by_operations() {
+    /// Returns the training time of one sample, the sum over operations. Convolutions and linear
+    /// layers take FLOPs / rate; all others take moved bytes / memory bandwidth.
+    double sum_operation_seconds() {
         const graph::Graph model = models::make_model(config_);
         const bool is_narrow = compute_precision(config_).bytes == 2;
         const tensor::DType compute = is_narrow ? tensor::DType::bf16 : tensor::DType::f32;
         double seconds = 0;
-        bool is_complete = memory_rate() > 0;
+        bool is_complete = memory_bandwidth() > 0;
         for (const graph::Node& node : model.nodes()) {
             const bool multiplies = std::holds_alternative<ops::Convolution>(node.operation) ||
                                     std::holds_alternative<ops::Linear>(node.operation);
@@ -169,9 +169,9 @@ private:
                                     std::pair{ops::Pass::weight_gradient, flops.weight_gradient},
                                     std::pair{ops::Pass::input_gradient, flops.input_gradient}};
             for (const auto& [pass, count] : passes) {
-                // Other operations form their parameters' gradients with that of the input.
+                // Other operations compute their parameters' gradients in the input gradient pass.
                 if (!multiplies && pass == ops::Pass::weight_gradient) continue;
-                const double rate = multiplies ? rate_of(node, pass) : memory_rate();
+                const double rate = multiplies ? flops_per_second(node, pass) : memory_bandwidth();
                 is_complete = is_complete && (rate > 0 || count == 0);
                 const double work = multiplies ? static_cast<double>(count)
                                                : metrics::moved_bytes(model, node, pass, compute);
@@ -185,15 +185,15 @@ private:
         return seconds;
     }
 
-    /// Latency of a message and bandwidth of sent bytes, from the measured all-reduces.
+    /// Returns the latency of a message and the bandwidth, from the measured all-reduces.
     std::optional<config::Link> measured_link(std::string_view scope) const {
         for (const AllReduceFit& fit : roofline_.all_reduce_fits) {
-            const bool is_it = fit.scope == scope ||
-                               (fit.scope == "run" && scope == "node" && roofline_.nodes == 1);
-            if (!is_it || !fit.latency_seconds.value || !fit.bytes_per_second.value) continue;
+            const bool is_in_scope = fit.scope == scope || (fit.scope == "run" && scope == "node" &&
+                                                            roofline_.nodes == 1);
+            if (!is_in_scope || !fit.latency_seconds.value || !fit.bytes_per_second.value) continue;
             if (fit.ranks < 2) continue;
             const double sent = 2.0 * (fit.ranks - 1) / fit.ranks;  // bytes per byte of payload
-            return config::Link{*fit.latency_seconds.value / (2 * rounds(fit.ranks)),
+            return config::Link{*fit.latency_seconds.value / (2 * message_rounds(fit.ranks)),
                                 *fit.bytes_per_second.value * sent};
         }
         return std::nullopt;
@@ -207,16 +207,16 @@ private:
         return measured_link(between_nodes ? "between nodes" : "node");
     }
 
-    /// Sets the times of all-reduces and messages.
-    void communicate() {
-        const double messages =
+    /// Predicts the times of all-reduces and messages.
+    void predict_communication() {
+        const double message_bytes =
             plan_.parallel.message_bytes_per_step + plan_.parallel.shard_bytes_per_step;
         if (layout_.degree == 1) {
             time_.communication_seconds = time_.exposed_seconds = {0.0, ""};
             return;
         }
-        const bool has_nodes = plan_.layout.nodes_of_widest_group > 1;
-        const std::optional<config::Link> near = link(false), far = link(true);
+        const bool spans_nodes = plan_.layout.nodes_of_widest_group > 1;
+        const std::optional<config::Link> intra_node = link(false), inter_node = link(true);
         const auto missing = [&](const char* what) {
             time_.communication_seconds = time_.exposed_seconds = {
                 std::nullopt,
@@ -225,58 +225,61 @@ private:
                     "the machine (--interconnect)",
                     what)};
         };
-        if (!near) return missing("within a node");
-        if (has_nodes && !far) return missing("between nodes");
-        const double sums = sum_seconds(*near, far.value_or(*near), has_nodes);
-        const config::Link& way = has_nodes ? *far : *near;
-        const double others = messages > 0 ? messages / way.bytes_per_second +
-                                                 2 * layout_.micro_batches * way.latency_seconds
-                                           : 0;
-        time_.communication_seconds = {sums + others, ""};
-        time_.exposed_seconds = {exposed_of(sums) + others, ""};
+        if (!intra_node) return missing("within a node");
+        if (spans_nodes && !inter_node) return missing("between nodes");
+        const config::Link& slowest = spans_nodes ? *inter_node : *intra_node;
+        const double all_reduces = all_reduce_seconds(*intra_node, slowest, spans_nodes);
+        const double messages = message_bytes > 0
+                                    ? message_bytes / slowest.bytes_per_second +
+                                          2 * layout_.micro_batches * slowest.latency_seconds
+                                    : 0;
+        time_.communication_seconds = {all_reduces + messages, ""};
+        time_.exposed_seconds = {exposed_seconds(all_reduces) + messages, ""};
     }
 
     /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) within and between nodes: at
-    /// each level 2 x rounds() successive messages, and the bytes that the plan counts.
-    double sum_seconds(const config::Link& near, const config::Link& far, bool has_nodes) const {
+    /// each level 2 x message_rounds() successive messages, and the plan's bytes.
+    double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
+                              bool spans_nodes) const {
         const int ranks = layout_.data_degree();
         if (ranks == 1) return 0;
-        const int nodes = has_nodes ? std::min(ranks, plan_.layout.nodes_of_widest_group) : 1;
+        const int nodes = spans_nodes ? std::min(ranks, plan_.layout.nodes_of_widest_group) : 1;
         const double between = plan_.traffic_per_rank.between_nodes_bytes_per_step;
         const double out_of_node = plan_.traffic_per_rank.out_of_node_bytes_per_step;
         const double within =
-            (plan_.traffic_per_rank.sent_bytes_per_step - between) / near.bytes_per_second;
+            (plan_.traffic_per_rank.sent_bytes_per_step - between) / intra_node.bytes_per_second;
         const int ranks_of_node = ceil_div(ranks, nodes);
-        // Copies within a node are made by the cores that ranks share.
-        const double copied = request_.interconnect ? within : slowdown_ * within;
-        return 2 * rounds(ranks_of_node) * near.latency_seconds + copied +
-               (has_nodes
-                    ? 2 * rounds(nodes) * far.latency_seconds + out_of_node / far.bytes_per_second
-                    : 0);
+        // The cores that ranks share execute the copies within a node.
+        const double copies = request_.interconnect ? within : slowdown_ * within;
+        return 2 * message_rounds(ranks_of_node) * intra_node.latency_seconds + copies +
+               (spans_nodes ? 2 * message_rounds(nodes) * inter_node.latency_seconds +
+                                  out_of_node / inter_node.bytes_per_second
+                            : 0);
     }
 
-    /// Seconds of the all-reduces that the backward pass does not hide.
-    double exposed_of(double sums) {
-        if (sums == 0) return 0;
-        if (!config_.communication.overlap) return sums;
-        const double most_hidden = kBackwardShare * *time_.compute_seconds.value;
+    /// Returns the part of the all-reduces' `seconds` that does not overlap with computation.
+    double exposed_seconds(double seconds) {
+        if (seconds == 0) return 0;
+        if (!config_.communication.overlap) return seconds;
+        const double max_overlap = kBackwardShare * *time_.compute_seconds.value;
         if (request_.interconnect && request_.interconnect->overlapped_share) {
-            return sums - std::min(*request_.interconnect->overlapped_share * sums, most_hidden);
+            return seconds -
+                   std::min(*request_.interconnect->overlapped_share * seconds, max_overlap);
         }
-        if (const auto ratio = measured_exposure()) return *ratio * sums;
+        if (const auto ratio = measured_exposure()) return *ratio * seconds;
         if (!roofline_.is_gpu) {
             assume("all-reduces overlap no computation: the computing cores execute them");
-            return sums;
+            return seconds;
         }
         assume(
             "all-reduces overlap the backward pass, two thirds of computation, except for the "
             "last bucket");
         const double bucket = config_.communication.bucket_mib * 1024 * 1024;
-        const double last = sums * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
-        return std::max(last, sums - most_hidden);
+        const double last = seconds * std::min(1.0, bucket / plan_.traffic_per_rank.gradient_bytes);
+        return std::max(last, seconds - max_overlap);
     }
 
-    /// Extra time of measured steps with all-reduces, divided by the all-reduces' time alone.
+    /// Returns the extra time of measured steps with all-reduces / the time of all-reduces alone.
     std::optional<double> measured_exposure() {
         if (!is_calibrated()) return std::nullopt;
         const CalibrationPoint& point = roofline_.calibration.points.back();
@@ -287,12 +290,12 @@ private:
             const double alone = *fit.latency_seconds.value +
                                  static_cast<double>(roofline_.calibration.gradient_bytes) /
                                      *fit.bytes_per_second.value;
-            const double longer =
+            const double extra =
                 std::max(0.0, *point.summed_step_seconds.value - point.step_seconds);
             assume(
                 fmt::format("{:.2f} of the all-reduces' time is exposed, as in the measured steps",
-                            longer / alone));
-            return longer / alone;
+                            extra / alone));
+            return extra / alone;
         }
         return std::nullopt;
     }
@@ -304,7 +307,7 @@ private:
     const plan::Layout& layout_;
     PlanTimeRecord time_;
     double slowdown_;
-    std::optional<double> by_operations_;
+    std::optional<double> sample_seconds_;
 };
 
 }  // namespace

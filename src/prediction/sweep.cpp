@@ -14,11 +14,11 @@ namespace {
 /// Returns the FLOP/s of all ranks that train `groups` models on `degree` ranks each.
 Quantity speed(const config::Config& config, EstimateRequest request, int groups, int degree) {
     request.ranks = groups * degree;
-    config::Config laid_out = config;
-    laid_out.bagging.groups = groups;
-    laid_out.bagging.degree = degree;
+    config::Config grouped = config;
+    grouped.bagging.groups = groups;
+    grouped.bagging.degree = degree;
     try {
-        const PlanRecord predicted = estimate(laid_out, request);
+        const PlanRecord predicted = estimate(grouped, request);
         if (!predicted.time.step_seconds.value) return predicted.time.step_seconds;
         return {groups * predicted.work.model_flops.step / *predicted.time.step_seconds.value, ""};
     } catch (const Error& error) {
@@ -54,9 +54,9 @@ public:
             record.points.push_back(point(static_cast<int>(ranks)));
         }
         record.points.push_back(point(range.last));
-        EstimateRequest one = request_;
-        one.ranks = 1;
-        const PlanRecord base = estimate(with_batch(1), one);
+        EstimateRequest one_rank = request_;
+        one_rank.ranks = 1;
+        const PlanRecord base = estimate(one_model(1), one_rank);
         record.model = base.model;
         record.source = base.time.source;
         record.degree = degree_;
@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    config::Config with_batch(int ranks) const {
+    config::Config one_model(int ranks) const {
         config::Config config = config_;
         config.training.batch_size = samples_ * ranks;
         config.bagging.groups = config.bagging.degree = std::nullopt;
@@ -76,25 +76,24 @@ private:
 
     SweepPoint point(int ranks) {
         if (!one_rank_) {
-            EstimateRequest alone = request_;
+            EstimateRequest full_node = request_;
             // The reference is one rank of a full node, which shares the node with the other ranks.
-            alone.ranks = *request_.ranks_per_node;
-            config::Config config = with_batch(1);
-            config.bagging.groups = alone.ranks;
-            const Quantity all = speed(config, alone, alone.ranks, 1);
-            one_rank_ = all;
-            if (all.value) one_rank_->value = *all.value / alone.ranks;
+            full_node.ranks = *request_.ranks_per_node;
+            config::Config config = one_model(1);
+            config.bagging.groups = full_node.ranks;
+            one_rank_ = speed(config, full_node, full_node.ranks, 1);
+            if (one_rank_->value) *one_rank_->value /= full_node.ranks;
         }
         SweepPoint point{.ranks = ranks};
-        const Quantity does_not_divide{
+        const Quantity not_divisible{
             std::nullopt, fmt::format("{} ranks are no multiple of P_degree {}", ranks, degree_)};
         point.bagging_flops = ranks % degree_ == 0
-                                  ? speed(with_batch(degree_), request_, ranks / degree_, degree_)
-                                  : does_not_divide;
-        const bool fits = ranks <= std::numeric_limits<int>::max() / samples_;
+                                  ? speed(one_model(degree_), request_, ranks / degree_, degree_)
+                                  : not_divisible;
+        const bool fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
         point.data_parallel_flops =
-            fits ? speed(with_batch(ranks), request_, 1, ranks)
-                 : Quantity{std::nullopt, "the batch has more samples than can be counted"};
+            fits_int ? speed(one_model(ranks), request_, 1, ranks)
+                     : Quantity{std::nullopt, "the batch has more samples than can be counted"};
         point.bagging_efficiency = efficiency(point.bagging_flops, ranks, *one_rank_);
         point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, *one_rank_);
         return point;
@@ -126,7 +125,7 @@ SweepRecord sweep(const config::Config& config, const EstimateRequest& request,
 
 std::string to_text(const SweepRecord& sweep) {
     std::string text = fmt::format(
-        "predicted speed of {}: {} samples a rank and step, base models of {} rank{}; nothing was "
+        "predicted speed of {}: {} samples per rank, base models of {} rank{}; nothing was "
         "run\n{}\n\n{:>9} {:>21} {:>21}\n",
         sweep.model, sweep.samples_per_rank, sweep.degree, sweep.degree == 1 ? "" : "s",
         sweep.source, "ranks", "bagging", "one model");

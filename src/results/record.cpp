@@ -165,8 +165,8 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     record.roofline = launch.roofline;
     record.quality =
         ensemble.members.empty()
-            ? workloads::no_quality(workloads::workload_of(context.config.workload).metric,
-                                    "no group finished")
+            ? workloads::missing_quality(workloads::workload_of(context.config.workload).metric,
+                                         "no group finished")
             : ensemble.quality;
     verification::derive_results(context.config, controller, groups, record);
     verification::derive_energy(context.config.run, groups, record);

@@ -147,7 +147,7 @@ verification::Verification verify_result(const fs::path& directory) {
     try {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
             if (!is_file(name)) {
-                find(name, "is missing or no regular file");
+                find(name, "is missing or not a regular file");
             } else if (text_of_file(directory / name) != text) {
                 find(name, "does not follow from result.json and groups/<m>/steps.csv");
             }

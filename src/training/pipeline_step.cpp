@@ -78,7 +78,7 @@ public:
         enter(log_, Phase::forward);
         begin_step(learning_rate, has_failed);
         graph::Observer no_observer;
-        network_.prepare_rest(no_observer);
+        network_.prepare_other_copies(no_observer);
         boundary_.begin(layout().micro_batches);
         if (is_last() && !is_first()) labels_in_.begin(1);
         if (is_first()) take_samples(batch);

@@ -116,7 +116,7 @@ void StepRunner::begin_step(double learning_rate, bool has_failed) {
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
-    network_.prepare_copies(no_observer);
+    network_.prepare_optimizer_copies(no_observer);
     copied_writes_ = store_.parameter_writes();
 }
 

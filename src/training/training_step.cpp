@@ -59,7 +59,7 @@ void TrainingStep::enqueue() {
     device::StepScalars* numbers = network_.step_scalars();
     notify_status();
     mark();
-    network_.prepare_rest(kernels);
+    network_.prepare_other_copies(kernels);
     network_.forward(kernels);
     for (const std::span<const float> losses : network_.losses()) {
         device_.add_losses(losses, numbers);

@@ -339,7 +339,7 @@ void compare_repetitions(const RepetitionsRecord& first, const RepetitionsRecord
 void check_files(const fs::path& directory, std::vector<std::string>& warnings) {
     Inspector inspector(directory);
     check_manifest(inspector);
-    const std::vector<Finding> findings = inspector.take();
+    const std::vector<Finding> findings = inspector.take_findings();
     if (findings.empty()) return;
     const std::string more =
         findings.size() == 1 ? "" : fmt::format(" and {} more", findings.size() - 1);

@@ -93,9 +93,9 @@ private:
         if (claim_.config.bagging.sampler != config::Sampler::poisson) return true;
         const auto mean = static_cast<double>(samples);
         if (std::abs(static_cast<double>(drawn) - mean) <= 10 * std::sqrt(mean)) return true;
-        inspector_.find(files_.record,
-                        "record.samples_drawn is {}; must be near {}, according to the sampler",
-                        drawn, samples);
+        inspector_.report(files_.record,
+                          "record.samples_drawn is {}; must be near {}, according to the sampler",
+                          drawn, samples);
         return false;
     }
 
@@ -106,8 +106,8 @@ private:
         const std::int64_t expected = claim_.config.workload.epochs *
                                       (record.samples_drawn / claim_.config.training.batch_size);
         if (static_cast<std::int64_t>(steps->size()) != expected || steps->empty()) {
-            inspector_.find(files_.steps, "has {} steps; must have {} for all epochs",
-                            steps->size(), expected);
+            inspector_.report(files_.steps, "has {} steps; must have {} for all epochs",
+                              steps->size(), expected);
         }
         record.iterations = static_cast<std::int64_t>(steps->size());
         record.samples_trained = 0;
@@ -129,10 +129,10 @@ private:
                 started = next.started_utc;
                 continue;
             }
-            inspector_.find(files_.record,
-                            "record.continuations has step {} at {}; must be from step {} to {} "
-                            "and not before {}",
-                            next.step, next.started_utc, step, record.iterations, started);
+            inspector_.report(files_.record,
+                              "record.continuations has step {} at {}; must be from step {} to {} "
+                              "and not before {}",
+                              next.step, next.started_utc, step, record.iterations, started);
             return;
         }
     }
@@ -147,10 +147,10 @@ private:
                                   claim_.controller.place(rank).group == group_ &&
                                   claim_.config.run.meters != config::Meters::none;
             if (!is_known) {
-                inspector_.find(files_.record,
-                                "record.device_health has rank {} after {}; must have the ranks "
-                                "of the group in order, and none with run.meters none",
-                                rank, last_rank);
+                inspector_.report(files_.record,
+                                  "record.device_health has rank {} after {}; must have the ranks "
+                                  "of the group in order, and none with run.meters none",
+                                  rank, last_rank);
                 return;
             }
             last_rank = rank;
@@ -164,10 +164,10 @@ private:
                 is_count(gpu.corrected_ecc_errors) && is_count(gpu.uncorrected_ecc_errors)) {
                 continue;
             }
-            inspector_.find(files_.record,
-                            "record.device_health has an impossible share of polls or count of "
-                            "errors of rank {}",
-                            rank);
+            inspector_.report(files_.record,
+                              "record.device_health has an impossible share of polls or count of "
+                              "errors of rank {}",
+                              rank);
         }
     }
 
@@ -179,7 +179,7 @@ private:
         }
         const auto steps = std::ranges::find(result.counters, kStepsCounter, &CounterRecord::name);
         if (steps == result.counters.end() || steps->readings.empty()) {
-            inspector_.find(files_.record, "counters has no readings of {}", kStepsCounter);
+            inspector_.report(files_.record, "counters has no readings of {}", kStepsCounter);
             return;
         }
         *steps = steps_counter(steps->host, steps->readings.front().utc_seconds, result.record);
@@ -192,8 +192,8 @@ private:
             inspector_.parse(files_.ranks, report::ranks_from_csv, report::ranks_to_csv);
         if (!ranks) return;
         if (std::ssize(*ranks) != record.ranks) {
-            inspector_.find(files_.ranks, "has {} ranks; must have {}", ranks->size(),
-                            record.ranks);
+            inspector_.report(files_.ranks, "has {} ranks; must have {}", ranks->size(),
+                              record.ranks);
             return;
         }
         check_places(*ranks, record.iterations);
@@ -214,8 +214,8 @@ private:
             const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);
             const auto compare = [&](const char* column, const auto& actual, const auto& expected) {
                 if (actual == expected) return;
-                inspector_.find(files_.ranks, "{} of rank {} is {}; must be {}", column,
-                                rank.group_rank, actual, expected);
+                inspector_.report(files_.ranks, "{} of rank {} is {}; must be {}", column,
+                                  rank.group_rank, actual, expected);
             };
             compare("world_rank", rank.world_rank, world_rank);
             compare("host", rank.host,

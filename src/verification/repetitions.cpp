@@ -137,13 +137,13 @@ void check_runs(const fs::path& directory, const VerifyRun& verify_run, SeriesVe
         const std::string& name = record.repetitions[index].directory;
         std::error_code error;
         if (!fs::is_directory(fs::symlink_status(directory / name, error))) {
-            inspector.find(name, "is missing; {} lists it", kRepetitionsName);
+            inspector.report(name, "is missing; {} lists it", kRepetitionsName);
             series.runs.emplace_back();
             continue;
         }
         Verification& run = series.runs.emplace_back(verify_run(directory / name));
         for (const Finding& finding : run.findings)
-            inspector.find(name + "/" + finding.file, "{}", finding.text);
+            inspector.report(name + "/" + finding.file, "{}", finding.text);
         if (!run.record) continue;
         const auto config = inspector.attempt(
             name + "/result.json", [&] { return first_seed_config(*run.record, index); });
@@ -179,12 +179,12 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
     for (const auto& entry : fs::directory_iterator(directory)) {
         const std::string name = entry.path().filename().string();
         if (!known.contains(name)) {
-            inspector.find(printable(name), "exists; {} does not list it", kRepetitionsName);
+            inspector.report(printable(name), "exists; {} does not list it", kRepetitionsName);
         }
     }
     if (runs > record.requested || (runs == record.requested) != record.stopped.empty()) {
-        inspector.find(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
-                       runs, record.requested, record.stopped.empty() ? "no" : "a");
+        inspector.report(kRepetitionsName, "has {} of {} requested runs and {} reason for a stop",
+                         runs, record.requested, record.stopped.empty() ? "no" : "a");
     }
 }
 
@@ -193,7 +193,7 @@ void check_entries(const fs::path& directory, const RepetitionsRecord& record,
 SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun& verify_run) {
     SeriesVerification series;
     Inspector inspector(directory);
-    const auto text = inspector.text_of(kRepetitionsName);
+    const auto text = inspector.read_text(kRepetitionsName);
     if (text) {
         series.digest = storage::sha256_hex(storage::bytes_of(*text));
         series.record =
@@ -209,7 +209,7 @@ SeriesVerification verify_repetitions(const fs::path& directory, const VerifyRun
             records::to_json(expected_record(record, series)),
             [](const std::string&) { return "according to the runs' result.json"; });
     }
-    series.findings = inspector.take();
+    series.findings = inspector.take_findings();
     return series;
 }
 

@@ -38,7 +38,7 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
     for (std::size_t index = 0; index < steps.size(); ++index) {
         const double sum = sum_of(steps[index].phases), length = length_of(steps, index);
         if (!has_host_phases(steps[index]) || sum <= length + kStepRounding) continue;
-        inspector.find(
+        inspector.report(
             file, "phases of step {} take {} s; must take {} s or less, according to end_seconds",
             index, sum, length);
         return;
@@ -56,9 +56,9 @@ void check_rates(const config::Config& config, const std::vector<StepRecord>& st
         const double allowed = kRoundings * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
         if (std::abs(step.learning_rate - expected) <= allowed) continue;
-        inspector.find(file,
-                       "learning_rate of step {} is {}; must be {}, according to training.schedule",
-                       step.step, step.learning_rate, expected);
+        inspector.report(
+            file, "learning_rate of step {} is {}; must be {}, according to training.schedule",
+            step.step, step.learning_rate, expected);
         return;
     }
 }
@@ -83,17 +83,17 @@ void check_steps(const Claim& claim, const GroupRecord& record,
     const std::int64_t steps_per_epoch = std::max<std::int64_t>(record.samples_drawn / batch, 1);
     for (const StepRecord& step : steps) {
         if (step.samples == batch) continue;
-        inspector.find(files.steps,
-                       "samples of step {} is {}; must be {}, according to training.batch_size",
-                       step.step, step.samples, batch);
+        inspector.report(files.steps,
+                         "samples of step {} is {}; must be {}, according to training.batch_size",
+                         step.step, step.samples, batch);
         break;
     }
     for (const StepRecord& step : steps) {
         const auto epoch = static_cast<int>(step.step / steps_per_epoch);
         if (step.epoch == epoch) continue;
-        inspector.find(files.steps,
-                       "epoch of step {} is {}; must be {}, according to samples_drawn", step.step,
-                       step.epoch, epoch);
+        inspector.report(files.steps,
+                         "epoch of step {} is {}; must be {}, according to samples_drawn",
+                         step.step, step.epoch, epoch);
         break;
     }
     check_rates(claim.config, steps, steps_per_epoch, files.steps, inspector);
@@ -105,9 +105,9 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
                   Inspector& inspector) {
     const auto epochs = static_cast<std::size_t>(config.workload.epochs);
     if (record.epoch_seconds.size() != epochs) {
-        inspector.find(files.record,
-                       "record.epoch_seconds has {} epochs; must have {}, according to config",
-                       record.epoch_seconds.size(), epochs);
+        inspector.report(files.record,
+                         "record.epoch_seconds has {} epochs; must have {}, according to config",
+                         record.epoch_seconds.size(), epochs);
         return;
     }
     double before = 0;  // end of the previous epoch
@@ -122,9 +122,9 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
         const double minimum = last - first->end_seconds, maximum = last - before + kPause;
         const double seconds = record.epoch_seconds[epoch];
         if (!(seconds >= minimum - kStepRounding && seconds <= maximum)) {
-            inspector.find(files.record,
-                           "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
-                           epoch, seconds, minimum, maximum, files.steps);
+            inspector.report(files.record,
+                             "record.epoch_seconds[{}] is {}; must be {} to {}, according to {}",
+                             epoch, seconds, minimum, maximum, files.steps);
             return;
         }
         before = last;
@@ -138,8 +138,8 @@ void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps
         const bool is_near =
             std::isnan(is) ? std::isnan(expected) : std::abs(is - expected) <= allowed;
         if (is_near) return;
-        inspector.find(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", name, is,
-                       expected, files.steps);
+        inspector.report(files.ranks, "{} of rank 0 is {}; must be {}, according to {}", name, is,
+                         expected, files.steps);
     };
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {
         compare(std::string(row.name) + "_seconds", leader.mean.*row.phase, summary.mean.*row.phase,

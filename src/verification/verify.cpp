@@ -28,7 +28,7 @@ bool is_unfinished(const Inspector& inspector) {
 
 /// Reports the first line of `file` that differs from `expected`.
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
-    if (const auto text = inspector.text_of(file)) {
+    if (const auto text = inspector.read_text(file)) {
         inspector.compare_lines(file, *text, expected);
     }
 }
@@ -111,9 +111,9 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
     QualityRecord quality =
         any_finished && has_metric
             ? record.quality
-            : workloads::no_quality(workload.metric,
-                                    any_finished ? "the result names the metric of another workload"
-                                                 : "no group finished");
+            : workloads::missing_quality(
+                  workload.metric, any_finished ? "the result names the metric of another workload"
+                                                : "no group finished");
     if (any_finished) predictions->finish(quality);
     inspector.compare_keys(kResult, records::to_json(record),
                            records::to_json(recompute(claim, groups, quality)),
@@ -122,14 +122,14 @@ void check_numbers(const RunRecord& record, const config::Config& config, Inspec
 
 void check_file(const std::string& name, const std::string& listed, Inspector& inspector) {
     if (!inspector.entries().at(name)) {
-        inspector.find(name, "is no regular file; {} lists one", storage::kManifestName);
+        inspector.report(name, "is not a regular file; {} lists one", storage::kManifestName);
         return;
     }
     inspector.attempt(name, [&] {
-        const std::string digest = storage::sha256_hex_of_file(inspector.path_of(name));
+        const std::string digest = storage::sha256_hex_of_file(inspector.checked_path(name));
         if (digest != listed) {
-            inspector.find(name, "has the SHA-256 {}; must have {}, as {} lists it", digest, listed,
-                           storage::kManifestName);
+            inspector.report(name, "has the SHA-256 {}; must have {}, as {} lists it", digest,
+                             listed, storage::kManifestName);
         }
     });
 }
@@ -137,7 +137,7 @@ void check_file(const std::string& name, const std::string& listed, Inspector& i
 }  // namespace
 
 std::string check_manifest(Inspector& inspector) {
-    const auto text = inspector.text_of(storage::kManifestName);
+    const auto text = inspector.read_text(storage::kManifestName);
     if (!text) return "";
     const auto listed = inspector.attempt(storage::kManifestName, [&] {
         return storage::parse_manifest(*text, storage::kManifestName);
@@ -146,7 +146,7 @@ std::string check_manifest(Inspector& inspector) {
     inspector.compare_lines(storage::kManifestName, *text, storage::manifest_text(*listed));
     for (const auto& [name, digest] : *listed) {
         if (!inspector.has(name)) {
-            inspector.find(name, "is missing; {} lists it", storage::kManifestName);
+            inspector.report(name, "is missing; {} lists it", storage::kManifestName);
         } else {
             check_file(name, digest, inspector);
         }
@@ -155,7 +155,7 @@ std::string check_manifest(Inspector& inspector) {
         if (name == storage::kManifestName || name == report::kSummaryName) continue;
         if (name.starts_with("checkpoints/")) continue;  // of groups that may still be resumed
         if (!listed->contains(name)) {
-            inspector.find(name, "exists; {} does not list it", storage::kManifestName);
+            inspector.report(name, "exists; {} does not list it", storage::kManifestName);
         }
     }
     return storage::sha256_hex(storage::bytes_of(*text));
@@ -168,9 +168,9 @@ Verification verify(const std::filesystem::path& directory) {
     Verification verification;
     Inspector inspector(directory);
     if (is_unfinished(inspector)) {
-        inspector.find(kResult, "is missing: the run has no result (unfinished; see `{}`)",
-                       "hpcai500 status " + shell_quote(directory.string()));
-        verification.findings = inspector.take();
+        inspector.report(kResult, "is missing: the run has no result (unfinished; see `{}`)",
+                         "hpcai500 status " + shell_quote(directory.string()));
+        verification.findings = inspector.take_findings();
         return verification;
     }
     verification.manifest = check_manifest(inspector);
@@ -189,7 +189,7 @@ Verification verify(const std::filesystem::path& directory) {
             });
         }
     }
-    verification.findings = inspector.take();
+    verification.findings = inspector.take_findings();
     return verification;
 }
 

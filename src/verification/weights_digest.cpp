@@ -100,7 +100,7 @@ std::optional<std::string> digest_of_weights(const std::string& file, const grap
     return inspector.attempt(file, [&] {
         const std::size_t limit_bytes = limit_bytes_of(graph);
         const auto weights =
-            storage::read_safetensors(inspector.path_of(file, limit_bytes), limit_bytes);
+            storage::read_safetensors(inspector.checked_path(file, limit_bytes), limit_bytes);
         check_other_tensors(weights, graph, steps_trained);
         return digest_of(weights, graph);
     });

@@ -14,11 +14,11 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kTextLimitBytes = std::size_t{1} << 30;
 
-/// Returns the text as one line of limited length.
-std::string shown(std::string_view text) {
-    constexpr std::size_t kMost = 100;
-    const std::string line = printable(text.substr(0, kMost));
-    return text.size() > kMost ? line + "..." : line;
+/// Returns the text as one line, truncated to a limited length.
+std::string excerpt(std::string_view text) {
+    constexpr std::size_t kMaxChars = 100;
+    const std::string line = printable(text.substr(0, kMaxChars));
+    return text.size() > kMaxChars ? line + "..." : line;
 }
 
 /// Calls body(key, stored, expected) for every value that differs.
@@ -56,30 +56,31 @@ std::string_view next_line(std::string_view& text) {
 }  // namespace
 
 Inspector::Inspector(std::filesystem::path directory) : directory_(std::move(directory)) {
-    list(directory_);
+    list_entries(directory_);
 }
 
-void Inspector::list(const std::filesystem::path& folder) {
+void Inspector::list_entries(const std::filesystem::path& folder) {
     try {
         for (const auto& entry : std::filesystem::directory_iterator(folder)) {
             const bool is_link = entry.is_symlink();
             if (entry.is_directory() && !is_link) {
-                list(entry.path());
+                list_entries(entry.path());
             } else {
                 const auto name = entry.path().lexically_relative(directory_).generic_string();
                 entries_[name] = entry.is_regular_file() && !is_link;
             }
         }
     } catch (const std::filesystem::filesystem_error& error) {
-        find(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
-             error.code().message());
+        report(folder.lexically_relative(directory_).generic_string(), "cannot be listed: {}",
+               error.code().message());
     }
 }
 
-std::filesystem::path Inspector::path_of(const std::string& file, std::size_t limit_bytes) const {
+std::filesystem::path Inspector::checked_path(const std::string& file,
+                                              std::size_t limit_bytes) const {
     const auto found = entries_.find(file);
     require(found != entries_.end(), ExitCode::data, "is missing");
-    require(found->second, ExitCode::data, "is no regular file");
+    require(found->second, ExitCode::data, "is not a regular file");
     std::error_code error;
     const std::uintmax_t bytes = std::filesystem::file_size(directory_ / file, error);
     require(error || bytes <= limit_bytes, ExitCode::data, "has {} bytes; must have at most {}",
@@ -87,13 +88,14 @@ std::filesystem::path Inspector::path_of(const std::string& file, std::size_t li
     return directory_ / file;
 }
 
-std::vector<std::byte> Inspector::bytes_of(const std::string& file, std::size_t limit_bytes) const {
-    return storage::read_file_bytes(path_of(file, limit_bytes), limit_bytes);
+std::vector<std::byte> Inspector::read_bytes(const std::string& file,
+                                             std::size_t limit_bytes) const {
+    return storage::read_file_bytes(checked_path(file, limit_bytes), limit_bytes);
 }
 
-std::optional<std::string> Inspector::text_of(const std::string& file) {
-    return attempt(file,
-                   [&] { return std::string(storage::text_of(bytes_of(file, kTextLimitBytes))); });
+std::optional<std::string> Inspector::read_text(const std::string& file) {
+    return attempt(
+        file, [&] { return std::string(storage::text_of(read_bytes(file, kTextLimitBytes))); });
 }
 
 void Inspector::add(const std::string& file, const std::string& text) {
@@ -106,19 +108,19 @@ void Inspector::compare_lines(const std::string& file, std::string_view text,
     constexpr std::ptrdiff_t kContext = 30;
     for (std::size_t number = 1; !text.empty() || !expected.empty(); ++number) {
         const bool is_missing = text.empty(), is_surplus = expected.empty();
-        std::string_view line = next_line(text), wanted = next_line(expected);
-        if (line == wanted && !is_missing && !is_surplus) continue;
-        const auto differ = std::ranges::mismatch(line, wanted).in1 - line.begin();
-        if (differ > kContext) {  // shows only the end of a long common prefix
-            line.remove_prefix(static_cast<std::size_t>(differ - kContext));
-            wanted.remove_prefix(static_cast<std::size_t>(differ - kContext));
+        std::string_view line = next_line(text), expected_line = next_line(expected);
+        if (line == expected_line && !is_missing && !is_surplus) continue;
+        const auto common = std::ranges::mismatch(line, expected_line).in1 - line.begin();
+        if (common > kContext) {  // print only the end of a long common prefix
+            line.remove_prefix(static_cast<std::size_t>(common - kContext));
+            expected_line.remove_prefix(static_cast<std::size_t>(common - kContext));
         }
-        find(file, "line {} is {}; must be {}", number,
-             is_missing ? "missing" : "\"" + shown(line) + "\"",
-             is_surplus ? "absent" : "\"" + shown(wanted) + "\"");
+        report(file, "line {} is {}; must be {}", number,
+               is_missing ? "missing" : "\"" + excerpt(line) + "\"",
+               is_surplus ? "absent" : "\"" + excerpt(expected_line) + "\"");
         return;
     }
-    find(file, "the last line has no newline, or too many");
+    report(file, "the last line has no newline or several");
 }
 
 void Inspector::compare_keys(const std::string& file, const std::string& stored,
@@ -127,11 +129,13 @@ void Inspector::compare_keys(const std::string& file, const std::string& stored,
     if (stored == expected) return;
     for_each_difference(
         ordered_json::parse(stored), ordered_json::parse(expected), "",
-        [&](const std::string& key, const ordered_json& is, const ordered_json& must) {
+        [&](const std::string& key, const ordered_json& actual, const ordered_json& wanted) {
             constexpr auto kReplace = ordered_json::error_handler_t::replace;
-            const std::string from = source(key);
-            find(file, "{} is {}; must be {}{}", key, shown(is.dump(-1, ' ', false, kReplace)),
-                 shown(must.dump(-1, ' ', false, kReplace)), from.empty() ? "" : ", " + from);
+            const std::string origin = source(key);
+            report(file, "{} is {}; must be {}{}", key,
+                   excerpt(actual.dump(-1, ' ', false, kReplace)),
+                   excerpt(wanted.dump(-1, ' ', false, kReplace)),
+                   origin.empty() ? "" : ", " + origin);
         });
 }
 

@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::size_t kHeaderLimitBytes = std::size_t{1} << 16;
 
-/// Returns the largest legal difference of two means of `members` values that were summed in
-/// different orders. Up to two values have the same sum in any order.
-float tolerance(int members) {
+/// Returns the maximum difference of two means of `members` values that were summed in different
+/// orders. The sum of up to two values does not depend on the order.
+float mean_tolerance(int members) {
     return members < 3 ? 0.0F : static_cast<float>(members) * 0x1p-23F;
 }
 
-bool agree(float stored, float computed, float allowed) {
+bool are_close(float stored, float computed, float tolerance) {
     if (std::isnan(stored) || std::isnan(computed))
         return std::isnan(stored) == std::isnan(computed);
-    return std::abs(stored - computed) <= allowed;
+    return std::abs(stored - computed) <= tolerance;
 }
 
 }  // namespace
@@ -35,19 +35,19 @@ ProbabilityCheck::ProbabilityCheck(const CheckedResult& result, ProbabilityTask 
       majority_(evaluation::Vote::majority, task_.classes) {
     labels_ = read<std::int32_t>(labels_name(), task_.label_shape(result_.samples), labels_digest_);
     check_unscored();
-    const auto lines = result_.inspector.text_of("evaluation/samples.txt");
+    const auto lines = result_.inspector.read_text("evaluation/samples.txt");
     const auto count = lines ? std::count(lines->begin(), lines->end(), '\n') : result_.samples;
     if (count != result_.samples) {
-        result_.inspector.find("evaluation/samples.txt",
-                               "has {} lines; must have {}, one per sample", count,
-                               result_.samples);
+        result_.inspector.report("evaluation/samples.txt",
+                                 "has {} lines; must have {}, one per sample", count,
+                                 result_.samples);
     }
 }
 
 void ProbabilityCheck::add_member(int group, GroupResult& result) {
     if (unscored_ > result.bad_samples) {
-        find_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
-                                  result.bad_samples, group_prefix(group)));
+        report_unscored(fmt::format("at most {}, the bad_samples of {}record.json",
+                                    result.bad_samples, group_prefix(group)));
     }
     const std::string name = group_prefix(group) + kProbabilityFiles.member;
     const auto values =
@@ -57,7 +57,7 @@ void ProbabilityCheck::add_member(int group, GroupResult& result) {
         return;
     }
     result_.inspector.attempt(labels_name(), [&] {
-        task_.judge_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
+        task_.score_member({values->as<float>(), labels_->as<std::int32_t>(), task_.classes},
                            result);
     });
     member_names_.push_back(name);
@@ -72,49 +72,49 @@ void ProbabilityCheck::finish(QualityRecord& quality) {
     if (!stored || !is_complete_ || member_names_.empty()) return;
     const std::span<const float> predicted = stored->as<float>();
     const std::vector<float> majority = majority_.result();
-    compare(name, predicted, counts_majority() ? majority : soft_.result());
+    compare_probabilities(name, predicted, uses_majority() ? majority : soft_.result());
     const auto labels = labels_->as<std::int32_t>();
-    const MetricRecord as_stored = quality.metric;
+    const MetricRecord stored_metric = quality.metric;
     result_.inspector.attempt(labels_name(), [&] {
-        task_.judge_vote(
+        task_.score_vote(
             {{predicted, labels, task_.classes},
-             {counts_majority() ? predicted : std::span(majority), labels, task_.classes},
-             counts_majority()},
+             {uses_majority() ? predicted : std::span(majority), labels, task_.classes},
+             uses_majority()},
             quality);
     });
-    add_quality(labels, as_stored, quality);
+    add_quality(labels, stored_metric, quality);
 }
 
-void ProbabilityCheck::add_rows(const std::string& name, std::size_t first, std::size_t count,
-                                std::vector<float>& rows) const {
-    const auto path = result_.inspector.path_of(name);
+void ProbabilityCheck::append_rows(const std::string& name, std::size_t first, std::size_t count,
+                                   std::vector<float>& rows) const {
+    const auto path = result_.inspector.checked_path(name);
     const auto width = static_cast<std::size_t>(task_.classes);
-    const std::size_t all = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
-    const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - all;
-    std::vector<float> read(count * width);
+    const std::size_t data = static_cast<std::size_t>(result_.samples) * width * sizeof(float);
+    const auto header = static_cast<std::size_t>(std::filesystem::file_size(path)) - data;
+    std::vector<float> values(count * width);
     std::ifstream file(path, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(header + first * width * sizeof(float)));
-    file.read(reinterpret_cast<char*>(read.data()),
-              static_cast<std::streamsize>(read.size() * sizeof(float)));
-    require(file.good(), ExitCode::data, "{}: cannot be read again", name);
-    rows.insert(rows.end(), read.begin(), read.end());
+    file.read(reinterpret_cast<char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(float)));
+    require(file.good(), ExitCode::data, "{}: cannot be read a second time", name);
+    rows.insert(rows.end(), values.begin(), values.end());
 }
 
-bool ProbabilityCheck::counts_majority() const {
+bool ProbabilityCheck::uses_majority() const {
     return result_.config.bagging.aggregation == config::Aggregation::majority;
 }
 
-/// Checks that samples lack labels only in a run that skips damaged samples.
+/// Checks that no sample lacks a label unless the run skips damaged samples.
 void ProbabilityCheck::check_unscored() {
     if (!labels_) return;
     unscored_ = count_unscored(labels_->as<std::int32_t>());
     const auto policy = result_.config.data.on_bad_sample;
     if (unscored_ > 0 && policy != config::BadSamplePolicy::skip) {
-        find_unscored("none, according to data.on_bad_sample");
+        report_unscored("none, according to data.on_bad_sample");
     }
 }
 
-/// Counts the samples without labels. Reports a sample of which only some rows have labels.
+/// Counts the samples without labels. Reports the first sample that has labels in only some rows.
 std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labels) {
     const auto rows = static_cast<std::size_t>(task_.rows_per_sample());
     std::int64_t unscored = 0;
@@ -123,18 +123,17 @@ std::int64_t ProbabilityCheck::count_unscored(std::span<const std::int32_t> labe
         const auto absent = std::ranges::count(sample, evaluation::kPaddingLabel);
         if (absent > 0) ++unscored;
         if (absent == 0 || std::cmp_equal(absent, rows)) continue;
-        result_.inspector.find(labels_name(),
-                               "sample {} has {} of {} cells that do not count; must have none or "
-                               "all",
-                               first / rows, absent, rows);
+        result_.inspector.report(labels_name(),
+                                 "sample {} has {} unscored of {} cells; must have none or all",
+                                 first / rows, absent, rows);
         break;
     }
     return unscored;
 }
 
-void ProbabilityCheck::find_unscored(const std::string& must) {
-    result_.inspector.find(labels_name(), "has {} samples that do not count; must have {}",
-                           unscored_, must);
+void ProbabilityCheck::report_unscored(const std::string& limit) {
+    result_.inspector.report(labels_name(), "has {} unscored samples; must have {}", unscored_,
+                             limit);
 }
 
 /// Reads a file and sets `digest` to its SHA-256.
@@ -145,7 +144,7 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
     return result_.inspector.attempt(name, [&] {
         const std::size_t limit_bytes =
             sizeof(T) * static_cast<std::size_t>(shape.elements()) + kHeaderLimitBytes;
-        const auto bytes = result_.inspector.bytes_of(name, limit_bytes);
+        const auto bytes = result_.inspector.read_bytes(name, limit_bytes);
         storage::NpyArray array = storage::parse_npy(bytes, name);
         require_array(array, tensor::dtype_of<T>(), shape);
         digest = storage::sha256_hex(bytes);
@@ -153,16 +152,16 @@ std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
     });
 }
 
-void ProbabilityCheck::compare(const std::string& name, std::span<const float> stored,
-                               const std::vector<float>& computed) {
-    const float allowed = tolerance(members());
+void ProbabilityCheck::compare_probabilities(const std::string& name, std::span<const float> stored,
+                                             const std::vector<float>& computed) {
+    const float tolerance = mean_tolerance(members());
     for (std::size_t index = 0; index < stored.size(); ++index) {
-        if (agree(stored[index], computed[index], allowed)) continue;
+        if (are_close(stored[index], computed[index], tolerance)) continue;
         const auto width = static_cast<std::size_t>(task_.classes);
-        result_.inspector.find(name, "{} {}, class {} is {}; must be {}, as {}{} give it",
-                               task_.cells == 0 ? "sample" : "cell", index / width, index % width,
-                               stored[index], computed[index], "groups/*/",
-                               kProbabilityFiles.member);
+        result_.inspector.report(name, "{} {}, class {} is {}; must be {}, according to {}{}",
+                                 task_.cells == 0 ? "sample" : "cell", index / width, index % width,
+                                 stored[index], computed[index], "groups/*/",
+                                 kProbabilityFiles.member);
         return;
     }
 }

@@ -22,7 +22,7 @@ ComparedProbabilities read_probabilities(const ComparedResults& results, std::in
     const std::int64_t rows = all.labels.shape().rank() == 1 ? all.labels.shape()[0] : 0;
     require_array(all.labels, tensor::DType::s32, {rows}, kProbabilityFiles.labels + ": ");
     require(rows > 0 && rows % rows_per_sample == 0, ExitCode::data,
-            "{}: has {} rows; must have {} a sample", kProbabilityFiles.labels, rows,
+            "{}: has {} rows; must have {} per sample", kProbabilityFiles.labels, rows,
             rows_per_sample);
     for (const storage::NpyArray* values : {&all.first, &all.second}) {
         require_array(*values, tensor::DType::f32, {rows, classes},
@@ -39,9 +39,9 @@ std::int64_t ProbabilityEvaluator::outputs_per_sample() const {
     return task_.rows_per_sample() * task_.classes;
 }
 
-void ProbabilityEvaluator::judge(const MemberPredictions& member, GroupResult& result) const {
+void ProbabilityEvaluator::score(const MemberPredictions& member, GroupResult& result) const {
     const std::vector<std::int32_t> labels = labels_of(member.validation.labels);
-    task_.judge_member({member.validation.outputs, labels, task_.classes}, result);
+    task_.score_member({member.validation.outputs, labels, task_.classes}, result);
 }
 
 void ProbabilityEvaluator::store(const training::Predictions& predictions,
@@ -61,23 +61,23 @@ void ProbabilityEvaluator::load(const std::filesystem::path& directory,
     member.validation.outputs.assign(values.begin(), values.end());
 }
 
-EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& mine,
+EnsemblePredictions ProbabilityEvaluator::combine(const MemberPredictions& member,
                                                   comm::Communicator& leaders,
                                                   QualityRecord& quality) const {
-    const std::vector<float>& outputs = mine.validation.outputs;
+    const std::vector<float>& outputs = member.validation.outputs;
     std::vector<float> soft = evaluation::ensemble_soft_vote(leaders, outputs, task_.classes);
     std::vector<float> majority = evaluation::ensemble_majority(leaders, outputs, task_.classes);
     EnsemblePredictions ensemble;
-    ensemble.labels = labels_of(mine.validation.labels);
-    const bool by_majority = config_.bagging.aggregation == config::Aggregation::majority;
+    ensemble.labels = labels_of(member.validation.labels);
+    const bool uses_majority = config_.bagging.aggregation == config::Aggregation::majority;
     if (leaders.rank() == 0) {
-        task_.judge_vote({{soft, ensemble.labels, task_.classes},
+        task_.score_vote({{soft, ensemble.labels, task_.classes},
                           {majority, ensemble.labels, task_.classes},
-                          by_majority},
+                          uses_majority},
                          quality);
     }
-    ensemble.probabilities = by_majority ? std::move(majority) : std::move(soft);
-    add_quality(mine, leaders, quality);
+    ensemble.probabilities = uses_majority ? std::move(majority) : std::move(soft);
+    add_quality(member, leaders, quality);
     return ensemble;
 }
 

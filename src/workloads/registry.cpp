@@ -11,8 +11,8 @@
 namespace hpcai::workloads {
 namespace {
 
-/// Replaces each number of a record by `missing`.
-struct SetReason {
+/// Sets each number of a record to `missing`.
+struct SetMissing {
     Quantity missing;
 
     void operator()(const std::string&, Quantity& quantity) const { quantity = missing; }
@@ -32,7 +32,7 @@ struct SetReason {
 const Workload& workload_of(const config::WorkloadConfig& workload) {
     static const std::array workloads{classification(), detection(), segmentation()};
     const auto found = std::ranges::find(workloads, task_of(workload), &Workload::task);
-    ensure(found != workloads.end(), "no workload for the task of '{}'",
+    ensure(found != workloads.end(), "no task is registered for workload.kind '{}'",
            row_of(workload.kind).name);
     return *found;
 }
@@ -42,10 +42,10 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
     return workload_of(config.workload).make_evaluator(config, samples);
 }
 
-QualityRecord no_quality(MetricRecord metric, const std::string& reason) {
+QualityRecord missing_quality(MetricRecord metric, const std::string& reason) {
     QualityRecord quality;
     quality.metric = std::move(metric);
-    for_each_field(quality, SetReason{nothing(reason)});
+    for_each_field(quality, SetMissing{nothing(reason)});
     return quality;
 }
 

@@ -189,9 +189,9 @@ TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
         flipped("weight", "groups/1/weights.safetensors", "training_digest is",
                 "groups/1/record.json"),
         {"cell without a label", labels,
-         "sample 0 has 1 of 96 cells that do not count; must have none or all",
+         "sample 0 has 1 unscored of 96 cells; must have none or all",
          [](const ResultCopy& copy) { unlabel(copy, 1); }},
-        {"sample without a label", labels, "has 1 samples that do not count; must have none",
+        {"sample without a label", labels, "has 1 unscored samples; must have none",
          [](const ResultCopy& copy) { unlabel(copy, kCells); }},
         increased("quality of the ensemble", "quality.ensemble"),
         increased("pixel accuracy", "quality.ensemble_pixel_accuracy"),
@@ -201,12 +201,12 @@ TEST_F(SegmentationRun, IsToldWhereAFileOrANumberWasChanged) {
          [](const ResultCopy& copy) { copy.set(kResult, "/quality/segments/1/cells", 1000); }},
         {"FLOPs of a sample", kResult, "flops.forward_per_sample is",
          [](const ResultCopy& copy) { copy.set(kResult, "/flops/forward_per_sample", 1000); }},
-        {"end of the names", names, "its last line does not end",
+        {"end of the names", names, "the last line has no newline",
          [=](const ResultCopy& copy) {
              const std::string text = copy.text(names);
              copy.put(names, text.substr(0, text.size() - 1));
          }},
-        {"name of a class", names, "has 4 lines; must have 5, one a class",
+        {"name of a class", names, "has 4 lines; must have 5, one per class",
          [=](const ResultCopy& copy) {
              const std::string text = copy.text(names);
              copy.put(names, text.substr(text.find('\n') + 1));

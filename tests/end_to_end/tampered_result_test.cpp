@@ -123,7 +123,7 @@ TEST_F(TamperedWeather, IsNotReadThroughALink) {
         for (const Outcome& outcome :
              {verify_by_program(copy.path()), verify_by_script(copy.path())}) {
             EXPECT_EQ(outcome.exit_code, 10) << name;
-            const std::string line = name + std::string(": is no regular file\n");
+            const std::string line = name + std::string(": is not a regular file\n");
             EXPECT_NE(outcome.out.find(line), std::string::npos) << outcome.out << outcome.error;
             EXPECT_EQ(outcome.out.find("the secret"), std::string::npos) << outcome.out;
         }
@@ -163,10 +163,10 @@ TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
          [](const ResultCopy& copy) { copy.flip_bit("evaluation/ensemble.npy", 4); }},
         {"label", labels, "quality.labels_sha256 is",
          [=](const ResultCopy& copy) { copy.flip_bit(labels, 4); }, kResult},
-        {"label of a sample that does not count", labels,
-         "has 1 samples that do not count; must have none", leave_out_a_label},
+        {"label of a sample that does not count", labels, "has 1 unscored samples; must have none",
+         leave_out_a_label},
         {"label of a sample that was not bad", labels,
-         "has 1 samples that do not count; must have at most 0",
+         "has 1 unscored samples; must have at most 0",
          [=](const ResultCopy& copy) {
              leave_out_a_label(copy);
              change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip");

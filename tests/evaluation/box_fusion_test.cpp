@@ -18,7 +18,7 @@ using nlohmann::json;
 using Detections = std::vector<Detection>;
 
 Box corners(const json& row, std::size_t first) {
-    return box_of_corners(row[first], row[first + 1], row[first + 2], row[first + 3]);
+    return box_from_corners(row[first], row[first + 1], row[first + 2], row[first + 3]);
 }
 
 std::vector<MemberDetection> pooled_of(const json& one) {
@@ -62,9 +62,9 @@ TEST(WeightedBoxesFusion, HasTheKnownBestBoxOfItsReadme) {
     const Detections got = fuse_image(pooled_of(readme), std::vector{2.0, 1.0}, {.overlap = 0.5});
     ASSERT_EQ(got.size(), 7U);
     EXPECT_NEAR(got[0].score, 0.8, 1e-15);
-    EXPECT_LT(distance(got[0].box, box_of_corners(0.106667, 0.316667, 0.713333, 0.62)), 1e-6);
+    EXPECT_LT(distance(got[0].box, box_from_corners(0.106667, 0.316667, 0.713333, 0.62)), 1e-6);
     EXPECT_NEAR(got[1].score, 0.733333, 1e-6);
-    EXPECT_LT(distance(got[1].box, box_of_corners(0.001818, 0.475455, 0.813636, 0.913636)), 1e-6);
+    EXPECT_LT(distance(got[1].box, box_from_corners(0.001818, 0.475455, 0.813636, 0.913636)), 1e-6);
     EXPECT_NEAR(got[6].score, 0.1, 1e-15);
 }
 
@@ -85,7 +85,7 @@ TEST(WeightedBoxesFusion, KeepsCategoriesApart) {
     EXPECT_EQ(fuse_image(two, kTwoModels, {}), (Detections{{3, 1, 0.4, kBox}, {3, 2, 0.4, kBox}}));
 }
 
-class EachMerging : public testing::TestWithParam<Merging> {};
+class EachMerging : public testing::TestWithParam<FusionMethod> {};
 
 TEST_P(EachMerging, LeavesOutLowScoresAndWhatIsNoBox) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -93,10 +93,10 @@ TEST_P(EachMerging, LeavesOutLowScoresAndWhatIsNoBox) {
     for (const double score : {0.009, 0.0, -1.0, nan}) pooled.push_back({0, {0, 1, score, kBox}});
     pooled.push_back({0, {0, 1, 0.9, {0, 0, 0, 5}}});
     pooled.push_back({1, {0, 1, 0.9, {nan, 0, 5, 5}}});
-    EXPECT_TRUE(fuse_image(pooled, kTwoModels, {.merging = GetParam()}).empty());
-    EXPECT_TRUE(fuse_image({}, kTwoModels, {.merging = GetParam()}).empty());
+    EXPECT_TRUE(fuse_image(pooled, kTwoModels, {.method = GetParam()}).empty());
+    EXPECT_TRUE(fuse_image({}, kTwoModels, {.method = GetParam()}).empty());
     const std::vector<MemberDetection> lowest{{0, {0, 1, 0.01, kBox}}};
-    EXPECT_EQ(fuse_image(lowest, kTwoModels, {.merging = GetParam()}).size(), 1U);
+    EXPECT_EQ(fuse_image(lowest, kTwoModels, {.method = GetParam()}).size(), 1U);
 }
 
 TEST_P(EachMerging, KeepsTheBestOfAnImage) {
@@ -104,7 +104,7 @@ TEST_P(EachMerging, KeepsTheBestOfAnImage) {
     for (int index = 1; index <= 9; ++index) {
         pooled.push_back({index % 2, {0, 1 + index % 3, 0.1 * index, {20.0 * index, 0, 10, 10}}});
     }
-    const Detections got = fuse_image(pooled, kTwoModels, {.merging = GetParam(), .limit = 4});
+    const Detections got = fuse_image(pooled, kTwoModels, {.method = GetParam(), .limit = 4});
     ASSERT_EQ(got.size(), 4U);
     for (std::size_t index = 0; index < 4; ++index) {
         EXPECT_EQ(got[index].box.x, 180 - 20 * static_cast<double>(index));
@@ -112,21 +112,21 @@ TEST_P(EachMerging, KeepsTheBestOfAnImage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, EachMerging,
-                         testing::Values(Merging::weighted_fusion, Merging::suppression));
+                         testing::Values(FusionMethod::weighted_fusion, FusionMethod::suppression));
 
 TEST(Suppression, KeepsTheBestOfABoxThatAllModelsFound) {
     const std::vector<MemberDetection> pooled{
         {0, {0, 1, 0.6, kBox}}, {1, {0, 1, 0.8, {11, 20, 30, 40}}}, {1, {0, 2, 0.3, kBox}}};
-    EXPECT_EQ(fuse_image(pooled, kTwoModels, {.merging = Merging::suppression, .overlap = 0.5}),
+    EXPECT_EQ(fuse_image(pooled, kTwoModels, {.method = FusionMethod::suppression, .overlap = 0.5}),
               (Detections{{0, 1, 0.8, {11, 20, 30, 40}}, {0, 2, 0.3, kBox}}));
 }
 
 TEST(Suppression, KeepsBoxesThatOverlapByTheThresholdExactly) {
     const std::vector<MemberDetection> pooled{{0, {0, 1, 0.6, {0, 0, 10, 10}}},
                                               {1, {0, 1, 0.8, {0, 0, 10, 5}}}};
-    EXPECT_EQ(
-        fuse_image(pooled, kTwoModels, {.merging = Merging::suppression, .overlap = 0.5}).size(),
-        2U);
+    EXPECT_EQ(fuse_image(pooled, kTwoModels, {.method = FusionMethod::suppression, .overlap = 0.5})
+                  .size(),
+              2U);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(CocoDetections, ReadBackExactlyFromCornersInFp32) {
     for (int index = 0; index < 1000; ++index) {
         const float x1 = pixel(), x2 = x1 + pixel(), y1 = pixel() / 1e6F, y2 = y1 + pixel();
         detections.push_back({index / 500, 1 + index % 3, static_cast<float>(stream.uniform()),
-                              box_of_corners(x1, y1, x2, y2)});
+                              box_from_corners(x1, y1, x2, y2)});
         EXPECT_EQ(static_cast<float>(detections.back().box.x + detections.back().box.width), x2);
         EXPECT_EQ(static_cast<float>(detections.back().box.y + detections.back().box.height), y2);
     }

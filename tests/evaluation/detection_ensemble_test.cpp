@@ -17,7 +17,7 @@ using Detections = std::vector<Detection>;
 
 const Box kSameBox{10, 20, 30, 40};
 
-class FusionOverRanks : public testing::TestWithParam<Merging> {};
+class FusionOverRanks : public testing::TestWithParam<FusionMethod> {};
 
 /// Four models of a random test set with many equal scores.
 std::vector<Detections> four_models() {
@@ -32,7 +32,7 @@ std::vector<Detections> four_models() {
 
 /// The result of rank 0 if `hosted[r]` of the models are on rank r.
 Detections fused_by(const std::vector<Detections>& models, const std::vector<std::size_t>& hosted,
-                    Merging merging, std::int64_t chunk_images) {
+                    FusionMethod method, std::int64_t chunk_images) {
     Detections result;
     run_members(static_cast<int>(hosted.size()), [&](comm::Communicator& ranks) {
         const auto rank = static_cast<std::ptrdiff_t>(ranks.rank());
@@ -41,7 +41,7 @@ Detections fused_by(const std::vector<Detections>& models, const std::vector<std
         for (std::size_t index = 0; index < hosted[static_cast<std::size_t>(rank)]; ++index) {
             mine.push_back({models[first + index], 1.0 + static_cast<double>(first + index)});
         }
-        Detections got = fuse_detections(ranks, mine, 23, {.merging = merging}, chunk_images);
+        Detections got = fuse_detections(ranks, mine, 23, {.method = method}, chunk_images);
         if (rank == 0) {
             result = std::move(got);
         } else {
@@ -76,14 +76,14 @@ TEST_P(FusionOverRanks, OfAllRanksIsThatOfEachImageByItself) {
             }
         }
         const Detections fused =
-            fuse_image(pooled, std::vector{1.0, 2.0, 3.0, 4.0}, {.merging = GetParam()});
+            fuse_image(pooled, std::vector{1.0, 2.0, 3.0, 4.0}, {.method = GetParam()});
         wanted.insert(wanted.end(), fused.begin(), fused.end());
     }
     EXPECT_EQ(fused_by(models, {1, 2, 1}, GetParam(), 3), wanted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FusionOverRanks,
-                         testing::Values(Merging::weighted_fusion, Merging::suppression));
+                         testing::Values(FusionMethod::weighted_fusion, FusionMethod::suppression));
 
 TEST(FuseDetections, SendsNoMoreThanARoundAtATime) {
     const Detections all = random_detections({.images = 40, .detections = 400, .scores = 3}, 1);
@@ -125,7 +125,7 @@ TEST(FuseDetections, RefusesOnEveryRankWhatDoesNotFit) {
 std::optional<Interval> interval_of(const std::vector<Detections>& models,
                                     const std::vector<std::size_t>& hosted,
                                     const DetectionTruth& truth,
-                                    Merging merging = Merging::weighted_fusion) {
+                                    FusionMethod method = FusionMethod::weighted_fusion) {
     std::optional<Interval> result;
     run_members(static_cast<int>(hosted.size()), [&](comm::Communicator& ranks) {
         const auto rank = static_cast<std::ptrdiff_t>(ranks.rank());
@@ -135,7 +135,7 @@ std::optional<Interval> interval_of(const std::vector<Detections>& models,
             begin, begin + static_cast<std::ptrdiff_t>(hosted[static_cast<std::size_t>(rank)]));
         const MemberDraws draws = draw_members(static_cast<int>(models.size()), 3);
         const auto got = bootstrap_detections(ranks, {mine, static_cast<int>(first), draws}, truth,
-                                              kScoreThreshold, {.merging = merging});
+                                              kScoreThreshold, {.method = method});
         if (rank == 0) {
             result = got;
         } else {
@@ -151,8 +151,8 @@ TEST(DetectionBootstrap, OfEqualMembersCoversTheImagesOnly) {
     for (std::size_t index = 0; index < said.size(); index += 3) {
         truth.boxes.push_back({said[index].image, said[index].category, said[index].box});
     }
-    const auto one = interval_of({said}, {1}, truth, Merging::suppression);
-    const auto three = interval_of({said, said, said}, {3}, truth, Merging::suppression);
+    const auto one = interval_of({said}, {1}, truth, FusionMethod::suppression);
+    const auto three = interval_of({said, said, said}, {3}, truth, FusionMethod::suppression);
     ASSERT_TRUE(one && three);
     EXPECT_LT(one->low, one->high);
     EXPECT_EQ(one->low, three->low);
@@ -192,8 +192,8 @@ TEST(DetectionBootstrap, DoesNotDependOnTheRanksThatHostTheModels) {
 }
 
 TEST(DetectionBootstrap, SaysWhenItWouldTakeTooLong) {
-    EXPECT_EQ(objection_to_draws(draw_members(4, 1), 1000), "");
-    EXPECT_EQ(objection_to_draws(draw_members(1, 1), 200'000),
+    EXPECT_EQ(reason_to_skip_draws(draw_members(4, 1), 1000), "");
+    EXPECT_EQ(reason_to_skip_draws(draw_members(1, 1), 200'000),
               "1 fusions of the detections in 200000 images are too many");
     EXPECT_EQ(draw_members(2, 1).weights.size(), 3U);
 }

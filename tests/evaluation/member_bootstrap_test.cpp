@@ -30,7 +30,7 @@ std::optional<Interval> interval_of(const std::vector<std::vector<float>>& membe
     std::vector<float> all;
     for (const auto& member : members) all.insert(all.end(), member.begin(), member.end());
     MemberBootstrap bootstrap({static_cast<int>(members.size()), samples, 2, 5}, vote);
-    EXPECT_EQ(bootstrap.objection(), "");
+    EXPECT_EQ(bootstrap.reason_to_skip(), "");
     bootstrap.add(all, std::vector<std::int32_t>(static_cast<std::size_t>(samples), 0));
     return bootstrap.interval();
 }
@@ -85,9 +85,9 @@ TEST(MemberBootstrap, CountsWhatIsNoNumberAsWrongAndLeavesPaddingOut) {
 }
 
 TEST(MemberBootstrap, ObjectsToWhatCostsTooMuch) {
-    EXPECT_EQ(MemberBootstrap({2, 50000, 1000, 1}, Vote::soft).objection(), "");
-    EXPECT_NE(MemberBootstrap({64, 50000, 1000, 1}, Vote::soft).objection(), "");
-    EXPECT_NE(MemberBootstrap({64, 1, 1000000, 1}, Vote::soft).objection(), "");
+    EXPECT_EQ(MemberBootstrap({2, 50000, 1000, 1}, Vote::soft).reason_to_skip(), "");
+    EXPECT_NE(MemberBootstrap({64, 50000, 1000, 1}, Vote::soft).reason_to_skip(), "");
+    EXPECT_NE(MemberBootstrap({64, 1, 1000000, 1}, Vote::soft).reason_to_skip(), "");
 }
 
 TEST(MemberBootstrap, OverRanksIsThatOfTheirRows) {

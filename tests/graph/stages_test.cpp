@@ -34,7 +34,7 @@ struct Price {
 
 Price price_of(const StageCosts& costs, std::vector<std::size_t> ends) {
     const auto cut = [&](std::size_t position) {
-        return position == 0 || position == costs.nodes.size() ? 0 : costs.positions[position];
+        return position == 0 || position == costs.nodes.size() ? 0 : costs.cuts[position];
     };
     Price price;
     ends.push_back(costs.nodes.size());
@@ -80,7 +80,7 @@ StageCosts random_costs(std::uint32_t seed) {
     const std::uint32_t nodes = 1 + random.below(9);
     for (std::uint32_t node = 0; node < nodes; ++node) {
         costs.nodes.push_back(random.below(20));
-        costs.positions.push_back(random.below(5) == 0 ? kNoCut : random.below(8));
+        costs.cuts.push_back(random.below(5) == 0 ? kNoCut : random.below(8));
         costs.trained.push_back(static_cast<int>(random.below(3)));
     }
     return costs;

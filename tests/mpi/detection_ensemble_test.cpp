@@ -23,13 +23,13 @@ std::vector<Detections> models_of(int rank, int ranks) {
 }
 
 Detections fused(comm::Communicator& ranks, const std::vector<Detections>& models,
-                 Merging merging) {
+                 FusionMethod method) {
     std::vector<Member> mine;
     for (const Detections& model : models) mine.push_back({model});
-    return fuse_detections(ranks, mine, kSet.images, {.merging = merging}, 7);
+    return fuse_detections(ranks, mine, kSet.images, {.method = method}, 7);
 }
 
-class FusionOverMpi : public testing::TestWithParam<Merging> {};
+class FusionOverMpi : public testing::TestWithParam<FusionMethod> {};
 
 TEST_P(FusionOverMpi, IsThatOfOneProcess) {
     comm::Communicator& everyone = mpi_tests::world().everyone;
@@ -41,7 +41,7 @@ TEST_P(FusionOverMpi, IsThatOfOneProcess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FusionOverMpi,
-                         testing::Values(Merging::weighted_fusion, Merging::suppression));
+                         testing::Values(FusionMethod::weighted_fusion, FusionMethod::suppression));
 
 }  // namespace
 }  // namespace hpcai::evaluation

@@ -174,7 +174,7 @@ TEST_F(Compare, RefusesArraysOfAnotherType) {
     storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const float>(floats), {40});
     EXPECT_EQ(refusal(), "labels.npy: has fp32 (40); must have int32 (40)");
     storage::write_npy(folder_ / "a/evaluation/labels.npy", std::span<const std::int32_t>(), {0});
-    EXPECT_EQ(refusal(), "labels.npy: has 0 rows; must have 1 a sample");
+    EXPECT_EQ(refusal(), "labels.npy: has 0 rows; must have 1 per sample");
 }
 
 TEST_F(Compare, JudgesQualityByTheSamplesThatOneAloneHasRight) {

@@ -34,7 +34,7 @@ protected:
 
 TEST_F(CellJudge, FillsInTheMeanIouOfTheVoteAndEachClass) {
     QualityRecord quality;
-    judge_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, false}, 4, {"sea", "storm"}, quality);
+    score_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, false}, 4, {"sea", "storm"}, quality);
     EXPECT_DOUBLE_EQ(*quality.ensemble.value, (30.0 / 32 + 8.0 / 10) / 2);
     const auto& metric = std::get<MeanIouRecord>(quality.metric);
     EXPECT_DOUBLE_EQ(*metric.ensemble_majority.value, (30.0 / 38 + 2.0 / 10) / 2);
@@ -47,19 +47,19 @@ TEST_F(CellJudge, FillsInTheMeanIouOfTheVoteAndEachClass) {
 
 TEST_F(CellJudge, TakesTheMajorityWhereThatCounts) {
     QualityRecord quality;
-    judge_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, true}, 4, {"sea", "storm"}, quality);
+    score_cell_vote({{good_, labels_, 2}, {bad_, labels_, 2}, true}, 4, {"sea", "storm"}, quality);
     EXPECT_EQ(quality.ensemble, std::get<MeanIouRecord>(quality.metric).ensemble_majority);
 }
 
 TEST_F(CellJudge, SaysWhyThereIsNothingWhereNoCellIsScored) {
     std::ranges::fill(labels_, -1);
     QualityRecord quality;
-    judge_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
+    score_cell_vote({{good_, labels_, 2}, {good_, labels_, 2}, false}, 4, {"a", "b"}, quality);
     EXPECT_FALSE(quality.ensemble.value);
     EXPECT_EQ(quality.ensemble.reason, "no cell was scored");
     EXPECT_FALSE(quality.confidence_interval.low.value);
     GroupResult member;
-    judge_cells({good_, labels_, 2}, member);
+    score_cells({good_, labels_, 2}, member);
     EXPECT_EQ(member.quality.reason, "no cell was scored");
 }
 

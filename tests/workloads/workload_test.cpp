@@ -15,7 +15,7 @@ TEST(Workload, IsThereForEachKind) {
 }
 
 TEST(Workload, HasAReasonForEachNumberOfAMissingQuality) {
-    const QualityRecord quality = no_quality(AveragePrecisionRecord{}, "none voted");
+    const QualityRecord quality = missing_quality(AveragePrecisionRecord{}, "none voted");
     EXPECT_EQ(metric_name(quality.metric), "coco_ap50");
     const auto& metric = std::get<AveragePrecisionRecord>(quality.metric);
     for (const Quantity& number :

@@ -57,7 +57,7 @@ protected:
     float* output() const { return static_cast<float*>(tensors_.output); }
     void* output_gradient() const { return tensors_.output_gradients[0]; }
     /// Null if there is only one output gradient.
-    void* second_gradient() const {
+    void* second_output_gradient() const {
         return tensors_.output_gradients.size() > 1 ? tensors_.output_gradients[1] : nullptr;
     }
 

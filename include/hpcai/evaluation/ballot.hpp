@@ -10,14 +10,14 @@ namespace hpcai::evaluation {
 enum class Vote { soft, majority };
 
 /// Sets `votes` (samples, width) to 1 for the class that `probabilities` predict, else to 0. A row
-/// with a NaN is all 0.
+/// of `probabilities` with a NaN casts no vote: its row of `votes` is all 0.
 void cast_votes(std::span<const float> probabilities, std::span<float> votes, std::size_t width);
 
-/// Divides sums of votes by the number of members; a row without a vote becomes all NaN.
-void share_votes(std::span<float> votes, std::size_t width, float member_count);
+/// Divides `votes`, sums over the members, by `member_count`; a row without votes becomes all NaN.
+void normalize_votes(std::span<float> votes, std::size_t width, float member_count);
 
-/// A vote in one process (ensemble.hpp has the same over ranks). Members are added one after the
-/// other, so memory only holds one member and the sum. Sums are in fp32, in the order of the calls.
+/// A vote in one process; ensemble.hpp votes over ranks. Members are added one after the other, so
+/// memory holds only one member and the sum. Sums are in fp32, in the order of the calls.
 class Ballot {
 public:
     /// Begins a vote on `classes` classes.
@@ -27,8 +27,8 @@ public:
     /// members have the same size.
     void add(std::span<const float> probabilities);
 
-    /// Returns (samples, classes): the mean of the members or the share of the members that predict
-    /// the class, as ensemble_soft_vote and ensemble_majority. Empty before the first member.
+    /// Returns (samples, classes): the mean probabilities, as ensemble_soft_vote, or the share of
+    /// members that predict each class, as ensemble_majority. Empty before the first member.
     std::vector<float> result() const;
 
 private:

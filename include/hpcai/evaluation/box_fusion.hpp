@@ -10,16 +10,16 @@
 /// Fusion of several models' detections of an image into one list.
 namespace hpcai::evaluation {
 
-enum class Merging {
+enum class FusionMethod {
     /// Weighted boxes fusion (R. Solovyev, W. Wang, T. Gabruseva, Image and Vision Computing 107
     /// (2021) 104117). Boxes are processed by descending weight * score. A box joins the cluster of
-    /// its category whose fused box it overlaps most, if the overlap is above `overlap`; otherwise
+    /// its category whose fused box has the highest IoU with it, if above `overlap`; otherwise
     /// it starts a cluster. A fused box is the mean of the cluster's boxes, weighted by weight *
     /// score. Its score is the mean of weight * score, times min(models, boxes) / sum of weights: a
     /// model without a box in the cluster counts as a score of 0.
     weighted_fusion,
-    /// Non-maximum suppression of all models' boxes together. Best first, a box stays unless it
-    /// overlaps a kept box of its category by more than `overlap`. Weights have no effect.
+    /// Non-maximum suppression over the boxes of all models, best first. A box is kept unless its
+    /// IoU with a kept box of its category is above `overlap`. Weights have no effect.
     suppression,
 };
 
@@ -28,10 +28,10 @@ inline constexpr double kFusionOverlap = 0.55;
 inline constexpr double kSuppressionOverlap = 0.5;
 
 struct FusionOptions {
-    Merging merging = Merging::weighted_fusion;
-    double overlap = kFusionOverlap;
-    double lowest_score = 0.01;  // detections below it are ignored
-    std::int64_t limit = 100;    // best detections that are kept for an image
+    FusionMethod method = FusionMethod::weighted_fusion;
+    double overlap = kFusionOverlap;  // intersection over union (IoU)
+    double min_score = 0.01;          // detections below it are ignored
+    std::int64_t limit = 100;         // maximum number of detections per image
 };
 
 struct MemberDetection {
@@ -41,8 +41,8 @@ struct MemberDetection {
 
 /// Returns the fused detections of one image by descending score, equal scores by category.
 /// `pooled` is ordered by member and then in each member's order; this order decides between equal
-/// scores. Detections that are not sound, have no area or a score of 0 or less are ignored.
-/// `weights` are positive, one for each model, also for models without detections.
+/// scores. Ignores invalid detections (is_valid) and those with an area or score of 0 or less.
+/// `weights` has a positive weight for each model, also for models without detections.
 std::vector<Detection> fuse_image(std::span<const MemberDetection> pooled,
                                   std::span<const double> weights, const FusionOptions& options);
 

@@ -18,7 +18,7 @@ struct TestImage {
     std::int64_t id = 0;
     std::string file_name;    // may be empty
     std::int64_t width = 0;   // in pixels; 0: unknown
-    std::int64_t height = 0;  // likewise
+    std::int64_t height = 0;  // in pixels; 0: unknown
     bool operator==(const TestImage&) const = default;
 };
 
@@ -36,18 +36,17 @@ struct Annotations {
 };
 
 /// Returns the text of an `annotations.json`. Numbers read back exactly. Throws Error(internal) if
-/// lists and counts do not match or a box is not sound.
+/// lists and counts do not match or a box is invalid.
 std::string coco_annotations(const Annotations& annotations);
 
-/// Returns the text of a `detections.json` without detections that are not sound. Numbers read back
-/// exactly. Throws Error(internal) for an image or category that does not exist.
+/// Returns the text of a `detections.json`, without invalid detections (is_valid). Numbers read
+/// back exactly. Throws Error(internal) for an image or category that does not exist.
 std::string coco_detections(const Annotations& annotations, std::span<const Detection> detections);
 
-/// Parse such texts; `name` is used in messages. Images and categories get their index by id.
+/// Parse these texts; `name` is used in messages. Images and categories are indexed by their ids.
 /// Detections are ordered by image, and within an image as in the text. Other keys are ignored.
-/// Throw Error(data) with the place, the value and the legal values: for text that is not JSON, a
-/// key that is missing or has another type, an id that occurs twice or does not exist, and numbers
-/// that are not sound.
+/// Throw Error(data), naming the key, its value and the legal values, for text that is not JSON, a
+/// missing key, a value of another type or out of range, and a duplicate or unknown id.
 Annotations parse_coco_annotations(std::string_view text, std::string_view name);
 std::vector<Detection> parse_coco_detections(std::string_view text, std::string_view name,
                                              const Annotations& annotations);

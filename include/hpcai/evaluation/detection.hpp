@@ -6,10 +6,10 @@
 
 namespace hpcai::evaluation {
 
-/// Only this many detections of highest score count for one category in an image.
+/// Maximum number of detections per image and category, those of highest score, that are evaluated.
 inline constexpr std::int64_t kDetectionsPerImage = 100;
 
-/// A rectangle in pixels as in COCO: x to the right, y down. The far edges are outside.
+/// A rectangle in pixels as in COCO: x to the right, y down. Right and bottom edges are exclusive.
 struct Box {
     double x = 0;
     double y = 0;
@@ -19,8 +19,8 @@ struct Box {
 };
 
 /// Returns the box from (x1, y1) to (x2, y2). If the corners are non-negative fp32 numbers, x +
-/// width rounds to x2 in fp32, likewise y, so corners survive in files.
-Box box_of_corners(double x1, double y1, double x2, double y2);
+/// width rounds to x2 in fp32, likewise y, so files preserve the corners exactly.
+Box box_from_corners(double x1, double y1, double x2, double y2);
 
 double area(const Box& box);
 
@@ -39,18 +39,18 @@ struct Detection {
     bool operator==(const Detection&) const = default;
 };
 
-inline constexpr double kLargestNumber = 1e9;
+inline constexpr double kMaxMagnitude = 1e9;
 
-/// Whether all numbers are within +-kLargestNumber and neither side is negative. Metrics, fusion
-/// and files ignore detections that are not sound.
-bool is_sound(const Detection& detection);
+/// Whether all numbers are within +-kMaxMagnitude and neither side is negative. Metrics, fusion
+/// and files ignore invalid detections.
+bool is_valid(const Detection& detection);
 
-/// One object to find.
+/// The label of one object.
 struct LabelledBox {
     std::int64_t image = 0;
     std::int32_t category = 0;
     Box box;
-    bool crowd = false;  // COCO's iscrowd: may be found any number of times, or not at all
+    bool crowd = false;  // COCO's iscrowd: may match any number of detections, or none
     bool operator==(const LabelledBox&) const = default;
 };
 

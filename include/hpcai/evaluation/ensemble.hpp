@@ -8,27 +8,27 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/evaluation/top_k.hpp>
 
-/// Predictions of the ensemble from those of its members, one member for each rank of `members`
-/// (the leaders of the completed groups). Collective: every rank must pass the same sizes, which
-/// are checked first (Error(internal) on all ranks otherwise). Members are summed in fp32 by
-/// reductions over `chunk_rows` samples and then divided. So a rank only holds its own predictions,
+/// Combines the predictions of an ensemble's members. Each rank of `members`, the leaders of the
+/// completed groups, has one member. Collective: every rank must pass the same sizes, which
+/// are checked first (Error(internal) on all ranks otherwise). Predictions are summed in fp32 by
+/// reductions over `chunk_rows` samples and then divided. So a rank holds only its own predictions,
 /// one chunk and, at rank 0, the result, for any number of members. The order of the sum depends on
-/// the transport: between orders a mean of M probabilities differs by at most M * 2^-23.
+/// the transport; for different orders, means of M probabilities differ by at most M * 2^-23.
 namespace hpcai::evaluation {
 
 inline constexpr std::int64_t kVoteChunkRows = 4096;
 
 /// Soft vote: returns the mean of the members' `probabilities` (samples, classes) at rank 0,
-/// elsewhere an empty vector. One member's NaN makes the sample's mean NaN, which counts as wrong.
+/// elsewhere an empty vector. A NaN of one member makes the sample's mean NaN and thus wrong.
 std::vector<float> ensemble_soft_vote(comm::Communicator& members,
                                       std::span<const float> probabilities, std::int64_t classes,
                                       std::int64_t chunk_rows = kVoteChunkRows);
 
 /// Majority vote: returns for each class the share of the members that predict it, (samples,
 /// classes) at rank 0, elsewhere an empty vector. Exact up to 2^24 members. A member votes for the
-/// class of its highest probability, in a tie the lowest class. With a NaN it does not vote; a
-/// sample without votes is all NaN. Between classes of equal share the lower wins in top_k and
-/// predicted_class.
+/// class of its highest probability, in a tie the lowest class, and not at all if a probability is
+/// NaN. The shares of a sample without votes are NaN. In top_k and predicted_class, the lower of
+/// two classes with equal shares wins.
 std::vector<float> ensemble_majority(comm::Communicator& members,
                                      std::span<const float> probabilities, std::int64_t classes,
                                      std::int64_t chunk_rows = kVoteChunkRows);
@@ -36,7 +36,7 @@ std::vector<float> ensemble_majority(comm::Communicator& members,
 /// One member's predictions for training samples that are not in its bootstrap.
 struct OutOfBagPredictions {
     std::span<const std::uint8_t> out_of_bag;  // (samples), 1: not in this member's bootstrap
-    // (samples that are out of bag, classes), in sample order
+    // (out-of-bag samples, classes), in sample order
     std::span<const float> probabilities;
     std::int64_t classes = 0;
 };
@@ -50,9 +50,9 @@ struct OutOfBagQuality {
 
 /// Out-of-bag vote (L. Breiman, Machine Learning 24 (1996) 123-140): a sample's prediction is the
 /// mean over the members that did not train on it. Samples in every bag are not counted. Rank 0
-/// reads `labels` (samples), which may be empty elsewhere, and returns the result; elsewhere it is
-/// all zero. Besides its own predictions, a rank holds one chunk.
-OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& mine,
+/// reads `labels` (samples) and returns the result. On other ranks, `labels` may be empty and the
+/// result is all zero. Besides its own predictions, a rank holds one chunk.
+OutOfBagQuality out_of_bag_vote(comm::Communicator& members, const OutOfBagPredictions& local,
                                 std::span<const std::int32_t> labels,
                                 std::int64_t chunk_rows = kVoteChunkRows);
 

@@ -15,18 +15,18 @@
 
 /// Bootstrap over members and test samples: how much the Top-1 accuracy of an ensemble depends on
 /// the choice of both (percentile bootstrap, Efron and Tibshirani 1993, 1000 draws). The members of
-/// each draw vote again; a member that is drawn twice has twice its weight. All draws are functions
+/// each draw vote again; a member that is drawn twice votes with weight 2. All draws are functions
 /// of the seed.
 namespace hpcai::evaluation {
 
 /// The members in each replicate of a bootstrap over members. Equal draws are stored once.
 struct MemberDraws {
-    std::vector<std::vector<float>> weights;  // [distinct draw][member]: how often it was drawn
-    std::vector<std::size_t> of_replicate;    // [replicate]: index in `weights`
+    std::vector<std::vector<float>> weights;  // [distinct draw][member]: times it was drawn
+    std::vector<std::size_t> draw_index;      // [replicate]: index in `weights`
     std::uint64_t seed = 0;
 
-    /// The random stream that draws the test samples of a replicate.
-    CounterStream samples_of(std::size_t replicate) const;
+    /// Returns the random stream that draws the test samples of a replicate.
+    CounterStream sample_stream(std::size_t replicate) const;
 };
 
 /// Draws `members` members with replacement, 1000 times.
@@ -40,36 +40,36 @@ struct MemberBootstrapSize {
     std::int64_t chunk_numbers = 1 << 24;  // maximum number of probabilities in memory
 };
 
-/// The draws of members and their votes on samples that are added in chunks.
+/// Draws members and collects their votes on samples, which are added in chunks.
 class MemberBootstrap {
 public:
     MemberBootstrap(const MemberBootstrapSize& size, Vote vote);
 
     /// Returns why the votes would take too much time or memory; empty if they do not.
-    std::string objection() const;
-    /// Samples in a chunk, chosen by the memory of all members' probabilities.
+    std::string reason_to_skip() const;
+    /// Returns the number of samples in a chunk, which limits the memory of the probabilities.
     std::int64_t chunk_rows() const;
 
     /// Adds the next samples: `probabilities` (members, labels, classes). Samples with the label
     /// kPaddingLabel are ignored. Throws Error(data) for other labels outside of [0, classes).
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
-    /// Returns the 95 % interval over the samples so far; nothing without samples.
+    /// Returns the 95 % interval over the samples added so far; nothing without samples.
     std::optional<Interval> interval() const;
 
 private:
-    bool is_right(std::span<const float> rows, std::int32_t label, std::size_t draw);
+    bool is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw);
 
     MemberBootstrapSize size_;
     Vote vote_;
     MemberDraws draws_;
-    std::vector<std::vector<std::uint8_t>> right_;  // [distinct draw][scored sample]
-    std::vector<double> scores_;                    // (classes), of one sample
+    std::vector<std::vector<std::uint8_t>> hits_;  // [distinct draw][scored sample]
+    std::vector<double> scores_;                   // (classes), of one sample
 };
 
 /// Returns the interval of an ensemble whose members are the ranks of `members`, each with its
 /// `probabilities` (samples, classes). All ranks pass equally many `labels` (samples); only rank 0
-/// reads their values and returns the interval. `bootstrap` must have no objection. Collective.
+/// reads them and returns the interval. bootstrap.reason_to_skip() must be empty. Collective.
 std::optional<Interval> bootstrap_over_members(comm::Communicator& members,
                                                std::span<const float> probabilities,
                                                std::span<const std::int32_t> labels,

@@ -15,7 +15,7 @@ namespace hpcai::evaluation {
 struct ClassCells {
     std::int64_t cells = 0;      // with this label
     std::int64_t predicted = 0;  // predicted as this class
-    std::int64_t hits = 0;       // predicted and labelled
+    std::int64_t hits = 0;       // predicted and labelled as this class
     bool operator==(const ClassCells&) const = default;
 };
 
@@ -27,17 +27,17 @@ using CellCounts = std::vector<ClassCells>;  // [class]
 CellCounts count_cells(std::span<const float> scores, std::span<const std::int32_t> labels,
                        std::int64_t classes);
 
-/// Adds `times` times `more` to `sum`.
-void add_cells(const CellCounts& more, std::int64_t times, CellCounts& sum);
+/// Adds `counts`, multiplied by `factor`, to `sum`.
+void add_cells(const CellCounts& counts, std::int64_t factor, CellCounts& sum);
 
-/// Hits / (cells with the label or the prediction); nothing if there are none.
+/// Hits / (cells labelled or predicted as the class); nothing if there are no such cells.
 std::optional<double> intersection_over_union(const ClassCells& counts);
 
-/// Mean intersection over union of the classes that have one (M. Everingham et al., IJCV 111 (2015)
-/// 98-136, section 4.2 of the segmentation task); nothing if no class has one.
+/// Mean intersection over union of the classes with labelled or predicted cells (M. Everingham et
+/// al., IJCV 111 (2015) 98-136, section 4.2 of the segmentation task); nothing without such cells.
 std::optional<double> mean_iou(const CellCounts& counts);
 
-/// Share of the cells that are right; nothing without cells.
+/// Share of cells whose class is predicted correctly; nothing without cells.
 std::optional<double> pixel_accuracy(const CellCounts& counts);
 
 /// Returns the counts of each sample, which has `rows_per_sample` rows of `scores`.

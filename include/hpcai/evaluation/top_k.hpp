@@ -9,7 +9,7 @@ namespace hpcai::evaluation {
 
 inline constexpr std::int32_t kPaddingLabel = -1;
 
-/// Numbers of samples whose label is the class of the highest score, or among the 5 highest.
+/// Numbers of samples whose label is the class of the highest score or of the 5 highest scores.
 struct TopK {
     std::int64_t correct_1 = 0;
     std::int64_t correct_5 = 0;
@@ -21,13 +21,13 @@ struct TopK {
 std::optional<double> accuracy(std::int64_t correct, std::int64_t samples);
 
 /// Counts over `scores` (labels.size(), classes), row by row. Classes are ranked by score, equal
-/// scores by class number, the lower first. A row with a NaN is wrong. Samples with the label
+/// scores by ascending class number. A row with a NaN counts as wrong. Samples with the label
 /// kPaddingLabel are not counted. Throws Error(data) for other labels outside of [0, classes),
 /// Error(internal) if the sizes do not match.
 TopK top_k(std::span<const float> scores, std::span<const std::int32_t> labels,
            std::int64_t classes);
 
-/// The class of the highest score of a row, in a tie the lowest class; nothing if a score is NaN.
+/// Returns the class of the highest score, in a tie the lowest class; nothing if a score is NaN.
 std::optional<std::int32_t> predicted_class(std::span<const float> row);
 
 struct Interval {

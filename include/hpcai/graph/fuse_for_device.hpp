@@ -7,17 +7,17 @@
 
 namespace hpcai::graph {
 
-/// Fuses `graph` for `device`: fuse(), and in training the further fusions that the device accepts.
-/// A convolution forms the sums for the statistics of the BatchNorm after it. A BatchNorm with its
-/// ReLU becomes part of the convolution that is its only reader. A BatchNorm whose output is only
-/// added to that of another BatchNorm becomes part of the latter. Each of these fusions requires
-/// BatchNorm statistics of the whole batch.
+/// Applies fuse() and, for training, further fusions that `device` accepts. A convolution computes
+/// the sums for the statistics of the BatchNorm after it. A BatchNorm and its ReLU are fused into
+/// the convolution that is their only reader. A BatchNorm whose output is only added to that of
+/// another BatchNorm is fused into the latter. Each of these fusions requires BatchNorm statistics
+/// over the whole batch.
 Graph fuse_for_device(const Graph& graph, device::Device& device, const NetworkOptions& options);
 
-/// See device::Device::accepts.
+/// Whether a device supports an operation; see device::Device::accepts.
 using Accepts = std::function<bool(const ops::Operation&, const device::KernelOptions&)>;
 
-/// The same, with `accepts` in place of a device's function.
+/// Like the above, with `accepts` in place of device.accepts().
 Graph fuse_for_device(const Graph& graph, const Accepts& accepts, const NetworkOptions& options);
 
 }  // namespace hpcai::graph

@@ -18,45 +18,44 @@ using NodeId = std::int32_t;
 using ParameterId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// The kind determines how a parameter is initialized, and whether weight decay applies.
+/// Determines how a parameter is initialized, and whether weight decay applies to it.
 enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias };
 
-/// The channels of a tensor of the whole model that a tensor-parallel shard holds.
+/// The channels of a model's tensor that a tensor-parallel shard holds.
 struct ChannelSlice {
     int axis = 0;
     std::int64_t first = 0;
-    std::int64_t channels = 0;  // number in the whole tensor; Parameter::shape has the shard's
+    std::int64_t channels = 0;  // of the full tensor; Parameter::shape has those of the shard
 };
 
-/// A parameter, which several nodes may share. `name` is that of torchvision
+/// A parameter, which several nodes may share. `name` is as in torchvision
 /// ("layer1.0.conv1.weight").
 struct Parameter {
     std::string name;
-    tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); the rest (C)
+    tensor::Shape shape;  // filters (K, R, S, C); linear (F, C); others (C)
     ParameterKind kind = ParameterKind::filters;
     bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
     bool is_trained = true;       // false: keeps its initial value
     double deviation = 0;         // standard deviation of initial values; 0: by kind
-    // For a linear weight on an image of that many pixels: columns are ordered (pixels, channels);
+    // Pixels of the image that a linear layer flattens: its columns are ordered (pixels, channels);
     // torchvision orders them (channels, pixels).
     std::int64_t pixels = 1;
-    std::optional<ChannelSlice> slice;  // absent: the whole tensor
+    std::optional<ChannelSlice> slice;  // absent: all channels
 };
 
 /// Running statistics of one BatchNorm: `name`.running_mean and `name`.running_var, (C) each.
 struct NormStatistics {
     std::string name;
     std::int64_t channels = 0;
-    std::int64_t first_channel = 0;  // of the shard, in the whole model
+    std::int64_t first_channel = 0;  // index in the model of the shard's first channel
 };
 
 struct Value {
     std::string name;
     tensor::Shape shape;
-    NodeId producer = kNoNode;  // kNoNode: an input
-    // Absent: the compute type of the network.
-    std::optional<tensor::DType> dtype;
-    bool is_received = false;  // made by an earlier stage, in the device's layout
+    NodeId producer = kNoNode;           // kNoNode: an input
+    std::optional<tensor::DType> dtype;  // absent: the compute type of the network
+    bool is_received = false;            // from an earlier stage, in the device's layout
 };
 
 struct Node {
@@ -66,26 +65,26 @@ struct Node {
     ValueId output = -1;
     std::vector<ParameterId> parameters;  // in the order of the operation
     std::int32_t statistics = -1;         // index of its NormStatistics, if it has a BatchNorm
-    std::int32_t inner_statistics = -1;   // of the inner norm, DualNorm only
+    std::int32_t inner_statistics = -1;   // index for the inner BatchNorm; DualNorm only
 };
 
-/// The DAG of a model. Each node comes after the nodes that it reads. A graph is independent of
-/// devices; FLOPs, backward order, fusion and memory are derived from it.
+/// The DAG of a model, in topological order. A graph is independent of devices; FLOPs, backward
+/// order, fusion and memory are derived from it.
 class Graph {
 public:
     /// Adds an input, such as the pixels.
     ValueId add_input(std::string name, tensor::Shape shape, tensor::DType dtype);
-    /// Adds a value that an earlier stage makes; see partition_stages().
+    /// Adds a value that an earlier stage computes; see partition_stages().
     ValueId add_received(const Value& value, bool needs_gradient);
-    /// Marks `value` as read outside the graph. If it needs a gradient, the reader provides that.
+    /// Marks `value` as read outside the graph. If it needs a gradient, the reader provides it.
     void add_output(ValueId value) { outputs_.push_back(value); }
     ParameterId add_parameter(Parameter parameter);
     std::int32_t add_statistics(NormStatistics statistics);
-    /// Appends a node. Throws Error(internal) when the number or the shapes of the values differ
-    /// from what the operation reads.
+    /// Appends a node. Throws Error(internal) if the number or the shapes of `inputs` do not match
+    /// the operation.
     ValueId add_node(std::string name, ops::Operation operation, std::vector<ValueId> inputs,
                      std::vector<ParameterId> parameters = {}, std::int32_t statistics = -1);
-    /// Appends `node`, as above; its `output` is ignored and set by the graph.
+    /// Like the above; the graph sets node.output.
     ValueId add_node(Node node);
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
@@ -97,7 +96,7 @@ public:
 
     /// Nodes that read `value`, in order.
     std::vector<NodeId> consumers(ValueId value) const;
-    /// The only node that reads `value`; kNoNode if there is none, or if `value` is an output.
+    /// The only node that reads `value`; kNoNode for no or several readers, and for an output.
     NodeId only_consumer(ValueId value) const;
     /// Throws Error(internal) when no value has this name.
     ValueId find(const std::string& name) const;

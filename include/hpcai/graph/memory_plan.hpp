@@ -18,8 +18,8 @@ struct MemoryPlan {
     std::size_t total_bytes = 0;
 };
 
-/// Places tensors in one block so that no two tensors of the same step overlap. The largest come
-/// first, each at the lowest offset that is free for its lifetime.
+/// Assigns offsets in one block such that tensors with overlapping lifetimes do not share memory.
+/// In descending size, each tensor gets the lowest offset that is free during its lifetime.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace hpcai::graph

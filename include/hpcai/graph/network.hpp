@@ -33,7 +33,7 @@ public:
 struct NetworkOptions {
     device::Mode mode = device::Mode::training;
     tensor::DType compute = tensor::DType::f32;
-    bool tf32 = false;  // this and all below: see device::KernelOptions
+    bool tf32 = false;  // this and all members below: see device::KernelOptions
     bool int8 = false;
     device::RoundingKey rounding{};  // the network sets rounding.node for each kernel
     device::SyncBatchNormReducer* sync_batch_norm_reducer = nullptr;
@@ -50,8 +50,8 @@ struct NetworkMemory {
 /// nothing except messages to other ranks. Not thread-safe.
 class Network {
 public:
-    /// Plans and binds everything. The graph is copied; device and store must outlive the network.
-    /// Throws Error(internal) where the device does not support an option.
+    /// Plans kernels and memory and binds them. `device` and `store` must outlive the network.
+    /// Throws Error(internal) if the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
     /// A second network with the graph and device of `twin`, for another batch in flight. It shares
@@ -69,34 +69,34 @@ public:
     /// The exchange with the other shards; null if the network is not a shard.
     device::ShardExchange* exchange() const { return options_.exchange; }
 
-    /// Sets the input value `name` to a copy of `bytes`, its elements in canonical layout. Every
-    /// input must be set before each forward pass, which may overwrite it.
+    /// Copies `bytes`, elements in canonical layout, to the input value `name`. Every input must be
+    /// set before each forward pass, which may overwrite it.
     void set_input(const std::string& name, std::span<const std::byte> bytes);
     bool has_input(const std::string& name) const { return inputs_.contains(name); }
     /// The input's elements in device memory, for enqueued work that replaces set_input().
     std::span<std::byte> input(const std::string& name) const;
-    /// Sets the factor of the gradients of each sample's loss, initially 1, and resets the other
-    /// step scalars. With 1 / global batch the gradients are those of the mean loss.
+    /// Sets the factor that multiplies each sample's loss gradients, initially 1, and resets the
+    /// other step scalars. With 1 / global batch, the gradients are those of the mean loss.
     void set_loss_scale(float scale);
     /// The step scalars in device memory.
     device::StepScalars* step_scalars() const {
-        return static_cast<device::StepScalars*>(numbers_->data());
+        return static_cast<device::StepScalars*>(step_scalars_->data());
     }
     /// A copy of the step scalars. Waits for the work enqueued on the device.
     device::StepScalars read_step_scalars() const;
 
-    /// Refreshes working copies after the parameters have changed: prepare_copies() and
-    /// prepare_rest().
+    /// Refreshes working copies after the parameters have changed: prepare_optimizer_copies() and
+    /// prepare_other_copies().
     void prepare(Observer& observer) {
-        prepare_copies(observer);
-        prepare_rest(observer);
+        prepare_optimizer_copies(observer);
+        prepare_other_copies(observer);
     }
-    /// Refreshes the copies of working_copy(), which an update that is given them writes itself.
-    void prepare_copies(Observer& observer) { run(prepare_copies_steps_, observer); }
+    /// Refreshes the copies of working_copy(). Not needed after an update that has written them.
+    void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_steps_, observer); }
     /// Refreshes all other working copies.
-    void prepare_rest(Observer& observer) { run(prepare_rest_steps_, observer); }
-    /// The working copy that an update of this training network may write
-    /// (Kernel::working_copies()); null if there is none.
+    void prepare_other_copies(Observer& observer) { run(other_copy_steps_, observer); }
+    /// The working copy that an optimizer update may write (Kernel::working_copies()), in training
+    /// networks; null if there is none.
     void* working_copy(ParameterId parameter) const {
         return working_copies_.at(static_cast<std::size_t>(parameter));
     }
@@ -104,12 +104,12 @@ public:
     /// Overwrites every parameter's gradient. Training mode only.
     void backward(Observer& observer) { run(backward_steps_, observer); }
 
-    /// The steps of prepare_rest(), forward() and backward() in order, to run one by one.
+    /// The steps of prepare_other_copies(), forward() and backward() in order, to run one by one.
     std::vector<Step> steps() const;
 
-    /// The value `name` in device memory, in the layout of its shape and type. It is valid from the
-    /// step of its producer until the last step that reads it. Throws Error(internal) when there is
-    /// no such value.
+    /// The value `name` in device memory, in the device's layout. It is valid from the step of its
+    /// producer until the last step that reads it. Throws Error(internal) if there is no such
+    /// value.
     std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax (N,
     /// classes), (N, cells, classes) for segmentation, or the detections (N, limit, 6) of a
@@ -119,7 +119,7 @@ public:
     /// that computes losses, in order, with (N) numbers, or (N, 2) for a detector.
     const std::vector<std::span<const float>>& losses() const { return losses_; }
 
-    /// Memory for the gradient of the output `name` of a stage, in the layout of its value in the
+    /// Memory for the gradient of a stage's output `name`, in the layout of the value and the
     /// compute type. The caller writes it between the forward and the backward pass.
     std::span<std::byte> output_gradient(const std::string& name) const;
     /// Like output_gradient(): the gradient of the received value `name` after the backward pass.
@@ -129,7 +129,7 @@ private:
     class Builder;
 
     void build(ParameterStore& store);
-    void plan(ParameterStore& store);  // kernels, steps and memory, by the builder
+    void plan(ParameterStore& store);  // plans kernels, steps and memory with a Builder
     static void run(const std::vector<Step>& steps, Observer& observer) {
         for (const Step& step : steps) {
             observer.before(step);
@@ -143,9 +143,9 @@ private:
     NetworkOptions options_;
     NetworkMemory memory_;
     std::unique_ptr<device::Memory> arena_;
-    std::shared_ptr<device::Memory> prepared_, numbers_;
+    std::shared_ptr<device::Memory> prepared_, step_scalars_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> prepare_copies_steps_, prepare_rest_steps_, forward_steps_, backward_steps_;
+    std::vector<Step> optimizer_copy_steps_, other_copy_steps_, forward_steps_, backward_steps_;
     std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_, output_gradients_, received_gradients_;
     std::vector<std::span<const std::byte>> values_;  // per value of the graph

@@ -15,19 +15,19 @@ namespace hpcai::graph {
 
 using comm::Range;
 
-/// The trained state of a model on one device: parameters, gradients and the states of the
-/// optimizer as flat fp32 buffers with one range per parameter, and the running statistics.
-/// Networks of the same graph share it. Spans are of device memory, which the host accesses through
-/// read() and write() only.
+/// The training state of a model on one device: parameters, gradients and optimizer states as flat
+/// fp32 buffers with one range per parameter, and the running statistics. Networks of the same
+/// graph share it. Spans refer to device memory, which the host accesses only through read() and
+/// write().
 class ParameterStore {
 public:
-    /// Initializes everything to zero, and running variances to one. `graph` is only read here;
-    /// `device` must outlive the store.
+    /// Initializes running variances to one and everything else to zero. `device` must outlive the
+    /// store; `graph` need not.
     ParameterStore(const Graph& graph, device::Device& device, int optimizer_states = 1);
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
-    /// The gradients, followed by one status number that is reduced over the ranks with them.
+    /// The gradients, followed by this rank's status number, which is all-reduced with them.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
     /// Enqueues a write of the status.
     void enqueue_status(float status) {
@@ -52,11 +52,11 @@ public:
     std::span<float> running_mean(std::int32_t statistics);      // (C)
     std::span<float> running_variance(std::int32_t statistics);  // (C)
 
-    /// Copies a part of the store to the host. Waits for the work enqueued on the device.
+    /// Copies a span of the store to the host. Waits for the work enqueued on the device.
     std::vector<float> read(std::span<const float> part) const;
-    /// Copies `values` to `part`, a part of the store with the same length.
+    /// Copies `values` to `part`, a span of the store with the same length.
     void write(std::span<const float> values, std::span<float> part);
-    /// The number of calls of write() that changed parameters.
+    /// The number of write() calls that changed parameters.
     std::uint64_t parameter_writes() const { return parameter_writes_; }
 
 private:

@@ -13,35 +13,35 @@ namespace hpcai::graph {
 /// A shard of a model: the channels of each layer that one rank computes (tensor parallelism).
 struct Shard {
     /// The nodes of the model, restricted to the channels of this shard, and the exchanges with the
-    /// other shards. Parameters and statistics have the order of the model, with the channels of
-    /// this shard only.
+    /// other shards. Parameters and statistics are in the order of the model, with this shard's
+    /// channels only.
     Graph graph;
-    std::vector<std::size_t> first_nodes;  // [node of the model] its first node in `graph`
+    std::vector<std::size_t> first_nodes;  // [node of the model] first node for it in `graph`
 };
 
 /// Builds shard `part` of `parts` of a model that is not divided into stages (method: Shoeybi et
 /// al. 2019). Every value between the normalization of the input and the loss is split by
 /// ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
-/// readers. If no linear layer reads a value that its convolutions shrink, each of these
-/// convolutions reads the shard's channels and computes all filters. These partial results are
-/// summed over the shards, and each shard receives its channels of the sum. All other operations
-/// use the shard's channels. Every shard computes the loss from gathered logits. Throws
-/// Error(usage), naming parallel.model_degree and the largest possible number, for more shards than
-/// a layer has channels; Error(internal) for an operation that cannot be divided.
+/// readers. The exception is a value that no linear layer reads and whose convolutions output fewer
+/// elements than it has: they read the shard's channels and compute all filters. A reduce-scatter
+/// sums these partial results. All other operations use the shard's channels. Every shard computes
+/// the loss from gathered logits. Throws Error(usage), naming parallel.model_degree and the largest
+/// possible number, for more shards than a layer has channels; Error(internal) for an operation
+/// that cannot be divided.
 Shard shard(const Graph& graph, int parts, int part);
 
-/// Builds each stage of each shard, [stage * parts + part]. In all shards, stages begin at the
-/// nodes where partition_stages(graph, stages) begins them. Throws as that function and shard() do.
+/// Builds each stage of each shard, [stage * parts + part]. The stages of all shards begin at the
+/// same nodes as those of partition_stages(graph, stages). Throws as that function and shard() do.
 std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts);
 
 /// The bytes that a shard exchanges with the other shards of its stage.
 struct ExchangedBytes {
-    std::int64_t sent = 0;     // bytes of a forward and a backward pass
+    std::int64_t sent = 0;     // bytes sent in a forward and a backward pass
     std::int64_t largest = 0;  // bytes sent plus received in the largest exchange
 };
 
-/// Returns the bytes that a shard exchanges; an element of the compute type has `element_bytes`.
+/// Returns the bytes that a shard exchanges if the compute type has `element_bytes`.
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes);
 
 }  // namespace hpcai::graph

@@ -7,9 +7,9 @@
 
 namespace hpcai::prediction {
 
-/// Returns the configured all-reduce options of the ranks of `group` with the same `shard`,
-/// numbered as Layout::shard_of(). `controller` has the nodes of the ranks. The algorithm
-/// `hierarchical` uses communication.ranks_per_node instead if it is set. Throws Error(usage) if
+/// Returns the configured all-reduce options of the ranks of `group` that have the same `shard`, an
+/// index as in Layout::shard_of(). `controller` provides the nodes of the ranks; the algorithm
+/// `hierarchical` ignores them if communication.ranks_per_node is set. Throws Error(usage) if
 /// communication.torus_columns does not divide the number of these ranks.
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,

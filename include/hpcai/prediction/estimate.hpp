@@ -13,30 +13,30 @@
 
 namespace hpcai::prediction {
 
-/// The input of `hpcai500 plan`. Rates are given by the user or were measured on a machine.
+/// The input of `hpcai500 plan`. Rates are given by the user or measured.
 struct EstimateRequest {
     int ranks = 1;
     std::optional<int> ranks_per_node;       // absent: the ranks of one group
-    std::optional<std::int64_t> samples;     // counted in the training folder, or given
+    std::optional<std::int64_t> samples;     // in the training set, counted or given
     std::optional<double> bytes_per_sample;  // mean size of the files in the training folder
-    std::optional<double> flops_per_rank;    // FLOP/s sustained in training, table3
-    std::optional<double> watts_per_rank;    // while training
-    std::optional<RooflineRecord> roofline;  // in place of flops_per_rank
-    std::optional<config::Interconnect> interconnect;  // in place of the roofline's all-reduces
+    std::optional<double> flops_per_rank;    // sustained FLOP/s in training, table3
+    std::optional<double> watts_per_rank;    // during training
+    std::optional<RooflineRecord> roofline;  // replaces flops_per_rank
+    std::optional<config::Interconnect> interconnect;  // replaces the roofline's all-reduces
 };
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
-/// Error(launch) when eq. 5 cannot hold (plan::make_layout), Error(usage) when `request` is invalid
-/// or as check_model() and all_reduce_options(), and Error(data) when request.roofline lacks rates.
+/// Error(launch) if eq. 5 cannot hold (plan::make_layout); Error(usage) if `request` is invalid, or
+/// as check_model() and all_reduce_options(); Error(data) if request.roofline lacks rates.
 PlanRecord estimate(const config::Config& config, const EstimateRequest& request);
 
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
-/// Throws Error(usage), naming the key, when no device can run `config` in `layout`, which
-/// make_layout() made of it. Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm
-/// statistics over ranks, a trained BatchNorm with one value per channel, a model that cannot be
-/// split into the stages and shards, or training.precision int8 if no shard has int8 convolutions.
+/// Throws Error(usage), naming the key, if no device can run `config` in `layout`, the result of
+/// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
+/// over ranks, a trained BatchNorm with one value per channel, a model that cannot be split into
+/// the stages and shards, or training.precision int8 if no shard has int8 convolutions.
 void check_model(const config::Config& config, const plan::Layout& layout);
 
 }  // namespace hpcai::prediction

@@ -20,44 +20,45 @@
 
 namespace hpcai::workloads {
 
-/// Something wrong in a result directory.
+/// A problem in a result directory.
 struct Finding {
     std::string file;  // relative to the directory
-    std::string text;  // what is wrong and what is legal
+    std::string text;  // the problem and what is legal
     bool operator==(const Finding&) const = default;
 };
 
 /// Reads a result directory and collects findings about it.
 class Inspector {
 public:
-    /// Lists the directory without following links; adds a finding if that fails.
+    /// Lists the directory without following links; adds a finding on failure.
     explicit Inspector(std::filesystem::path directory);
 
-    /// All entries except folders: their path in the directory, and whether they are regular files.
+    /// All entries except folders: relative path, and whether it is a regular file.
     const std::map<std::string, bool>& entries() const { return entries_; }
     bool has(const std::string& file) const { return entries_.contains(file); }
-    std::vector<Finding> take() { return std::move(findings_); }
+    std::vector<Finding> take_findings() { return std::move(findings_); }
 
+    /// Adds a finding about `file`, as one printable line.
     template <typename... Arguments>
-    void find(const std::string& file, fmt::format_string<Arguments...> format,
-              Arguments&&... arguments) {
+    void report(const std::string& file, fmt::format_string<Arguments...> format,
+                Arguments&&... arguments) {
         add(file, fmt::format(format, std::forward<Arguments>(arguments)...));
     }
 
     /// Returns the path of `file`. Throws Error(data) if it is missing, not a regular file (links
     /// are not followed) or has more than `limit_bytes` bytes.
-    std::filesystem::path path_of(
+    std::filesystem::path checked_path(
         const std::string& file,
         std::size_t limit_bytes = std::numeric_limits<std::size_t>::max()) const;
 
-    /// Reads `file`. Throws Error(data) as path_of, or if it cannot be read.
-    std::vector<std::byte> bytes_of(const std::string& file, std::size_t limit_bytes) const;
+    /// Reads `file`. Throws Error(data) as checked_path, or if it cannot be read.
+    std::vector<std::byte> read_bytes(const std::string& file, std::size_t limit_bytes) const;
 
     /// Returns the text of `file`; nothing, with a finding, if it cannot be read.
-    std::optional<std::string> text_of(const std::string& file);
+    std::optional<std::string> read_text(const std::string& file);
 
-    /// Calls `work` and returns its result, if it has one, in an optional. If it throws Error, adds
-    /// a finding about `file` and returns nothing.
+    /// Calls `work` and returns its result in an optional, or void if `work` does. If it throws
+    /// Error, adds a finding about `file` and returns nothing.
     template <typename Work>
     auto attempt(const std::string& file, const Work& work) {
         using Result = decltype(work());
@@ -74,12 +75,12 @@ public:
         if constexpr (kHasResult) return std::optional<Result>();
     }
 
-    /// Parses the text of `file` and compares it with `write(value)`, which must be the same text.
-    /// Returns the value; nothing, with a finding, if the file cannot be read or parsed.
+    /// Parses `file` and adds a finding if its text differs from `write(value)` of the parsed
+    /// value. Returns the value; nothing, with a finding, if the file cannot be read or parsed.
     template <typename Parse, typename Write>
     auto parse(const std::string& file, const Parse& parse, const Write& write)
         -> std::optional<decltype(parse(file, file))> {
-        const std::optional<std::string> text = text_of(file);
+        const std::optional<std::string> text = read_text(file);
         if (!text) return std::nullopt;
         auto value = attempt(file, [&] { return parse(*text, file); });
         if (value) compare_lines(file, *text, write(*value));
@@ -91,15 +92,14 @@ public:
     void compare_lines(const std::string& file, std::string_view text, std::string_view expected);
 
     /// Adds a finding for every key of the JSON text `stored` that differs from `expected`, the
-    /// recomputed text. `source` returns where a key's value comes from, or an empty text.
+    /// recomputed text. `source` returns the origin of a key's value, or an empty text.
     void compare_keys(const std::string& file, const std::string& stored,
                       const std::string& expected,
                       const std::function<std::string(const std::string& key)>& source);
 
 private:
-    /// Adds a finding with one printable line.
     void add(const std::string& file, const std::string& text);
-    void list(const std::filesystem::path& folder);
+    void list_entries(const std::filesystem::path& folder);
 
     std::filesystem::path directory_;
     std::map<std::string, bool> entries_;

@@ -20,18 +20,18 @@ inline IntervalRecord interval_record(const std::optional<evaluation::Interval>&
     return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
 }
 
-/// Makes quality.members_interval from the bootstrap's interval. `objection` is the reason why
-/// there was no bootstrap, or empty.
-inline IntervalRecord members_interval_of(const std::string& objection,
-                                          const std::optional<evaluation::Interval>& interval) {
-    return interval_record(interval, objection.empty() ? "no sample was scored" : objection,
+/// Makes quality.members_interval from the bootstrap's interval. `skip_reason` is why there was no
+/// bootstrap, or empty.
+inline IntervalRecord members_interval_record(const std::string& skip_reason,
+                                              const std::optional<evaluation::Interval>& interval) {
+    return interval_record(interval, skip_reason.empty() ? "no sample was scored" : skip_reason,
                            "bootstrap over members and test samples");
 }
 
-inline constexpr int kDraws = 1000;  // draws of a paired bootstrap
+inline constexpr int kPairedDraws = 1000;  // draws of a paired bootstrap
 
 /// Compares two results by the 95 % interval of their difference (second - first).
-inline QualityComparison compare_by(const evaluation::Interval& interval, std::int64_t samples) {
+inline QualityComparison comparison(const evaluation::Interval& interval, std::int64_t samples) {
     const std::string why =
         fmt::format("difference {:+.4f} to {:+.4f} (95 %, paired bootstrap over {} test samples)",
                     interval.low, interval.high, samples);

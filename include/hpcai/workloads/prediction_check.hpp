@@ -13,15 +13,15 @@ namespace hpcai::workloads {
 /// Returns the group's folder, such as "groups/3/".
 std::string group_prefix(int group);
 
-/// Checks the stored predictions of the members and the resulting predictions of the ensemble.
+/// Checks the stored predictions of the members and of the ensemble that combines them.
 class PredictionCheck {
 public:
     virtual ~PredictionCheck() = default;
-    /// Scores the stored predictions of `group` and writes the scores to `result`. The predictions
-    /// then count in finish().
+    /// Scores the stored predictions of `group` and writes the scores to `result`. finish()
+    /// combines the predictions of all groups that were added.
     virtual void add_member(int group, GroupResult& result) = 0;
     /// Combines the members, compares the result with the stored ensemble, and writes the
-    /// ensemble's scores to `quality`, whose metric must be that of the workload.
+    /// ensemble's scores to `quality`, whose metric must be of the workload's kind.
     virtual void finish(QualityRecord& quality) = 0;
 };
 

@@ -20,13 +20,13 @@ struct Probabilities {
 struct VotedProbabilities {
     Probabilities soft;
     Probabilities majority;
-    bool majority_counts = false;  // bagging.aggregation
+    bool uses_majority = false;  // bagging.aggregation, which selects aggregated()
 
-    const Probabilities& counted() const { return majority_counts ? majority : soft; }
+    const Probabilities& aggregated() const { return uses_majority ? majority : soft; }
 };
 
-/// Returns the 95 % interval of the mean intersection over union or, with `other`, of the
-/// difference `other` - `predicted`, by the bootstrap over samples. Nothing if no cell is scored.
+/// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
+/// `predicted` or, with `other`, of `other` - `predicted`. Nothing if no cell is scored.
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);

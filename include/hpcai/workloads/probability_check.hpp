@@ -12,7 +12,7 @@
 
 namespace hpcai::workloads {
 
-/// Checks stored probabilities: labels, members and the vote.
+/// Checks stored labels, the members' probabilities and the vote.
 class ProbabilityCheck : public PredictionCheck {
 public:
     ProbabilityCheck(const CheckedResult& result, ProbabilityTask task);
@@ -25,26 +25,26 @@ protected:
     virtual void add_quality(std::span<const std::int32_t>, const MetricRecord&, QualityRecord&) {}
 
     static std::string labels_name() { return "evaluation/" + kProbabilityFiles.labels; }
-    /// The files of the members that were scored.
+    /// The files of the members that add_member() scored.
     const std::vector<std::string>& member_names() const { return member_names_; }
-    /// Appends `count` rows of a member's file from row `first` on. The file must have passed
-    /// add_member().
-    void add_rows(const std::string& name, std::size_t first, std::size_t count,
-                  std::vector<float>& rows) const;
+    /// Appends rows [first, first + count) of a member's file to `rows`. add_member() must have
+    /// accepted the file.
+    void append_rows(const std::string& name, std::size_t first, std::size_t count,
+                     std::vector<float>& rows) const;
 
     const CheckedResult result_;
 
 private:
-    bool counts_majority() const;
+    bool uses_majority() const;
     int members() const { return static_cast<int>(member_names_.size()); }
     void check_unscored();
     std::int64_t count_unscored(std::span<const std::int32_t> labels);
-    void find_unscored(const std::string& must);
+    void report_unscored(const std::string& limit);
     template <typename T>
     std::optional<storage::NpyArray> read(const std::string& name, const tensor::Shape& shape,
                                           std::string& digest);
-    void compare(const std::string& name, std::span<const float> stored,
-                 const std::vector<float>& computed);
+    void compare_probabilities(const std::string& name, std::span<const float> stored,
+                               const std::vector<float>& computed);
 
     const ProbabilityTask task_;
     std::optional<storage::NpyArray> labels_;

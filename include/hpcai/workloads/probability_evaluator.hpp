@@ -7,26 +7,26 @@
 
 namespace hpcai::workloads {
 
-/// Evaluates a network that predicts rows of probabilities, one for each sample or cell, which a
-/// vote combines.
+/// Evaluates networks that predict rows of probabilities, one for each sample or cell. A vote
+/// combines the predictions.
 class ProbabilityEvaluator : public Evaluator {
 public:
     ProbabilityEvaluator(const config::Config& config, const data::SampleSets& samples,
                          ProbabilityTask task);
 
     std::int64_t outputs_per_sample() const override;
-    void judge(const MemberPredictions& member, GroupResult& result) const override;
+    void score(const MemberPredictions& member, GroupResult& result) const override;
     void store(const training::Predictions& predictions,
                const std::filesystem::path& directory) const override;
     void load(const std::filesystem::path& directory, MemberPredictions& member) const override;
-    EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
+    EnsemblePredictions combine(const MemberPredictions& member, comm::Communicator& leaders,
                                 QualityRecord& quality) const override;
     void store(const EnsemblePredictions& ensemble,
                const std::filesystem::path& directory) const override;
 
 protected:
     /// Returns the labels of the rows of the test samples. `samples` are the labels of the samples;
-    /// rows of a sample with label -1 are not scored.
+    /// the rows of a sample with label -1 are not scored.
     virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
     /// Adds task-specific values to `quality`. Collective among the leaders.
     virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}

@@ -17,10 +17,10 @@ inline const PredictionFiles kProbabilityFiles{"predictions.npy", "ensemble.npy"
 
 /// A task whose predictions are rows of probabilities.
 struct ProbabilityTask {
-    std::int64_t cells = 0;    // of a sample; 0: the network predicts one row for a sample
-    std::int64_t classes = 0;  // including the background of cells
-    std::function<void(const Probabilities&, GroupResult&)> judge_member;
-    std::function<void(const VotedProbabilities&, QualityRecord&)> judge_vote;
+    std::int64_t cells = 0;    // per sample; 0: the network predicts one row per sample
+    std::int64_t classes = 0;  // including background in segmentation
+    std::function<void(const Probabilities&, GroupResult&)> score_member;
+    std::function<void(const VotedProbabilities&, QualityRecord&)> score_vote;
 
     std::int64_t rows_per_sample() const { return cells == 0 ? 1 : cells; }
     /// (samples x rows_per_sample)
@@ -31,7 +31,7 @@ struct ProbabilityTask {
     }
 };
 
-/// Throws Error(data), with `name` before the message, unless the array has this type and shape.
+/// Throws Error(data) unless the array has this type and shape. `name` precedes the message.
 void require_array(const storage::NpyArray& array, tensor::DType dtype, const tensor::Shape& shape,
                    const std::string& name = "");
 
@@ -39,11 +39,11 @@ void require_array(const storage::NpyArray& array, tensor::DType dtype, const te
 struct ComparedProbabilities {
     storage::NpyArray labels, first, second;
 
-    Probabilities first_probabilities() const { return of(first); }
-    Probabilities second_probabilities() const { return of(second); }
+    Probabilities first_probabilities() const { return probabilities_of(first); }
+    Probabilities second_probabilities() const { return probabilities_of(second); }
 
 private:
-    Probabilities of(const storage::NpyArray& values) const {
+    Probabilities probabilities_of(const storage::NpyArray& values) const {
         return {values.as<float>(), labels.as<std::int32_t>(), values.shape()[1]};
     }
 };

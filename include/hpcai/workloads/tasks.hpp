@@ -9,15 +9,15 @@ Workload classification();
 Workload detection();
 Workload segmentation();
 
-template <typename Made>
+template <typename TaskEvaluator>
 std::unique_ptr<const Evaluator> new_evaluator(const config::Config& config,
                                                const data::SampleSets& samples) {
-    return std::make_unique<Made>(config, samples);
+    return std::make_unique<TaskEvaluator>(config, samples);
 }
 
-template <typename Made>
+template <typename TaskCheck>
 std::unique_ptr<PredictionCheck> new_check(const CheckedResult& result) {
-    return std::make_unique<Made>(result);
+    return std::make_unique<TaskCheck>(result);
 }
 
 }  // namespace hpcai::workloads

@@ -12,17 +12,17 @@
 #include <hpcai/workloads/prediction_check.hpp>
 
 /// The tasks of the benchmark: how predictions are scored, combined, stored, checked and compared.
-/// Metrics are those of docs/METRICS.md.
+/// docs/METRICS.md defines the metrics.
 namespace hpcai::workloads {
 
-/// Names of the files with predictions in groups/<m>/ and evaluation/.
+/// File names: `member` in groups/<m>/, the others in evaluation/.
 struct PredictionFiles {
     std::string member;
     std::string ensemble;
     std::string labels;
 };
 
-/// The quality of a second result compared with that of a first.
+/// How the quality of a second result compares with that of the first.
 struct QualityComparison {
     evaluation::Judgement judgement = evaluation::Judgement::unclear;
     std::string why;  // the statistics in one line
@@ -45,7 +45,7 @@ struct ComparedResults {
 /// The interface of a task.
 struct Workload {
     config::Task task;
-    MetricRecord metric;  // its kind; its numbers are not set
+    MetricRecord metric;  // an empty record of the task's kind
     PredictionFiles files;
     std::unique_ptr<const Evaluator> (*make_evaluator)(const config::Config& config,
                                                        const data::SampleSets& samples);
@@ -55,14 +55,14 @@ struct Workload {
     QualityComparison (*compare)(const ComparedResults& results);
 };
 
-/// Returns the task of a kind of workload.
+/// Returns the interface of the configured workload's task.
 const Workload& workload_of(const config::WorkloadConfig& workload);
 
 /// Makes the evaluator of the configured workload. `config` and `samples` must outlive it.
 std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
                                                 const data::SampleSets& samples);
 
-/// Returns a quality record with the kind of `metric`. Each number is missing for `reason`.
-QualityRecord no_quality(MetricRecord metric, const std::string& reason);
+/// Returns a quality record with the kind of `metric`; every number is missing for `reason`.
+QualityRecord missing_quality(MetricRecord metric, const std::string& reason);
 
 }  // namespace hpcai::workloads

@@ -243,7 +243,7 @@ private:
 
     GradientSource source(std::int64_t image, std::int64_t tile) const {
         const auto& gradients = tensors_.output_gradients;
-        void* second = second_gradient();
+        void* second = second_output_gradient();
         const std::int64_t c = at(image, tile);
         return {grid_.at(gradients[0], image, tile),
                 grid_.at(second, image, tile),

@@ -38,9 +38,10 @@ private:
         // The loop always reads a gate, but does not use it without a ReLU.
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
-                                                           grid_.at(second_gradient(), image, tile),
-                                                           grid_.at(gate, image, tile), op_.relu);
+            const GradientSource source =
+                identity_.source(grid_.at(output_gradient(), image, tile),
+                                 grid_.at(second_output_gradient(), image, tile),
+                                 grid_.at(gate, image, tile), op_.relu);
             const std::int64_t channel = tile * grid_.tile.lanes;
             loops_.gradient_sums(
                 grid_.tile, {source, grid_.at(tensors_.input_gradients[0], image, tile),

@@ -20,7 +20,7 @@ private:
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* output = offset(tensors_.output, at);
             const GradientSource source = identity_.source(
-                offset(output_gradient(), at), offset(second_gradient(), at), output, true);
+                offset(output_gradient(), at), offset(second_output_gradient(), at), output, true);
             loops_.gradient_apply(tile, {source, offset(tensors_.input_gradients[0], at),
                                          identity_.ones, identity_.zeros, identity_.zeros});
         });
@@ -39,7 +39,7 @@ private:
     void forward() override { sum(tensors_.inputs[0], tensors_.inputs[1], tensors_.output); }
     void input_gradient() override {
         for (void* to : tensors_.input_gradients) {
-            if (to != nullptr) sum(output_gradient(), second_gradient(), to);
+            if (to != nullptr) sum(output_gradient(), second_output_gradient(), to);
         }
     }
     void sum(void* a, void* b, void* to) const {

@@ -50,9 +50,10 @@ private:
         if (to == nullptr) return;
         void* gate = op_.relu ? tensors_.output : output_gradient();
         grid_.for_each([&](std::int64_t image, std::int64_t tile) {
-            const GradientSource source = identity_.source(grid_.at(output_gradient(), image, tile),
-                                                           grid_.at(second_gradient(), image, tile),
-                                                           grid_.at(gate, image, tile), op_.relu);
+            const GradientSource source =
+                identity_.source(grid_.at(output_gradient(), image, tile),
+                                 grid_.at(second_output_gradient(), image, tile),
+                                 grid_.at(gate, image, tile), op_.relu);
             const float* a = scale == nullptr ? identity_.ones : scale + tile * grid_.tile.lanes;
             loops_.gradient_apply(grid_.tile, {source, grid_.at(to, image, tile), a,
                                                identity_.zeros, identity_.zeros});

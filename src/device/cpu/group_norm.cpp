@@ -112,7 +112,7 @@ private:
 
     GradientSource source(std::int64_t image, std::int64_t tile, std::int64_t channel) const {
         const auto& gradients = tensors_.output_gradients;
-        void* second = second_gradient();
+        void* second = second_output_gradient();
         return {grid_.at(gradients[0], image, tile),
                 grid_.at(second, image, tile),
                 grid_.at(tensors_.inputs[0], image, tile),

@@ -119,8 +119,8 @@ private:
     void mask_gradient() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
             void* y = offset(tensors_.output, at);
-            const GradientSource source = identity_.source(offset(output_gradient(), at),
-                                                           offset(second_gradient(), at), y, true);
+            const GradientSource source = identity_.source(
+                offset(output_gradient(), at), offset(second_output_gradient(), at), y, true);
             context_.loops->gradient_apply(
                 tile, {source, offset(tensors_.workspace, at), identity_.ones, identity_.zeros,
                        identity_.zeros});

@@ -70,7 +70,7 @@ private:
 
     void sum_gradients() const {
         flat_.for_each([&](const Tile& tile, std::size_t at) {
-            loops_.apply(tile, {offset(output_gradient(), at), offset(second_gradient(), at),
+            loops_.apply(tile, {offset(output_gradient(), at), offset(second_output_gradient(), at),
                                 offset(tensors_.input_gradients[0], at), identity_.ones,
                                 identity_.zeros, false});
         });
@@ -83,7 +83,7 @@ private:
         const std::int64_t first = rows_.first_fine[index] * op_.input[2];
         loops_.downsample_sum(
             pixels, {row_at(fine_, output_gradient(), image, tile, first),
-                     row_at(fine_, second_gradient(), image, tile, first),
+                     row_at(fine_, second_output_gradient(), image, tile, first),
                      row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),
                      rows_.first_fine[index + 1] - rows_.first_fine[index], op_.input[2],
                      columns_.first_fine.data()});

@@ -25,7 +25,7 @@ private:
         kernels::bias_gradient(shape_,
                                {.y = op_.relu ? tensors_.output : nullptr,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_gradient(),
+                                .dy1 = second_output_gradient(),
                                 .dx = tensors_.input_gradients[0],
                                 .bias_gradient = tensors_.parameter_gradients[0],
                                 .workspace = tensors_.workspace},

@@ -49,7 +49,7 @@ private:
                                           {.outer = gradient_arguments(outer_, 0),
                                            .inner = gradient_arguments(inner_, 1),
                                            .dy0 = output_gradient(),
-                                           .dy1 = second_gradient(),
+                                           .dy1 = second_output_gradient(),
                                            .mask = mask_,
                                            .workspace = tensors_.workspace},
                                           context_.stream);

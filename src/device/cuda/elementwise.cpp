@@ -23,7 +23,7 @@ private:
         kernels::relu_gradient({.dtype = options_.compute,
                                 .y = tensors_.output,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_gradient(),
+                                .dy1 = second_output_gradient(),
                                 .dx = tensors_.input_gradients[0],
                                 .count = count_},
                                context_.stream);
@@ -40,7 +40,7 @@ private:
     void forward() override { sum(tensors_.inputs[0], tensors_.inputs[1], tensors_.output); }
     void input_gradient() override {
         for (void* to : tensors_.input_gradients) {
-            if (to != nullptr) sum(output_gradient(), second_gradient(), to);
+            if (to != nullptr) sum(output_gradient(), second_output_gradient(), to);
         }
     }
     void sum(const void* a, const void* b, void* to) const {

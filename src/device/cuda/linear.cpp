@@ -240,7 +240,7 @@ private:
         kernels::relu_gradient({.dtype = options_.compute,
                                 .y = tensors_.output,
                                 .dy0 = output_gradient(),
-                                .dy1 = second_gradient(),
+                                .dy1 = second_output_gradient(),
                                 .dx = gradient_,
                                 .count = outputs_},
                                context_.stream);

@@ -30,7 +30,7 @@ private:
         kernels::max_pool_gradient(shape_,
                                    {.winner = winner(),
                                     .dy0 = output_gradient(),
-                                    .dy1 = second_gradient(),
+                                    .dy1 = second_output_gradient(),
                                     .dx = tensors_.input_gradients[0]},
                                    context_.stream);
     }

@@ -18,7 +18,7 @@ private:
     void input_gradient() override {
         kernels::upsample_add_gradient(shape_,
                                        {.dy0 = output_gradient(),
-                                        .dy1 = second_gradient(),
+                                        .dy1 = second_output_gradient(),
                                         .fine_gradient = tensors_.input_gradients[0],
                                         .coarse_gradient = tensors_.input_gradients[1]},
                                        context_.stream);

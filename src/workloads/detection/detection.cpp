@@ -10,7 +10,7 @@
 namespace hpcai::workloads {
 namespace {
 
-// A detection in the network's output has x1, y1, x2, y2, score, category.
+// The network outputs x1, y1, x2, y2, score, category for each detection.
 constexpr std::int64_t kNumbersPerDetection = 6;
 constexpr std::int64_t kRowsPerSample = evaluation::kDetectionsPerImage;
 
@@ -23,8 +23,8 @@ public:
         return kRowsPerSample * kNumbersPerDetection;
     }
 
-    void judge(const MemberPredictions& member, GroupResult& result) const override {
-        judge_detections(annotations_of(member.validation.labels).truth, detections_of(member),
+    void score(const MemberPredictions& member, GroupResult& result) const override {
+        score_detections(annotations_of(member.validation.labels).truth, detections_of(member),
                          result);
     }
 
@@ -40,17 +40,17 @@ public:
             directory / kDetectionFiles.member, annotations_of(member.validation.labels));
     }
 
-    EnsemblePredictions combine(const MemberPredictions& mine, comm::Communicator& leaders,
+    EnsemblePredictions combine(const MemberPredictions& predictions, comm::Communicator& leaders,
                                 QualityRecord& quality) const override {
-        const std::vector<evaluation::Detection> detections = detections_of(mine);
+        const std::vector<evaluation::Detection> detections = detections_of(predictions);
         const evaluation::Member member{detections, 1};
         EnsemblePredictions ensemble;
-        ensemble.labels = mine.validation.labels;
-        ensemble.detections = evaluation::fuse_detections(leaders, std::span(&member, 1),
-                                                          samples().samples(), fusion_of(config_));
+        ensemble.labels = predictions.validation.labels;
+        ensemble.detections = evaluation::fuse_detections(
+            leaders, std::span(&member, 1), samples().samples(), fusion_options(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
         if (leaders.rank() == 0) {
-            judge_fusion(truth, ensemble.detections, quality);
+            score_fusion(truth, ensemble.detections, quality);
         }
         quality.members_interval = detectors_interval(
             leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
@@ -69,54 +69,55 @@ public:
 private:
     const data::SampleSet& samples() const { return *samples_.validation; }
 
-    /// Returns the annotations of the test samples. Samples that are not scored have no boxes.
+    /// Returns the annotations of the test samples. Unscored samples have no boxes.
     evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
         const data::SampleFormat& format = samples().format();
-        evaluation::Annotations known;
-        known.truth = {samples().samples(), samples().classes(), {}};
-        ensure(static_cast<std::int64_t>(labels.size()) == known.truth.images,
-               "labels of {} of {} images", labels.size(), known.truth.images);
+        evaluation::Annotations annotations;
+        annotations.truth = {samples().samples(), samples().classes(), {}};
+        ensure(static_cast<std::int64_t>(labels.size()) == annotations.truth.images,
+               "{} labels for {} images", labels.size(), annotations.truth.images);
         for (int category = 1; category <= samples().classes(); ++category) {
-            known.categories.push_back({category, samples().class_name(category)});
+            annotations.categories.push_back({category, samples().class_name(category)});
         }
-        for (std::int64_t image = 0; image < known.truth.images; ++image) {
+        for (std::int64_t image = 0; image < annotations.truth.images; ++image) {
             const auto sample = static_cast<std::uint32_t>(image);
-            known.images.push_back({image, samples().name(sample), format.width, format.height});
+            annotations.images.push_back(
+                {image, samples().name(sample), format.width, format.height});
             if (labels[sample] < 0) continue;
             for (const data::Box& box : samples().boxes(sample)) {
-                known.truth.boxes.push_back(
+                annotations.truth.boxes.push_back(
                     {image, box.category,
-                     evaluation::box_of_corners(box.x1, box.y1, box.x2, box.y2)});
+                     evaluation::box_from_corners(box.x1, box.y1, box.x2, box.y2)});
             }
         }
-        return known;
+        return annotations;
     }
 
     static std::vector<evaluation::Detection> detections_of(const MemberPredictions& member) {
         return member.detections ? *member.detections : detections_of(member.validation);
     }
 
-    /// Returns the detections in the samples that are scored.
+    /// Returns the detections in scored samples.
     static std::vector<evaluation::Detection> detections_of(
         const training::Predictions& predictions) {
-        std::vector<evaluation::Detection> found;
+        std::vector<evaluation::Detection> detections;
         for (std::size_t image = 0; image < predictions.labels.size(); ++image) {
             if (predictions.labels[image] < 0) continue;
             for (std::int64_t row = 0; row < kRowsPerSample; ++row) {
-                const auto at = static_cast<std::size_t>(
+                const auto offset = static_cast<std::size_t>(
                     (static_cast<std::int64_t>(image) * kRowsPerSample + row) *
                     kNumbersPerDetection);
                 const auto numbers =
                     std::span(predictions.outputs)
-                        .subspan(at, static_cast<std::size_t>(kNumbersPerDetection));
+                        .subspan(offset, static_cast<std::size_t>(kNumbersPerDetection));
                 const auto category = static_cast<std::int32_t>(numbers[5]);
                 if (category == 0) break;  // unused rows follow
-                found.push_back(
+                detections.push_back(
                     {static_cast<std::int64_t>(image), category, numbers[4],
-                     evaluation::box_of_corners(numbers[0], numbers[1], numbers[2], numbers[3])});
+                     evaluation::box_from_corners(numbers[0], numbers[1], numbers[2], numbers[3])});
             }
         }
-        return found;
+        return detections;
     }
 
     const config::Config& config_;

@@ -14,7 +14,7 @@ class DetectionCheck final : public PredictionCheck {
 public:
     explicit DetectionCheck(const CheckedResult& result)
         : config_(result.config), samples_(result.samples), inspector_(result.inspector) {
-        const auto text = inspector_.text_of(labels_name());
+        const auto text = inspector_.read_text(labels_name());
         if (!text) return;
         labels_digest_ = storage::sha256_hex(storage::bytes_of(*text));
         annotations_ = inspector_.attempt(labels_name(), [&] { return read_annotations(*text); });
@@ -29,7 +29,7 @@ public:
             is_complete_ = false;
             return;
         }
-        judge_detections(annotations_->truth, *detections, result);
+        score_detections(annotations_->truth, *detections, result);
         members_.push_back(*detections);
     }
 
@@ -39,20 +39,21 @@ public:
         const auto stored = read(name, quality.ensemble_sha256);
         if (!stored || !is_complete_ || members_.empty()) return;
         const std::vector<evaluation::Member> members(members_.begin(), members_.end());
-        const auto alone = comm::make_self_communicator();
+        const auto communicator = comm::make_self_communicator();
         const evaluation::DetectionTruth& truth = annotations_->truth;
-        const std::vector<Detection> fused =
-            evaluation::fuse_detections(*alone, members, truth.images, fusion_of(config_));
+        const std::vector<Detection> fused = evaluation::fuse_detections(
+            *communicator, members, truth.images, fusion_options(config_));
         for (std::size_t index = 0; index < std::max(fused.size(), stored->size()); ++index) {
             if (index < fused.size() && index < stored->size() && fused[index] == (*stored)[index])
                 continue;
-            inspector_.find(name, "detection {} of {} is not that of {} which {}{} fuse to", index,
-                            stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
+            inspector_.report(
+                name, "detection {} of {} differs from the {} fused detections of {}{}", index,
+                stored->size(), fused.size(), "groups/*/", kDetectionFiles.member);
             break;
         }
-        judge_fusion(*annotations_, fused, quality);
+        score_fusion(*annotations_, fused, quality);
         quality.members_interval = detectors_interval(
-            *alone, config_, truth, {members, 0, static_cast<int>(members.size())});
+            *communicator, config_, truth, {members, 0, static_cast<int>(members.size())});
     }
 
 private:
@@ -69,7 +70,7 @@ private:
     }
 
     std::optional<std::vector<Detection>> read(const std::string& name, std::string& digest) {
-        const auto text = inspector_.text_of(name);
+        const auto text = inspector_.read_text(name);
         if (!text) return std::nullopt;
         digest = storage::sha256_hex(storage::bytes_of(*text));
         if (!annotations_) return std::nullopt;

@@ -33,15 +33,15 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
-/// Returns the boxes or detections of a draw, with each image as often as it was drawn.
+/// Returns the items of a draw with times[i] copies of image i; the first becomes first_copy[i].
 template <typename Item>
-std::vector<Item> drawn(std::span<const Item> items, std::span<const std::uint32_t> times,
-                        std::span<const std::int64_t> first_place) {
+std::vector<Item> draw(std::span<const Item> items, std::span<const std::uint32_t> times,
+                       std::span<const std::int64_t> first_copy) {
     std::vector<Item> result;
     for (Item item : items) {
         const auto image = static_cast<std::size_t>(item.image);
         for (std::uint32_t copy = 0; copy < times[image]; ++copy) {
-            item.image = first_place[image] + copy;
+            item.image = first_copy[image] + copy;
             result.push_back(item);
         }
     }
@@ -50,14 +50,14 @@ std::vector<Item> drawn(std::span<const Item> items, std::span<const std::uint32
 
 }  // namespace
 
-void judge_detections(const evaluation::DetectionTruth& truth,
+void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result) {
     result.quality =
         mean_of(evaluation::detection_quality(truth, detections, evaluation::kScoreThreshold));
     result.quality_top_5 = nothing("detections have no Top-5");
 }
 
-void judge_fusion(const evaluation::Annotations& truth,
+void score_fusion(const evaluation::Annotations& truth,
                   std::span<const evaluation::Detection> detections, QualityRecord& quality) {
     const auto strict =
         evaluation::detection_quality(truth.truth, detections, evaluation::kScoreThreshold);
@@ -80,24 +80,24 @@ void judge_fusion(const evaluation::Annotations& truth,
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members) {
-    const evaluation::MemberDraws draws = evaluation::draw_members(members.all, config.run.seed);
-    const std::string objection = evaluation::objection_to_draws(draws, truth.images);
-    if (!objection.empty()) return members_interval_of(objection, std::nullopt);
+    const evaluation::MemberDraws draws = evaluation::draw_members(members.total, config.run.seed);
+    const std::string reason = evaluation::reason_to_skip_draws(draws, truth.images);
+    if (!reason.empty()) return members_interval_record(reason, std::nullopt);
     const auto interval =
-        evaluation::bootstrap_detections(ranks, {members.mine, members.first, draws}, truth,
-                                         evaluation::kScoreThreshold, fusion_of(config));
-    return members_interval_of(interval ? "" : kNoBox, interval);
+        evaluation::bootstrap_detections(ranks, {members.local, members.first, draws}, truth,
+                                         evaluation::kScoreThreshold, fusion_options(config));
+    return members_interval_record(interval ? "" : kNoBox, interval);
 }
 
-evaluation::FusionOptions fusion_of(const config::Config& config) {
-    const bool fuses = config.bagging.aggregation == config::Aggregation::wbf;
-    const double usual = fuses ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
+evaluation::FusionOptions fusion_options(const config::Config& config) {
+    const bool is_wbf = config.bagging.aggregation == config::Aggregation::wbf;
+    const double fallback = is_wbf ? evaluation::kFusionOverlap : evaluation::kSuppressionOverlap;
     const double configured = config.detector.fusion_overlap;
-    return {
-        .merging = fuses ? evaluation::Merging::weighted_fusion : evaluation::Merging::suppression,
-        .overlap = configured > 0 ? configured : usual,
-        .lowest_score = config.detector.score_threshold,
-        .limit = evaluation::kDetectionsPerImage};
+    return {.method = is_wbf ? evaluation::FusionMethod::weighted_fusion
+                             : evaluation::FusionMethod::suppression,
+            .overlap = configured > 0 ? configured : fallback,
+            .min_score = config.detector.score_threshold,
+            .limit = evaluation::kDetectionsPerImage};
 }
 
 QualityComparison compare_detections(const ComparedResults& results) {
@@ -111,18 +111,18 @@ QualityComparison compare_detections(const ComparedResults& results) {
     const std::int64_t images = annotations.truth.images;
     if (first == second) return {Judgement::same, "both have the same detections"};
     const auto interval = evaluation::paired_interval_95(
-        images, kDraws, [&](std::span<const std::uint32_t> times) -> std::optional<double> {
-            std::vector<std::int64_t> places;
+        images, kPairedDraws, [&](std::span<const std::uint32_t> times) -> std::optional<double> {
+            std::vector<std::int64_t> first_copy;
             std::int64_t next = 0;
             for (const std::uint32_t count : times) {
-                places.push_back(next);
+                first_copy.push_back(next);
                 next += count;
             }
             evaluation::DetectionTruth truth = annotations.truth;
-            truth.boxes = drawn(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
-                                times, places);
+            truth.boxes = draw(std::span<const evaluation::LabelledBox>(annotations.truth.boxes),
+                               times, first_copy);
             const auto quality = [&](std::span<const Detection> detections) {
-                return evaluation::detection_quality(truth, drawn(detections, times, places),
+                return evaluation::detection_quality(truth, draw(detections, times, first_copy),
                                                      evaluation::kScoreThreshold)
                     .mean;
             };
@@ -131,7 +131,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
             return quality(second)->coco - mean_1->coco;
         });
     if (!interval) return {Judgement::unclear, "no test sample has a box"};
-    return compare_by(*interval, images);
+    return comparison(*interval, images);
 }
 
 }  // namespace hpcai::workloads

@@ -17,21 +17,21 @@ inline const PredictionFiles kDetectionFiles{"detections.json", "ensemble.json",
                                              "annotations.json"};
 
 /// Computes the AP50 of one member's detections.
-void judge_detections(const evaluation::DetectionTruth& truth,
+void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result);
 
 /// Computes the quality of an ensemble's detections, its interval and each category's quality.
-void judge_fusion(const evaluation::Annotations& truth,
+void score_fusion(const evaluation::Annotations& truth,
                   std::span<const evaluation::Detection> detections, QualityRecord& quality);
 
-/// Returns the fusion options of `bagging` and `detector`.
-evaluation::FusionOptions fusion_of(const config::Config& config);
+/// Returns the fusion options of the configuration's `bagging` and `detector` sections.
+evaluation::FusionOptions fusion_options(const config::Config& config);
 
-/// The detectors of one rank.
+/// The detectors of this rank.
 struct DetectorMembers {
-    std::span<const evaluation::Member> mine;
-    int first = 0;  // index of mine.front() among all detectors
-    int all = 0;
+    std::span<const evaluation::Member> local;
+    int first = 0;  // index of local.front() among all detectors
+    int total = 0;  // detectors of all ranks
 };
 
 /// Returns quality.members_interval on rank 0. Collective.

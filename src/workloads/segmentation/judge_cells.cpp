@@ -27,14 +27,14 @@ SegmentRecord segment_record(const std::string& name, const evaluation::ClassCel
 
 }  // namespace
 
-void judge_cells(const Probabilities& predicted, GroupResult& result) {
+void score_cells(const Probabilities& predicted, GroupResult& result) {
     result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
     result.quality_top_5 = nothing("segmentation workloads have no Top-5");
 }
 
-void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
+void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
-    const evaluation::CellCounts counts = count_cells(predicted.counted());
+    const evaluation::CellCounts counts = count_cells(predicted.aggregated());
     quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
     MeanIouRecord metric;
     metric.ensemble_majority =
@@ -48,21 +48,21 @@ void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per
         nothing("cells are not independent: there is no bootstrap over members");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval =
-        interval_record(cell_interval_95(predicted.counted(), cells_per_sample, nullptr), kNoCell,
-                        "bootstrap over test samples");
+        interval_record(cell_interval_95(predicted.aggregated(), cells_per_sample, nullptr),
+                        kNoCell, "bootstrap over test samples");
 }
 
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other) {
-    const auto counts_of = [&](const Probabilities& one) {
-        return evaluation::count_samples(one.values, one.labels, one.classes, cells_per_sample);
+    const auto counts_of = [&](const Probabilities& rows) {
+        return evaluation::count_samples(rows.values, rows.labels, rows.classes, cells_per_sample);
     };
-    const std::vector<evaluation::CellCounts> mine = counts_of(predicted);
-    std::vector<evaluation::CellCounts> others;
-    if (other != nullptr) others = counts_of(*other);
-    const auto drawn = [](const std::vector<evaluation::CellCounts>& samples,
-                          std::span<const std::uint32_t> times) {
+    const std::vector<evaluation::CellCounts> predicted_counts = counts_of(predicted);
+    std::vector<evaluation::CellCounts> other_counts;
+    if (other != nullptr) other_counts = counts_of(*other);
+    const auto iou_of_draw = [](const std::vector<evaluation::CellCounts>& samples,
+                                std::span<const std::uint32_t> times) {
         evaluation::CellCounts sum;
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
             if (times[sample] > 0) evaluation::add_cells(samples[sample], times[sample], sum);
@@ -70,11 +70,11 @@ std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predic
         return evaluation::mean_iou(sum);
     };
     return evaluation::paired_interval_95(
-        std::ssize(mine), kDraws, [&](std::span<const std::uint32_t> times) {
-            std::optional<double> quality = drawn(mine, times);
-            if (!quality || other == nullptr) return quality;
-            const auto second = drawn(others, times);
-            return second ? std::optional(*second - *quality) : std::nullopt;
+        std::ssize(predicted_counts), kPairedDraws, [&](std::span<const std::uint32_t> times) {
+            std::optional<double> iou = iou_of_draw(predicted_counts, times);
+            if (!iou || other == nullptr) return iou;
+            const auto other_iou = iou_of_draw(other_counts, times);
+            return other_iou ? std::optional(*other_iou - *iou) : std::nullopt;
         });
 }
 
@@ -83,13 +83,13 @@ QualityComparison compare_cells(const ComparedResults& results) {
     const std::int64_t cells = grid.rows * grid.columns;
     const ComparedProbabilities all =
         read_probabilities(results, results.config.workload.classes + 1, cells);
-    const Probabilities one = all.first_probabilities(), other = all.second_probabilities();
-    if (std::ranges::equal(one.values, other.values)) {
+    const Probabilities first = all.first_probabilities(), second = all.second_probabilities();
+    if (std::ranges::equal(first.values, second.values)) {
         return {Judgement::same, "both have the same probabilities"};
     }
-    const auto interval = cell_interval_95(one, cells, &other);
+    const auto interval = cell_interval_95(first, cells, &second);
     if (!interval) return {Judgement::unclear, "no cell was scored"};
-    return compare_by(*interval, std::ssize(one.labels) / cells);
+    return comparison(*interval, std::ssize(first.labels) / cells);
 }
 
 }  // namespace hpcai::workloads

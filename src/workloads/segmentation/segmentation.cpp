@@ -13,16 +13,16 @@
 namespace hpcai::workloads {
 namespace {
 
-/// A file in evaluation/ with the names of the classes, the background first, one in a line.
+/// A file in evaluation/ with one class name per line, the background first.
 constexpr const char* kClassNamesFile = "classes.txt";
 
-ProbabilityTask classes_of_cells(const config::Config& config,
-                                 const std::vector<std::string>& class_names) {
+ProbabilityTask segmentation_task(const config::Config& config,
+                                  const std::vector<std::string>& class_names) {
     const models::CellGrid grid = models::cell_grid(config);
     const std::int64_t cells = grid.rows * grid.columns;
-    return {cells, config.workload.classes + 1, judge_cells,
+    return {cells, config.workload.classes + 1, score_cells,
             [cells, class_names](const VotedProbabilities& predicted, QualityRecord& quality) {
-                judge_cell_vote(predicted, cells, class_names, quality);
+                score_cell_vote(predicted, cells, class_names, quality);
             }};
 }
 
@@ -38,7 +38,7 @@ class SegmentationEvaluator final : public ProbabilityEvaluator {
 public:
     SegmentationEvaluator(const config::Config& config, const data::SampleSets& samples)
         : ProbabilityEvaluator(config, samples,
-                               classes_of_cells(config, class_names(*samples.validation))) {}
+                               segmentation_task(config, class_names(*samples.validation))) {}
     using ProbabilityEvaluator::store;
 
     void store(const EnsemblePredictions& ensemble,
@@ -57,8 +57,8 @@ private:
         std::vector<std::int32_t> labels;
         labels.reserve(samples.size() * static_cast<std::size_t>(grid.rows * grid.columns));
         std::vector<float> boxes(set.format().box_values());
-        const ops::ImageBoxes known{boxes.data(), set.format().max_boxes,
-                                    static_cast<int>(task_.classes)};
+        const ops::ImageBoxes image_boxes{boxes.data(), set.format().max_boxes,
+                                          static_cast<int>(task_.classes)};
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
             const bool is_scored = samples[sample] >= 0;
             if (is_scored) {
@@ -66,8 +66,8 @@ private:
             }
             for (std::int64_t cell = 0; cell < grid.rows * grid.columns; ++cell) {
                 labels.push_back(is_scored
-                                     ? ops::cell_class(known, grid.pixels, cell / grid.columns,
-                                                       cell % grid.columns)
+                                     ? ops::cell_class(image_boxes, grid.pixels,
+                                                       cell / grid.columns, cell % grid.columns)
                                      : -1);
             }
         }
@@ -75,21 +75,21 @@ private:
     }
 };
 
-/// Reads the stored names; adds a finding and resizes the list unless there is one for each class.
+/// Reads the stored class names. Unless there is one per class, adds a finding and resizes them.
 std::vector<std::string> read_class_names(const CheckedResult& result) {
     const std::string file = std::string("evaluation/") + kClassNamesFile;
-    const auto wanted = static_cast<std::size_t>(result.config.workload.classes) + 1;
+    const auto expected = static_cast<std::size_t>(result.config.workload.classes) + 1;
     std::vector<std::string> names;
-    const std::string text = result.inspector.text_of(file).value_or("");
+    const std::string text = result.inspector.read_text(file).value_or("");
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) names.push_back(line);
     if (!text.empty() && text.back() != '\n') {
-        result.inspector.find(file, "its last line does not end");
+        result.inspector.report(file, "the last line has no newline");
     }
-    if (names.size() != wanted) {
-        result.inspector.find(file, "has {} lines; must have {}, one a class", names.size(),
-                              wanted);
-        names.resize(wanted);
+    if (names.size() != expected) {
+        result.inspector.report(file, "has {} lines; must have {}, one per class", names.size(),
+                                expected);
+        names.resize(expected);
     }
     return names;
 }
@@ -97,7 +97,7 @@ std::vector<std::string> read_class_names(const CheckedResult& result) {
 class SegmentationCheck final : public ProbabilityCheck {
 public:
     explicit SegmentationCheck(const CheckedResult& result)
-        : ProbabilityCheck(result, classes_of_cells(result.config, read_class_names(result))) {}
+        : ProbabilityCheck(result, segmentation_task(result.config, read_class_names(result))) {}
 };
 
 }  // namespace
