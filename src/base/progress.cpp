@@ -31,12 +31,14 @@ ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
 
 void ProgressLine::update(const Progress& progress, double now_seconds) {
     const double interval =
-        settings_.live ? settings_.live_interval_seconds : settings_.plain_interval_seconds;
+        settings_.live ? settings_.live_interval_seconds : plain_interval_seconds_;
     const bool is_last = progress.step >= progress.steps;
     if (shown_before_ && !is_last && now_seconds - shown_seconds_ < interval) return;
+    if (shown_before_)
+        plain_interval_seconds_ = std::min(2 * interval, settings_.plain_interval_seconds);
     shown_before_ = true;
     shown_seconds_ = now_seconds;
-    show(render(progress));
+    show(settings_.prefix + render(progress));
 }
 
 void ProgressLine::show(const std::string& line) {

@@ -5,7 +5,10 @@
 #include <ostream>
 #include <system_error>
 
+#include <fmt/core.h>
+
 #include <hpcai/base/clock.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/summary.hpp>
@@ -70,8 +73,16 @@ WrittenResult write_result(const results::LaunchedRun& run, const results::Ensem
         failure = std::current_exception();
     }
     const std::string summary = report::summary(result.record, result.manifest);
-    out << summary << std::flush;  // even if the files could not be written
-    if (failure) std::rethrow_exception(failure);
+    if (failure) {
+        out << summary << std::flush;
+        std::rethrow_exception(failure);
+    }
+    const std::string directory = printable(shell_quote(run.context.output.string()));
+    const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
+    out << summary.substr(0, last_line)
+        << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
+                       directory)
+        << summary.substr(last_line) << std::flush;
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
     return result;
 }

@@ -24,6 +24,7 @@ ProgressReporter::ProgressReporter(const context::RunContext& context)
     if (context.place.group != 0 || !reports_) return;
     ProgressSettings settings;
     settings.live = isatty(STDERR_FILENO) == 1;
+    if (context.controller.layout().groups > 1) settings.prefix = "group 0  ";
     line_.emplace(std::cerr, settings);
 }
 

@@ -38,14 +38,16 @@ TEST(Progress, LeavesOutWhatIsNotKnown) {
     EXPECT_EQ(render(progress), "step 1/100  loss 2.3457  7.2 images/s");
 }
 
-TEST(ProgressLine, InABatchLogPrintsOneLinePerIntervalAndTheLastStep) {
+TEST(ProgressLine, InABatchLogDoublesTheIntervalAndPrintsTheLastStep) {
     std::ostringstream out;
-    ProgressLine line(out, {.live = false, .plain_interval_seconds = 10});
+    ProgressLine line(out, {.live = false, .plain_interval_seconds = 10, .prefix = "group 0  "});
     for (int step = 1; step <= 100; ++step)
         line.update(at_step(step), step * 0.3);  // 30 s in total
     line.finish();
     const std::string text = out.str();
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);  // at 0.3, 10.5, 20.7 and 30 s
+    // At 0.3, 1.5, 3.6, 7.8, 15.9, 26.1 and 30 s.
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
+    EXPECT_TRUE(text.starts_with("group 0  epoch 2/5  step 1/100"));
     EXPECT_EQ(text.find('\r'), std::string::npos);
     EXPECT_NE(text.find("step 1/100"), std::string::npos);
     EXPECT_NE(text.find("step 100/100"), std::string::npos);

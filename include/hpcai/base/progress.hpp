@@ -26,12 +26,13 @@ std::string render(const Progress& progress);
 struct ProgressSettings {
     bool live = false;                   // on a terminal: one line, rewritten in place
     double live_interval_seconds = 0.2;  // between two updates of the line
-    double plain_interval_seconds = 30;  // between two lines of a batch log
+    double plain_interval_seconds = 30;  // between two lines of a batch log, at most
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
+    std::string prefix = {};             // of each line
 };
 
 /// Prints progress to `out`: the first and the last step, and between them at most one line per
-/// interval. Times are those of a monotonic clock.
+/// interval. In a batch log the interval doubles from 1 s. Times are those of a monotonic clock.
 class ProgressLine {
 public:
     /// `out` must outlive the object.
@@ -49,6 +50,7 @@ private:
     ProgressSettings settings_;
     bool shown_before_ = false;
     double shown_seconds_ = 0;
+    double plain_interval_seconds_ = 1;
     std::size_t live_columns_ = 0;
 };
 
