@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <ostream>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -91,6 +91,7 @@ ExitCode compare(const CompareOptions& options, const Context& context) {
 
 struct RankOptions {
     std::vector<std::string> directories;
+    std::string output;
     std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
     bool unverified = false;
 };
@@ -132,11 +133,24 @@ verification::Submission submission_of(const std::string& directory, bool unveri
 
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
+    ExitCode code = ExitCode::ok;
     for (const std::string& directory : options.directories) {
-        submissions.push_back(submission_of(directory, options.unverified));
+        try {
+            submissions.push_back(submission_of(directory, options.unverified));
+        } catch (const Error& error) {
+            if (error.code() != ExitCode::mismatch) throw;
+            std::cerr << "hpcai500: " << error.what() << "; skipped\n";
+            code = ExitCode::mismatch;
+        }
     }
-    context.out << options.print(verification::rank(submissions));
-    return ExitCode::ok;
+    const std::string text = options.print(verification::rank(submissions));
+    if (options.output.empty()) {
+        context.out << text;
+    } else {
+        storage::write_file_durably(options.output, text);
+        context.out << "wrote " << printable(options.output) << '\n';
+    }
+    return code;
 }
 
 struct ReportOptions {
@@ -197,17 +211,20 @@ void add_compare_command(Command parent) {
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
-         "Rank verified results by VFLOPS. Results that are not VALID are listed below.",
+         "Rank verified results by VFLOPS. Results without a rank are listed below; those that do "
+         "not verify are skipped, and the exit code is then 10.",
          {"hpcai500 rank results/site-a results/site-b",
-          "hpcai500 rank results/* --format html --unverified"}},
+          "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);
     command.add_texts("DIR", options.directories, "TEXT",
                       "result directories of runs or of repeated runs", Presence::required);
     command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
+                        {"json", verification::to_json},
                         {"html", verification::to_html}},
-                       "NAME", "text, csv or html; default: text");
+                       "NAME", "text, csv, json or html; default: text");
+    command.add_text("--output", options.output, "FILE", "write to this file");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
 }

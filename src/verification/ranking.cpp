@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -53,6 +55,10 @@ RankingRow row_of(const Submission& submission) {
     row.organization = record.submission.organization;
     row.verdict = word_of(record.verdict.status);
     row.vflops = record.scores.vflops;
+    row.flops = record.scores.flops;
+    row.groups = record.topology.groups;
+    row.degree = record.topology.degree;
+    row.started_utc = record.time.started_utc;
     row.minutes = record.time.training_seconds;
     if (row.minutes.value) *row.minutes.value /= 60;
     row.quality = record.quality.ensemble;
@@ -86,9 +92,8 @@ bool is_rankable(const Submission& submission) {
 Ranking rank_problem(std::vector<const Submission*> submissions) {
     const auto by_name = [](const Submission* a) { return a->record.name; };
     std::ranges::stable_sort(submissions, {}, by_name);
-    std::ranges::stable_sort(submissions, [](const Submission* a, const Submission* b) {
-        if (is_rankable(*a) != is_rankable(*b)) return is_rankable(*a);
-        return is_rankable(*a) && *a->record.scores.vflops.value > *b->record.scores.vflops.value;
+    std::ranges::stable_sort(submissions, std::ranges::greater{}, [](const Submission* a) {
+        return std::pair{is_rankable(*a), a->record.scores.vflops.value};
     });
     const RunRecord& first = submissions.front()->record;
     Ranking ranking{report::problem_name(first.workload), metric_name(first.quality.metric), {}};

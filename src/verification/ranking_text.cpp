@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/verification/ranking.hpp>
@@ -11,39 +11,44 @@
 namespace hpcai::verification {
 namespace {
 
-using Cells = std::array<std::string, 10>;
-
-constexpr const char* kColumns[] = {"rank",         "source",    "VFLOPS", "minutes", "quality",
-                                    "accelerators", "framework", "level",  "verdict", "note"};
-
 std::string number(const Quantity& quantity, fmt::string_view format) {
     return quantity.value ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
 }
 
-Cells cells_of(const RankingRow& row) {
-    return {row.rank > 0 ? std::to_string(row.rank) : "-",
-            row.source,
-            number(row.vflops, "{:.3e}"),
-            number(row.minutes, "{:.2f}"),
-            number(row.quality, "{:.4f}"),
-            row.accelerators,
-            row.framework,
-            row.level,
-            row.verdict,
-            row.note};
-}
+struct Column {
+    const char* name;
+    bool is_number;
+    std::string (*text)(const RankingRow& row);
+};
 
-std::string csv_cell(std::string text) {
+constexpr Column kColumns[] = {
+    {"rank", true,
+     [](const RankingRow& row) { return row.rank > 0 ? std::to_string(row.rank) : "-"; }},
+    {"source", false, [](const RankingRow& row) { return row.source; }},
+    {"VFLOPS", true, [](const RankingRow& row) { return number(row.vflops, "{:.3e}"); }},
+    {"FLOPS", true, [](const RankingRow& row) { return number(row.flops, "{:.3e}"); }},
+    {"minutes", true, [](const RankingRow& row) { return number(row.minutes, "{:.2f}"); }},
+    {"quality", true, [](const RankingRow& row) { return number(row.quality, "{:.4f}"); }},
+    {"accelerators", false, [](const RankingRow& row) { return row.accelerators; }},
+    {"M x P", false,
+     [](const RankingRow& row) { return fmt::format("{} x {}", row.groups, row.degree); }},
+    {"date", false, [](const RankingRow& row) { return row.started_utc.substr(0, 10); }},
+    {"framework", false, [](const RankingRow& row) { return row.framework; }},
+    {"level", false, [](const RankingRow& row) { return row.level; }},
+    {"verdict", false, [](const RankingRow& row) { return row.verdict; }},
+    {"note", false, [](const RankingRow& row) { return row.note; }},
+};
+
+std::string csv_cell(const nlohmann::ordered_json& value) {
+    if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+    if (!value.is_string()) return value.is_null() ? "" : value.dump();
     constexpr std::string_view kFormula = "=+-@\t\r";
+    std::string text = value;
     if (!text.empty() && kFormula.find(text.front()) != kFormula.npos) text = "'" + text;
     if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
     std::string quoted = "\"";
     for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
     return quoted + "\"";
-}
-
-std::string csv_number(const Quantity& quantity) {
-    return quantity.value ? fmt::format("{}", *quantity.value) : "";
 }
 
 constexpr const char* kPage = R"(<!DOCTYPE html>
@@ -65,15 +70,13 @@ tr.unranked {{ opacity: .65; }}
 std::string html_table(const Ranking& ranking) {
     std::string html = fmt::format("<h2>{}</h2>\n<p>Quality: {}.</p>\n<div><table><tr>",
                                    escape_html(ranking.workload), escape_html(ranking.metric));
-    for (const char* column : kColumns) html += fmt::format("<th>{}</th>", column);
+    for (const Column& column : kColumns) html += fmt::format("<th>{}</th>", column.name);
     html += "</tr>\n";
     for (const RankingRow& row : ranking.rows) {
         html += row.rank > 0 ? "<tr>" : "<tr class=\"unranked\">";
-        const Cells cells = cells_of(row);
-        for (std::size_t column = 0; column < cells.size(); ++column) {
-            const bool is_number = column == 0 || (column >= 2 && column <= 4);
-            html += fmt::format("<td{}>{}</td>", is_number ? " class=\"number\"" : "",
-                                escape_html(printable(cells[column])));
+        for (const Column& column : kColumns) {
+            html += fmt::format("<td{}>{}</td>", column.is_number ? " class=\"number\"" : "",
+                                escape_html(printable(column.text(row))));
         }
         html += "</tr>\n";
     }
@@ -81,25 +84,53 @@ std::string html_table(const Ranking& ranking) {
 }
 
 std::string text_table(const Ranking& ranking) {
-    std::vector<Cells> lines(1);
-    std::ranges::copy(kColumns, lines.front().begin());
-    for (const RankingRow& row : ranking.rows) lines.push_back(cells_of(row));
-    std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
-    for (Cells& cells : lines) {
-        for (std::size_t column = 0; column < cells.size(); ++column) {
-            cells[column] = printable(cells[column]);
-            widths[column] = std::max(widths[column], cells[column].size());
-        }
+    std::vector<std::string> lines(ranking.rows.size() + 1);
+    for (const Column& column : kColumns) {
+        std::vector<std::string> cells{column.name};
+        for (const RankingRow& row : ranking.rows) cells.push_back(printable(column.text(row)));
+        const std::size_t width = std::ranges::max(cells, {}, &std::string::size).size();
+        for (std::size_t line = 0; line < lines.size(); ++line)
+            lines[line] += fmt::format("{:<{}}  ", cells[line], width);
     }
     std::string text;
-    for (const Cells& cells : lines) {
-        std::string line;
-        for (std::size_t column = 0; column < cells.size(); ++column) {
-            line += fmt::format("{:<{}}  ", cells[column], widths[column]);
-        }
+    for (const std::string& line : lines)
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
     return text;
+}
+
+/// Returns the keys and values of a row in CSV and JSON.
+nlohmann::ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
+    const auto optional = [](const Quantity& quantity) {
+        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
+    };
+    return {{"workload", ranking.workload},
+            {"rank", row.rank > 0 ? nlohmann::ordered_json(row.rank) : nlohmann::ordered_json()},
+            {"source", row.source},
+            {"system", row.system},
+            {"organization", row.organization},
+            {"run", row.run},
+            {"started_utc", row.started_utc},
+            {"vflops", optional(row.vflops)},
+            {"flops", optional(row.flops)},
+            {"minutes", optional(row.minutes)},
+            {"quality", optional(row.quality)},
+            {"metric", ranking.metric},
+            {"accelerators", row.accelerators},
+            {"M", row.groups},
+            {"P_degree", row.degree},
+            {"framework", row.framework},
+            {"level", row.level},
+            {"verdict", row.verdict},
+            {"manifest", row.manifest},
+            {"note", row.note}};
+}
+
+std::vector<nlohmann::ordered_json> all_values(const std::vector<Ranking>& rankings) {
+    std::vector<nlohmann::ordered_json> rows;
+    for (const Ranking& ranking : rankings) {
+        for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
+    }
+    return rows;
 }
 
 }  // namespace
@@ -115,31 +146,19 @@ std::string to_text(const std::vector<Ranking>& rankings) {
 }
 
 std::string to_csv(const std::vector<Ranking>& rankings) {
-    std::string text =
-        "workload,rank,source,system,organization,run,vflops,minutes,quality,metric,accelerators,"
-        "framework,level,verdict,manifest,note\r\n";
-    for (const Ranking& ranking : rankings) {
-        for (const RankingRow& row : ranking.rows) {
-            const std::array cells{csv_cell(ranking.workload),
-                                   row.rank > 0 ? std::to_string(row.rank) : std::string(),
-                                   csv_cell(row.source),
-                                   csv_cell(row.system),
-                                   csv_cell(row.organization),
-                                   csv_cell(row.run),
-                                   csv_number(row.vflops),
-                                   csv_number(row.minutes),
-                                   csv_number(row.quality),
-                                   csv_cell(ranking.metric),
-                                   csv_cell(row.accelerators),
-                                   csv_cell(row.framework),
-                                   csv_cell(row.level),
-                                   row.verdict,
-                                   row.manifest,
-                                   csv_cell(row.note)};
-            text += fmt::format("{}\r\n", fmt::join(cells, ","));
-        }
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values_of({}, {}).items()) names.push_back(name);
+    std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
+    for (const nlohmann::ordered_json& row : all_values(rankings)) {
+        std::vector<std::string> cells;
+        for (const nlohmann::ordered_json& value : row) cells.push_back(csv_cell(value));
+        text += fmt::format("{}\r\n", fmt::join(cells, ","));
     }
     return text;
+}
+
+std::string to_json(const std::vector<Ranking>& rankings) {
+    return nlohmann::ordered_json(all_values(rankings)).dump(2) + "\n";
 }
 
 std::string to_html(const std::vector<Ranking>& rankings) {

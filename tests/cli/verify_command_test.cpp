@@ -36,12 +36,17 @@ TEST(Verify, SaysThatAnUnfinishedRunHasNoResult) {
               std::string::npos);
 }
 
-TEST(Rank, RefusesWhatDoesNotVerifyByName) {
+TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     const TemporaryFolder folder;
     expect_refused(run_in(folder.path(), {"rank", "."}), 10, ".: does not verify (2 findings");
     expect_refused(run_in(folder.path(), {"rank", ".", "--unverified"}), 10, "does not verify");
     expect_refused(run_in(folder.path(), {"rank", ".", "--format", "pdf"}), 2,
-                   "expected text, csv or html, got 'pdf'");
+                   "expected text, csv, json or html, got 'pdf'");
+    const Outcome csv =
+        run_in(folder.path(), {"rank", ".", "--format", "csv", "--output", "f.csv"});
+    EXPECT_EQ(csv.exit_code, 10);
+    EXPECT_EQ(csv.out, "wrote f.csv\n");
+    EXPECT_TRUE(std::filesystem::exists(folder / "f.csv"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/verification/ranking.hpp>
 
@@ -16,18 +17,19 @@ Submission submission(const std::string& name, double vflops) {
     return {"results/" + name, record, true, "manifest of " + name};
 }
 
-Submission custom(const std::string& name) {
-    Submission one = submission(name, 1e20);
+Submission custom(const std::string& name, double vflops = 1e20) {
+    Submission one = submission(name, vflops);
     one.record.verdict = {Status::custom, {"run.level is custom"}, ExitCode::ok, false, {}};
     return one;
 }
 
 TEST(Ranking, GoesByVflopsAndPutsTheOthersBelow) {
-    const auto rankings = rank(
-        {custom("toy"), submission("slow", 1e9), submission("fast", 3e9), submission("twin", 3e9)});
+    const auto rankings = rank({custom("doll", 1e10), custom("toy"), submission("slow", 1e9),
+                                submission("fast", 3e9), submission("twin", 3e9)});
     ASSERT_EQ(rankings.size(), 1U);
     const auto& rows = rankings.front().rows;
-    ASSERT_EQ(rows.size(), 4U);
+    ASSERT_EQ(rows.size(), 5U);
+    EXPECT_EQ(rows[4].source, "doll") << "below by its VFLOPS, not by its name";
     EXPECT_EQ(rows[0].source, "fast");
     EXPECT_EQ(rows[0].rank, 1);
     EXPECT_EQ(rows[1].source, "twin");
@@ -48,7 +50,7 @@ TEST(Ranking, NamesSystemAndOrganization) {
     const auto rankings = rank({one});
     EXPECT_EQ(rankings.front().rows.front().source, "Abacus 2, University of Examples");
     EXPECT_NE(to_csv(rankings).find(",\"Abacus 2, University of Examples\",Abacus 2,University of "
-                                    "Examples,run-17,2,"),
+                                    "Examples,run-17,2001-02-03T04:05:06Z,2.0,"),
               std::string::npos)
         << to_csv(rankings);
 }
@@ -122,8 +124,23 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
 
 TEST(Ranking, HasEveryDigitInCsv) {
     const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
-    EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,1234567890.125,"), std::string::npos)
+    EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,2001-02-03T04:05:06Z,1234567890.125,"),
+              std::string::npos)
         << csv;
+}
+
+TEST(Ranking, HasTheSameKeysInJsonAndCsv) {
+    Submission one = submission("a", 2);
+    one.record.scores.flops.value = std::nullopt;
+    const auto rankings = rank({one});
+    const auto json = nlohmann::ordered_json::parse(to_json(rankings));
+    ASSERT_EQ(json.size(), 1U);
+    std::string header;
+    for (const auto& [key, value] : json[0].items()) header += (header.empty() ? "" : ",") + key;
+    EXPECT_TRUE(to_csv(rankings).starts_with(header + "\r\n")) << header;
+    EXPECT_EQ(json[0]["M"], 2);
+    EXPECT_EQ(json[0]["vflops"], 2);
+    EXPECT_TRUE(json[0]["flops"].is_null());
 }
 
 }  // namespace

@@ -28,9 +28,13 @@ struct RankingRow {
     std::string organization;
     std::string verdict;
     Quantity vflops;
+    Quantity flops;
     Quantity minutes;  // training time of the slowest group
     Quantity quality;  // of the ensemble
     std::string accelerators;
+    int groups = 0;  // M
+    int degree = 0;  // P_degree
+    std::string started_utc;
     std::string framework;
     std::string level;
     std::string manifest;
@@ -41,7 +45,7 @@ struct RankingRow {
 struct Ranking {
     std::string workload;  // "image_classification", "image_classification-mini"
     std::string metric;
-    std::vector<RankingRow> rows;  // ranked rows by descending VFLOPS, then unranked rows by name
+    std::vector<RankingRow> rows;  // the ranked, then the others; each by descending VFLOPS, name
 };
 
 /// Returns a ranking for each problem of the `submissions`, sorted by name. A result has no rank if
@@ -54,6 +58,10 @@ std::string to_text(const std::vector<Ranking>& rankings);
 /// Returns CSV by RFC 4180 with a header. Numbers have all digits; missing numbers are empty. An
 /// apostrophe precedes a text that a spreadsheet would treat as a formula.
 std::string to_csv(const std::vector<Ranking>& rankings);
+
+/// Returns an array with an object per row. Its keys are the columns of to_csv(); a missing number
+/// is null.
+std::string to_json(const std::vector<Ranking>& rankings);
 
 /// Returns a self-contained HTML page.
 std::string to_html(const std::vector<Ranking>& rankings);
