@@ -26,7 +26,7 @@ public:
 
 private:
     const context::RunContext& context_;
-    std::optional<meters::GpuWatch> watch_;
+    std::optional<meters::GpuHealthPoller> watch_;
     std::vector<DeviceHealthRecord> mine_;
     std::string xids_unknown_;
 };

@@ -152,7 +152,7 @@ GpuHealth GpuHealthLog::finish() {
     return health;
 }
 
-struct GpuWatch::Seen {
+struct GpuHealthPoller::Seen {
     explicit Seen(const std::string& uuid) { health.record.device = uuid; }
 
     std::mutex mutex;
@@ -165,7 +165,8 @@ struct GpuWatch::Seen {
     }
 };
 
-GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double seconds_between)
+GpuHealthPoller::GpuHealthPoller(const std::string& library, const std::string& uuid,
+                                 double seconds_between)
     : seen_(std::make_shared<Seen>(uuid)),
       repeater_({.begin =
                      [seen = seen_, library, uuid] {
@@ -184,7 +185,7 @@ GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double s
                      },
                  .seconds_between = seconds_between}) {}
 
-GpuHealth GpuWatch::finish(double timeout_seconds) {
+GpuHealth GpuHealthPoller::finish(double timeout_seconds) {
     const bool has_answered = repeater_.stop_within(timeout_seconds);
     const std::lock_guard lock(seen_->mutex);
     GpuHealth health = seen_->health;

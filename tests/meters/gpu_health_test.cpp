@@ -126,7 +126,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuCannotBeAsked) {
 TEST_F(HealthOfAGpu, IsWatchedByAThreadFromItsBeginningOn) {
     nvml_->xids_to_come = 1;
     nvml_->clock_event_reasons = 0x20;
-    GpuWatch watch(library_, "GPU-1", 3600);
+    GpuHealthPoller watch(library_, "GPU-1", 3600);
     const GpuHealth health = watch.finish(3600);
     EXPECT_EQ(health.record.xids, Numbers{79});
     EXPECT_EQ(health.record.slowed_share.value, 1);
@@ -137,7 +137,7 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
     nvml_->xids_to_come = 1;
     nvml_->hangs_at_look = 3;
     {
-        GpuWatch watch(library_, "GPU-1", 1e-3);
+        GpuHealthPoller watch(library_, "GPU-1", 1e-3);
         while (nvml_->looks < 3) std::this_thread::yield();
         const GpuHealth health = watch.finish(0.05);
         EXPECT_EQ(health.record.device, "GPU-1");
@@ -153,7 +153,7 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
 
 TEST_F(HealthOfAGpu, IsUnknownWhereTheDriverHasNeverAnswered) {
     nvml_->hangs_at_look = 1;
-    GpuWatch watch(library_, "GPU-1", 3600);
+    GpuHealthPoller watch(library_, "GPU-1", 3600);
     const GpuHealth health = watch.finish(0.05);
     EXPECT_EQ(health.record.device, "GPU-1");
     EXPECT_EQ(health.record.slowed_share.reason, "NVML has not answered for 0.05 s");

@@ -41,9 +41,9 @@ private:
 
 /// Polls a GPU periodically in a separate thread. Only that thread calls the library, because the
 /// driver may hang after the GPU has left the bus.
-class GpuWatch {
+class GpuHealthPoller {
 public:
-    GpuWatch(const std::string& library, const std::string& uuid, double seconds_between);
+    GpuHealthPoller(const std::string& library, const std::string& uuid, double seconds_between);
 
     /// Polls for the last time and returns the results. If the driver does not answer within
     /// `timeout_seconds`, returns the results so far, with a reason for each null, and detaches the
