@@ -147,10 +147,10 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
         std::ranges::copy(rank.record.device_health,
                           std::back_inserter(result.record.device_health));
     }
-    const std::string& xids_unknown = training.device_watch.xids_unknown();
-    if (xids_unknown.empty() || group.rank() != 0) return;
+    const std::string& xids_failure = training.device_watch.xids_failure();
+    if (xids_failure.empty() || group.rank() != 0) return;
     training.log.info("the driver reports no Xids of rank {}: {}",
-                      training.context.place.world_rank, xids_unknown);
+                      training.context.place.world_rank, xids_failure);
 }
 
 /// Fills in what the ranks of the group measured. Collective in the group.

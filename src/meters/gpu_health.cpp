@@ -126,7 +126,7 @@ GpuHealth GpuHealthLog::so_far() const {
     if (!state.failure.empty()) {
         const Quantity unknown{std::nullopt, state.failure};
         record.slowed_share = record.corrected_ecc_errors = record.uncorrected_ecc_errors = unknown;
-        health.xids_unknown = state.failure;
+        health.xids_failure = state.failure;
         return health;
     }
     for (const ReasonRow& row : kClockEventReasons) {
@@ -138,7 +138,7 @@ GpuHealth GpuHealthLog::so_far() const {
             static_cast<double>(state.slowed_polls) / static_cast<double>(state.polls);
     }
     record.xids = state.numbers;
-    health.xids_unknown = state.xids_failure;
+    health.xids_failure = state.xids_failure;
     return health;
 }
 
@@ -196,7 +196,7 @@ GpuHealth GpuHealthPoller::finish(double timeout_seconds) {
          {&record.slowed_share, &record.corrected_ecc_errors, &record.uncorrected_ecc_errors}) {
         if (!unknown->value && unknown->reason.empty()) unknown->reason = why;
     }
-    if (health.xids_unknown.empty()) health.xids_unknown = why;
+    if (health.xids_failure.empty()) health.xids_failure = why;
     return health;
 }
 

@@ -12,7 +12,7 @@ namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_unknown;   // why XIDs could not be read; empty if they could
+    std::string xids_failure;   // why XIDs could not be read; empty if they could
 };
 
 /// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
