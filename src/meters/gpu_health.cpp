@@ -166,14 +166,14 @@ struct GpuHealthPoller::Seen {
 };
 
 GpuHealthPoller::GpuHealthPoller(const std::string& library, const std::string& uuid,
-                                 double seconds_between)
+                                 double interval_seconds)
     : seen_(std::make_shared<Seen>(uuid)),
       repeater_({.begin =
                      [seen = seen_, library, uuid] {
                          seen->log = std::make_unique<GpuHealthLog>(library, uuid);
                          seen->publish(seen->log->so_far());
                      },
-                 .again =
+                 .repeat =
                      [seen = seen_] {
                          seen->log->poll();
                          seen->publish(seen->log->so_far());
@@ -183,7 +183,7 @@ GpuHealthPoller::GpuHealthPoller(const std::string& library, const std::string& 
                          seen->publish(seen->log->finish());
                          seen->log.reset();
                      },
-                 .seconds_between = seconds_between}) {}
+                 .interval_seconds = interval_seconds}) {}
 
 GpuHealth GpuHealthPoller::finish(double timeout_seconds) {
     const bool has_answered = repeater_.stop_within(timeout_seconds);

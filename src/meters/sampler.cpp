@@ -52,13 +52,13 @@ std::vector<CounterRecord> CounterLog::records() const {
     return records;
 }
 
-Sampler::Sampler(CounterLog log, double seconds_between)
+Sampler::Sampler(CounterLog log, double interval_seconds)
     : reader_(std::make_shared<Reader>(Reader{{}, std::move(log)})),
       unread_(reader_->log.records()) {
     reader_->take();
-    repeater_.emplace(Repeated{.again = [reader = reader_] { reader->take(); },
-                               .end = [reader = reader_] { reader->take(); },
-                               .seconds_between = seconds_between});
+    repeater_.emplace(RepeaterCallbacks{.repeat = [reader = reader_] { reader->take(); },
+                                        .end = [reader = reader_] { reader->take(); },
+                                        .interval_seconds = interval_seconds});
 }
 
 std::vector<CounterRecord> Sampler::finish(double timeout_seconds) {

@@ -43,7 +43,7 @@ private:
 /// driver may hang after the GPU has left the bus.
 class GpuHealthPoller {
 public:
-    GpuHealthPoller(const std::string& library, const std::string& uuid, double seconds_between);
+    GpuHealthPoller(const std::string& library, const std::string& uuid, double interval_seconds);
 
     /// Polls for the last time and returns the results. If the driver does not answer within
     /// `timeout_seconds`, returns the results so far, with a reason for each null, and detaches the

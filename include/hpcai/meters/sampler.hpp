@@ -48,8 +48,8 @@ private:
 /// because a driver may hang.
 class Sampler {
 public:
-    /// Returns after the first sample; others follow every `seconds_between`.
-    Sampler(CounterLog log, double seconds_between);
+    /// Returns after the first sample; others follow every `interval_seconds`.
+    Sampler(CounterLog log, double interval_seconds);
     Sampler(const Sampler&) = delete;
     Sampler& operator=(const Sampler&) = delete;
 
