@@ -27,9 +27,9 @@ public:
     /// Adds the current reasons for lower clocks and new driver errors (XIDs), up to 256 in total.
     void poll();
 
-    /// Returns the results so far without polling. The counts of ECC errors are null; they have no
-    /// reason if finish() may still read them.
-    GpuHealth so_far() const;
+    /// Returns the results so far without polling. The ECC error counts are null, without a reason
+    /// if finish() can still read them.
+    GpuHealth snapshot() const;
 
     /// Polls for the last time and returns the results.
     GpuHealth finish();
@@ -47,12 +47,12 @@ public:
 
     /// Polls for the last time and returns the results. If the driver does not answer within
     /// `timeout_seconds`, returns the results so far, with a reason for each null, and detaches the
-    /// thread. Call once.
+    /// thread. May be called once.
     GpuHealth finish(double timeout_seconds);
 
 private:
-    struct Seen;
-    std::shared_ptr<Seen> seen_;
+    struct SharedHealth;
+    std::shared_ptr<SharedHealth> shared_;
     Repeater repeater_;
 };
 
