@@ -181,7 +181,7 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
     results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);
     for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
-    const Quantity unknown = nothing(
+    const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const results::Closing closing{groups.statuses, unknown, unknown};
     return write_result(run, ensemble, closing, out).record.verdict.exit_code;

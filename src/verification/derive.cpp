@@ -149,14 +149,14 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     int finished_groups = 0;
     for (const GroupResult& group : groups) {
         const bool finished = group.record.failure.empty();
-        quality.members.push_back(finished ? group.quality : nothing("the group did not finish"));
+        quality.members.push_back(finished ? group.quality : no_value("the group did not finish"));
         if (!finished) continue;
         sum += group.quality.value.value_or(0);
         ++finished_groups;
     }
     if (finished_groups == 0) return;
     if (!quality.ensemble.value) {
-        quality.members_mean = quality.ensemble_gain = nothing(quality.ensemble.reason);
+        quality.members_mean = quality.ensemble_gain = no_value(quality.ensemble.reason);
         return;
     }
     const double mean = sum / finished_groups;
@@ -171,7 +171,7 @@ IntervalRecord vflops_interval_of(const RunRecord& record) {
     const IntervalRecord& from =
         has_members ? quality.members_interval : quality.confidence_interval;
     const auto vflops_of = [&](const Quantity& end) {
-        if (!end.value) return nothing(end.reason);
+        if (!end.value) return no_value(end.reason);
         const auto penalty =
             metrics::penalty_coefficient(*end.value, quality.target, quality.exponent);
         return or_reason(metrics::vflops(record.scores.flops.value, penalty), "no speed to score");
@@ -217,7 +217,7 @@ Quantity time_of(const GroupRecord& group, double target) {
         std::ranges::find_if(group.quality_by_epoch,
                              [&](const EpochQualityRecord& one) { return one.quality >= target; });
     if (reached == group.quality_by_epoch.end()) {
-        return nothing(fmt::format("the model of group {} did not reach the target", group.group));
+        return no_value(fmt::format("the model of group {} did not reach the target", group.group));
     }
     return {reached->training_seconds, ""};
 }
@@ -298,7 +298,8 @@ UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& f
 
 void derive_time_to_quality(const config::Config& config, RunRecord& record) {
     Quantity& time = record.time.time_to_quality_seconds;
-    time = nothing(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : kNoGroupFinished);
+    time =
+        no_value(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : kNoGroupFinished);
     if (config.run.evaluate_epochs == 0) return;
     for (const GroupRecord& group : record.work.groups) {
         if (!group.failure.empty()) continue;

@@ -38,13 +38,13 @@ struct Fraction {
 };
 
 /// Returns a Quantity without a value.
-inline Quantity nothing(std::string reason) {
+inline Quantity no_value(std::string reason) {
     return {std::nullopt, std::move(reason)};
 }
 
 /// Returns `value`, or `reason` if there is none.
 inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
-    return value ? Quantity{value, ""} : nothing(reason);
+    return value ? Quantity{value, ""} : no_value(reason);
 }
 
 /// One row of the table that `words_of` returns for an enumeration.

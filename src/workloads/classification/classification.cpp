@@ -40,7 +40,7 @@ void judge_class_vote(const VotedProbabilities& predicted, QualityRecord& qualit
     quality.metric =
         TopAccuracyRecord{.ensemble_top_5 = share(counts.correct_5, counts.samples),
                           .ensemble_majority = share(by_majority.correct_1, by_majority.samples),
-                          .out_of_bag = nothing("bagging.out_of_bag is false")};
+                          .out_of_bag = no_value("bagging.out_of_bag is false")};
     quality.confidence_interval = interval_record(interval, quality.ensemble.reason, "wilson");
 }
 
@@ -115,7 +115,7 @@ private:
             quality.metric = TopAccuracyRecord{};  // only that of rank 0 is kept
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (mine.out_of_bag.empty()) {
-            metric.out_of_bag = nothing(
+            metric.out_of_bag = no_value(
                 "out-of-bag predictions are not stored; only the ranks of a run compute them");
             return;
         }

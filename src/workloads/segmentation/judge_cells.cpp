@@ -29,7 +29,7 @@ SegmentRecord segment_record(const std::string& name, const evaluation::ClassCel
 
 void judge_cells(const Probabilities& predicted, GroupResult& result) {
     result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
-    result.quality_top_5 = nothing("segmentation workloads have no Top-5");
+    result.quality_top_5 = no_value("segmentation workloads have no Top-5");
 }
 
 void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
@@ -45,7 +45,7 @@ void judge_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per
     }
     quality.metric = std::move(metric);
     const Quantity no_members =
-        nothing("cells are not independent: there is no bootstrap over members");
+        no_value("cells are not independent: there is no bootstrap over members");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval =
         interval_record(cell_interval_95(predicted.counted(), cells_per_sample, nullptr), kNoCell,
