@@ -132,11 +132,11 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
     for (const metrics::GroupWork& one : work) longest = std::max(longest, one.training_seconds);
     record.time.training_seconds = {longest, ""};
     const auto speed = metrics::samples_per_second(work);
-    record.throughput.images_per_second = or_reason(speed, kNoGroupFinished);
-    record.throughput.per_rank =
-        or_reason(speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
+    record.throughput.images_per_second = value_or_reason(speed, kNoGroupFinished);
+    record.throughput.per_rank = value_or_reason(
+        speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
     record.scores.flops =
-        or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
+        value_or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
 }
 
 /// Fills in target and exponent, the members' qualities, their mean and the ensemble's gain.
@@ -174,7 +174,8 @@ IntervalRecord vflops_interval_of(const RunRecord& record) {
         if (!end.value) return no_value(end.reason);
         const auto penalty =
             metrics::penalty_coefficient(*end.value, quality.target, quality.exponent);
-        return or_reason(metrics::vflops(record.scores.flops.value, penalty), "no speed to score");
+        return value_or_reason(metrics::vflops(record.scores.flops.value, penalty),
+                               "no speed to score");
     };
     return {vflops_of(from.low), vflops_of(from.high), from.level,
             fmt::format("eq. 7 and 8 of quality.{}",
@@ -188,8 +189,9 @@ void derive_scores(RunRecord& record) {
                                                record.quality.target, record.quality.exponent);
     }
     const std::string none = "no quality to score";
-    record.scores.penalty_coefficient = or_reason(penalty, none);
-    record.scores.vflops = or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
+    record.scores.penalty_coefficient = value_or_reason(penalty, none);
+    record.scores.vflops =
+        value_or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 

@@ -27,7 +27,7 @@ Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of
         if (!one.value && !one.reason.empty()) reason = one.reason;
         if (one.value && (!value || exceeds(*one.value, *value))) value = one.value;
     }
-    return or_reason(value, reason);
+    return value_or_reason(value, reason);
 }
 
 std::int64_t largest(const std::vector<GroupResult>& groups, std::int64_t Result::*count) {

@@ -43,7 +43,7 @@ inline Quantity no_value(std::string reason) {
 }
 
 /// Returns `value`, or `reason` if there is none.
-inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
+inline Quantity value_or_reason(std::optional<double> value, const std::string& reason) {
     return value ? Quantity{value, ""} : no_value(reason);
 }
 

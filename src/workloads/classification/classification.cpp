@@ -12,7 +12,7 @@ namespace {
 using evaluation::Judgement;
 
 Quantity share(std::int64_t correct, std::int64_t samples) {
-    return or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
+    return value_or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
 }
 
 evaluation::TopK count_hits(const Probabilities& predicted) {
@@ -127,8 +127,8 @@ private:
         const evaluation::OutOfBagQuality found = evaluation::out_of_bag_vote(
             leaders, {mine.out_of_bag, mine.out_of_bag_samples.outputs, task_.classes}, labels);
         metric.out_of_bag =
-            or_reason(evaluation::accuracy(found.counts.correct_1, found.counts.samples),
-                      "no sample was out of any bag");
+            value_or_reason(evaluation::accuracy(found.counts.correct_1, found.counts.samples),
+                            "no sample was out of any bag");
         metric.out_of_bag_samples = found.covered;
     }
 };
