@@ -104,7 +104,7 @@ Error excluded(const group::GroupOutcome& mine) {
 }
 
 comm::Afterwards afterwards(const results::RunEnd& end) {
-    return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
+    return end.has_next_run ? comm::Afterwards::another_run : comm::Afterwards::the_end;
 }
 
 /// Reports an error in the log, which is a file, and on standard error. Returns its code.
@@ -200,7 +200,7 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     } else {
         // The exit of this rank could end the writer, so it waits until the result is complete.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
-        end.another = next == comm::Afterwards::another_run;
+        end.has_next_run = next == comm::Afterwards::another_run;
     }
     return end;
 }

@@ -146,9 +146,9 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
         leave_stage(run, is_success, *log);
         end = controller.finish(outcome, *log, invocation.out);
     }
-    if (end.another && is_success) {
+    if (end.has_next_run && is_success) {
         sessions.pop_back();
-    } else if (end.another) {
+    } else if (end.has_next_run) {
         session.drop_data();
     }
     return end;
@@ -160,7 +160,7 @@ ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns run
     while (true) {
         try {
             const results::RunEnd end = run_once(invocation, runs, sessions);
-            if (!end.another) return end.code;
+            if (!end.has_next_run) return end.code;
         } catch (const Error& error) {
             if (runs.number > 1 && invocation.world.rank() == 0) {
                 results::record_stop(

@@ -47,9 +47,10 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
     record.repetitions.push_back(
         verification::describe_repetition(context.program.repetition, run, manifest));
     verification::derive_repetitions(record);
-    const bool another = all_answer && context.program.repetition < context.program.repetitions;
-    write(record, folder, another ? nullptr : &out);
-    return {another ? ExitCode::ok : record.exit_code, another};
+    const bool has_next_run =
+        all_answer && context.program.repetition < context.program.repetitions;
+    write(record, folder, has_next_run ? nullptr : &out);
+    return {has_next_run ? ExitCode::ok : record.exit_code, has_next_run};
 }
 
 void record_stop(const std::filesystem::path& folder, const std::string& why,

@@ -13,7 +13,7 @@ namespace hpcai::results {
 /// How a run ended for a rank.
 struct RunEnd {
     ExitCode code = ExitCode::ok;
-    bool another = false;  // whether the next run of run.repeat follows
+    bool has_next_run = false;  // whether another run of run.repeat follows
 };
 
 /// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of its manifest. Another run
