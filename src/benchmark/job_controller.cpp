@@ -256,8 +256,8 @@ results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             const results::EnsembleResult& ensemble,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
-    const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
+    const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
+    const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
     if (context_.program.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(context_, result.record, result.manifest,
                                      all_answer(agreed.decision), out);

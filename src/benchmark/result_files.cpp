@@ -61,8 +61,8 @@ results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
 }
 
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::Closing& closing, std::ostream& out) {
-    WrittenResult result{results::make_record(run, ensemble, closing), "none"};
+                           const results::RunOutcome& outcome, std::ostream& out) {
+    WrittenResult result{results::make_record(run, ensemble, outcome), "none"};
     std::exception_ptr failure;
     try {
         result.manifest = write_files(run, ensemble, result.record);

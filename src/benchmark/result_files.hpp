@@ -24,6 +24,6 @@ struct WrittenResult {
 /// Scores the run and writes all files of its result, the summary last. If the files cannot be
 /// written, prints the summary to `out` all the same and throws Error(usage).
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::Closing& closing, std::ostream& out);
+                           const results::RunOutcome& outcome, std::ostream& out);
 
 }  // namespace hpcai::benchmark

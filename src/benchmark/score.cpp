@@ -183,8 +183,8 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
     const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
-    const results::Closing closing{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, closing, out).record.verdict.exit_code;
+    const results::RunOutcome outcome{groups.statuses, unknown, unknown};
+    return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

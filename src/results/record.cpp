@@ -64,7 +64,7 @@ void add_staging(const LaunchRecord& launch, RunRecord& record) {
     record.time.staging_seconds = {launch.staging_seconds.value.value_or(0), ""};
 }
 
-void add_verdict(const context::RunContext& context, const Closing& closing,
+void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
                  const std::vector<GroupResult>& groups, RunRecord& record) {
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
@@ -72,7 +72,7 @@ void add_verdict(const context::RunContext& context, const Closing& closing,
         // `score` knows failed groups by their files alone, which show no other exit code.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
-                                                   : closing.groups[index].exit_code);
+                                                   : outcome.groups[index].exit_code);
     }
     record.verdict = verification::make_verdict(context.config, facts);
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
@@ -137,10 +137,10 @@ TopologyRecord describe_topology(const context::RunContext& context) {
 }
 
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
-                      const Closing& closing) {
+                      const RunOutcome& outcome) {
     const context::RunContext& context = run.context;
     const LaunchRecord& launch = run.launch;
-    const std::vector<GroupResult> groups = all_groups(context, ensemble, closing.groups);
+    const std::vector<GroupResult> groups = all_groups(context, ensemble, outcome.groups);
     const std::vector<std::string> hosts = hosts_of(context, groups);
     const plan::ParallelismController controller = controller_of(context, hosts);
     RunRecord record;
@@ -154,13 +154,13 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     record.submission = verification::describe_submission(context.config);
     record.flops = verification::flops_of_model(context.config);
     record.time.started_utc = launch.started_utc;
-    record.time.startup_seconds = closing.startup_seconds;
+    record.time.startup_seconds = outcome.startup_seconds;
     if (auto& seconds = record.time.startup_seconds.value) {
         *seconds -= launch.staging_seconds.value.value_or(0);
     }
     add_staging(launch, record);
     record.time.vote_seconds = {ensemble.seconds, ""};
-    record.time.total_seconds = closing.total_seconds;
+    record.time.total_seconds = outcome.total_seconds;
     record.environment = launch.environment;
     record.roofline = launch.roofline;
     record.quality =
@@ -171,7 +171,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     verification::derive_results(context.config, controller, groups, record);
     verification::derive_energy(context.config.run, groups, record);
     record.determinism = launch.determinism;
-    add_verdict(context, closing, groups, record);
+    add_verdict(context, outcome, groups, record);
     return record;
 }
 

@@ -27,7 +27,7 @@ struct EnsembleResult {
 };
 
 /// How a run ended.
-struct Closing {
+struct RunOutcome {
     const std::vector<comm::GroupStatus>& groups;  // all M
     Quantity startup_seconds;                      // with staging
     Quantity total_seconds;
@@ -38,6 +38,6 @@ TopologyRecord describe_topology(const context::RunContext& context);
 
 /// Makes the run's record with score and verdict. `ensemble` has no members if no group finished.
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
-                      const Closing& closing);
+                      const RunOutcome& outcome);
 
 }  // namespace hpcai::results
