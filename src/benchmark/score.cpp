@@ -177,10 +177,11 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     const data::SampleSets samples = open_samples(context, launch);
     const results::LaunchedRun run{context, launch, samples};
     const results::EnsembleResult ensemble = combine(run, groups.finished);
-    std::set<int> whole_groups;
-    for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
-    results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);
-    for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
+    std::set<int> undamaged_groups;
+    for (const group::GroupOutcome& one : groups.finished)
+        undamaged_groups.insert(one.status.group);
+    results::archive_attempt(context, results::StaleRecords::unreadable, undamaged_groups);
+    for (const int group : undamaged_groups) results::remove_group_checkpoints(output, group);
     const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
     const results::RunOutcome outcome{groups.statuses, unknown, unknown};

@@ -83,8 +83,8 @@ void require_new_or_empty(const fs::path& wanted) {
             wanted.string());
 }
 
-void move_attempt_away(const context::RunContext& context, StaleRecords records,
-                       const std::set<int>& whole_groups) {
+void archive_attempt(const context::RunContext& context, StaleRecords records,
+                     const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;
     const Attempt attempt(output);
     if (fs::exists(output / "result.json")) {
@@ -98,7 +98,7 @@ void move_attempt_away(const context::RunContext& context, StaleRecords records,
     std::error_code error;
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
-        if (whole_groups.contains(group) || !fs::exists(output / record, error)) continue;
+        if (undamaged_groups.contains(group) || !fs::exists(output / record, error)) continue;
         if (!is_stale(context, group, records)) continue;
         attempt.move_here(record);
         attempt.move_here(record.parent_path() / "flight");  // its failure refers to them
@@ -113,7 +113,7 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
         if (everyone.rank() != 0) return;
         if (context.resumes) {
             remove_progress(context.output);  // of the previous launch
-            move_attempt_away(context, StaleRecords::unfinished);
+            archive_attempt(context, StaleRecords::unfinished);
             return write_launch_file(context.output, launch);
         }
         make_output(context, launch);

@@ -30,9 +30,9 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
 enum class StaleRecords { unreadable, unfinished };
 
 /// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can end
-/// again. Records of `whole_groups`, whose files are undamaged, stay. Throws Error(usage) if a
+/// again. Records of `undamaged_groups`, whose files are undamaged, stay. Throws Error(usage) if a
 /// folder cannot be made, Error(data) if a file cannot be moved.
-void move_attempt_away(const context::RunContext& context, StaleRecords records,
-                       const std::set<int>& whole_groups = {});
+void archive_attempt(const context::RunContext& context, StaleRecords records,
+                     const std::set<int>& undamaged_groups = {});
 
 }  // namespace hpcai::results
