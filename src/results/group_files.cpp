@@ -162,7 +162,7 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
             found.progress = progress_of_record(folder / "record.json");
         }
     } catch (const Error& damaged) {
-        found.trouble = damaged.what();
+        found.read_error = damaged.what();
     }
     return found;
 }

@@ -56,7 +56,7 @@ std::set<int> groups_of(const fs::path& directory) {
 }
 
 /// Returns when the latest launch began; 0 if there is no launch.json.
-std::int64_t begun_unix_seconds(const fs::path& directory) {
+std::int64_t started_unix_seconds(const fs::path& directory) {
     std::error_code error;
     const auto written = fs::last_write_time(directory / kLaunchName, error);
     if (error) return 0;
@@ -80,8 +80,8 @@ RunStatus status_of_progress(const fs::path& directory) {
     run.now_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     for (const int group : groups_of(directory))
         run.groups.push_back(read_progress(directory, group));
-    run.begun_unix_seconds = begun_unix_seconds(directory);
-    run.is_at_work = is_locked(directory);
+    run.started_unix_seconds = started_unix_seconds(directory);
+    run.is_locked = is_locked(directory);
     run.resume_command = command_to_resume(directory);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }

@@ -53,18 +53,18 @@ struct ProgressRecord {
 struct GroupProgress {
     int group = 0;
     std::optional<ProgressRecord> progress;  // empty if there is no readable file
-    std::string trouble;                     // why the file cannot be read
+    std::string read_error;                  // why the file cannot be read
     bool operator==(const GroupProgress&) const = default;
 };
 
 /// The progress of a run without a result, from its files.
 struct RunProgress {
     std::string directory;
-    std::vector<GroupProgress> groups;    // the configured ones and those that have begun
-    std::int64_t now_unix_seconds = 0;    // by the clock of the reader
-    std::int64_t begun_unix_seconds = 0;  // when the last launch began; 0: unknown
+    std::vector<GroupProgress> groups;      // the configured ones and those that have begun
+    std::int64_t now_unix_seconds = 0;      // by the clock of the reader
+    std::int64_t started_unix_seconds = 0;  // when the last launch began; 0: unknown
     // Whether a program holds the lock of the directory; empty if that is unknown
-    std::optional<bool> is_at_work;
+    std::optional<bool> is_locked;
     std::string resume_command;  // empty if unknown
     bool operator==(const RunProgress&) const = default;
 };
