@@ -116,7 +116,7 @@ RunRecord read_result(const fs::path& directory) {
     return records::read_file<RunRecord>(path, kLimitBytes);
 }
 
-void renew_report_files(const fs::path& directory) {
+void rerender_report_files(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const fs::path manifest = directory / storage::kManifestName;
     if (fs::exists(manifest)) {

@@ -26,7 +26,7 @@ RunRecord read_result(const std::filesystem::path& directory);
 
 /// Renders the files of a finished result again from its record. Throws Error(usage) and writes
 /// nothing if they differ from those that `directory`/manifest.sha256 lists.
-void renew_report_files(const std::filesystem::path& directory);
+void rerender_report_files(const std::filesystem::path& directory);
 
 /// Verifies and throws as verification::verify does; also compares report.html and mllog/.
 verification::Verification verify_result(const std::filesystem::path& directory);
