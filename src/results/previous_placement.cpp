@@ -68,9 +68,9 @@ std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::
     return nodes;
 }
 
-plan::ParallelismController controller_on(const config::Config& config,
-                                          const plan::ParallelismController& now,
-                                          const std::vector<int>& nodes) {
+plan::ParallelismController controller_for_nodes(const config::Config& config,
+                                                 const plan::ParallelismController& now,
+                                                 const std::vector<int>& nodes) {
     try {
         plan::ParallelismController then = verification::place_ranks(config, nodes);
         return has_same_groups(now, then) ? then : now;

@@ -22,8 +22,8 @@ struct NodesOfRanks {
 std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts);
 
 /// Returns the groups of `now` with their ranks on `nodes`, or `now` if that would change a group.
-plan::ParallelismController controller_on(const config::Config& config,
-                                          const plan::ParallelismController& now,
-                                          const std::vector<int>& nodes);
+plan::ParallelismController controller_for_nodes(const config::Config& config,
+                                                 const plan::ParallelismController& now,
+                                                 const std::vector<int>& nodes);
 
 }  // namespace hpcai::results

@@ -114,7 +114,7 @@ plan::ParallelismController controller_of(const context::RunContext& context,
     for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
         now.nodes.push_back(context.controller.place(rank).node);
     }
-    return controller_on(context.config, context.controller, nodes_of_hosts(now, hosts));
+    return controller_for_nodes(context.config, context.controller, nodes_of_hosts(now, hosts));
 }
 
 TopologyRecord describe_topology(const plan::ParallelismController& controller,
