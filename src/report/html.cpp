@@ -75,14 +75,14 @@ Markup figure_of(std::string_view value, std::string_view name, std::string_view
                            element(R"(dd class="reason")", {text(detail)})});
 }
 
-std::string value_or_reason(const Quantity& quantity, const std::string& detail) {
+std::string detail_or_reason(const Quantity& quantity, const std::string& detail) {
     return number(quantity, "{}") != "n/a" ? detail
            : quantity.reason.empty()       ? "not measured"
                                            : quantity.reason;
 }
 
 std::string human(const Quantity& flops, const std::string& source) {
-    return value_or_reason(
+    return detail_or_reason(
         flops, fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
 }
 
@@ -148,11 +148,11 @@ Markup headline(const RunRecord& record) {
                     {figure_of(flops_text(scores.vflops), "VFLOPS", human(scores.vflops, "eq. 7")),
                      figure_of(flops_text(scores.flops), "FLOPS", human(scores.flops, "eq. 6")),
                      figure_of(quality_text(quality.ensemble), "quality",
-                               value_or_reason(quality.ensemble,
-                                               metric_name(quality.metric) + ", target " +
-                                                   quality_text({quality.target, ""}))),
+                               detail_or_reason(quality.ensemble,
+                                                metric_name(quality.metric) + ", target " +
+                                                    quality_text({quality.target, ""}))),
                      figure_of(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                               "training", value_or_reason(seconds, "of the slowest group"))}),
+                               "training", detail_or_reason(seconds, "of the slowest group"))}),
                 paragraph(story)}) +
            Markup{"\n"};
 }
