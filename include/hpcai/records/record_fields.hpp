@@ -9,7 +9,7 @@
 #include <utility>
 
 /// Defines the keys and the equality of the struct `Record`. The arguments are its members in the
-/// order of the file that stores it. The name of a member is its key.
+/// order in which the file stores them. The name of a member is its key.
 #define HPCAI_RECORD(Record, ...)                                 \
     static constexpr std::string_view record_keys = #__VA_ARGS__; \
     constexpr auto record_values() {                              \
