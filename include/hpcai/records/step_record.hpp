@@ -48,9 +48,9 @@ struct RankRecord {
 };
 
 enum class TraceLane {
-    steps,    // steps with their phases, nested
-    kernels,  // one after another
-    sums      // all-reduces of gradients, which may overlap
+    steps,       // steps with their phases, nested
+    kernels,     // one after another
+    all_reduces  // of gradients; they may overlap
 };
 
 struct TraceEvent {
