@@ -16,8 +16,8 @@ namespace hpcai::results {
 void require_run(const std::filesystem::path& output) {
     std::error_code error;
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
-            "{}: expected the result directory of a run, with config.yaml; a rejected launch "
-            "creates none",
+            "{}: expected the result directory of a run, with its config.yaml; a rejected "
+            "launch creates none",
             output.string());
 }
 
