@@ -43,7 +43,8 @@ ExternalReading parse_line(std::string_view line, const ExternalReadings& previo
     const std::string location = fmt::format("{}:{}", previous.file, line_number);
     const std::size_t comma = line.find(',');
     require(comma != std::string_view::npos, ExitCode::data,
-            "{}: expected a time, a comma and a number, found {}", location, quoted(line));
+            "{}: expected a time and a number with a comma between them, found {}", location,
+            quoted(line));
     const std::string_view time_cell = line.substr(0, comma);
     const std::string_view value_cell = line.substr(comma + 1);
     const auto time = parse_utc(time_cell);

@@ -59,7 +59,7 @@ std::vector<Counter> port_counters(const fs::path& adapters) {
                     counter_of(fmt::format("ib:{}/{}:{}", adapter, port, direction.name), [file] {
                         const std::uint64_t words = read_unsigned(file);
                         require(words != kMaxCount, ExitCode::data,
-                                "{}: the 32-bit counter has reached its maximum", file.string());
+                                "{}: the counter is at the maximum of 32 bits", file.string());
                         return kBytesPerWord * static_cast<double>(words);
                     }));
             }
