@@ -22,7 +22,7 @@ class Segmentation(ProbabilityTask):
         name = "evaluation/classes.txt"
         *self.names, rest = run.files.text(name).split("\n")
         if rest:
-            self.findings.find(name, "its last line does not end")
+            self.findings.add(name, "its last line does not end")
             self.names.append(rest)
         self.findings.must_be(name, "the number of lines", len(self.names), self.classes)
 
