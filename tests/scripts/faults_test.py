@@ -54,8 +54,8 @@ class Tests(unittest.TestCase):
 
     def test_a_wrong_outcome_is_a_failure(self):
         with self.assertRaises(cases.Failed):
-            cases.must(False, "wrong")
-        cases.must(True, "right")
+            cases.require(False, "wrong")
+        cases.require(True, "right")
 
 
 if __name__ == "__main__":
