@@ -87,7 +87,6 @@ comm::MembershipAgreementDeadlines make_deadlines(const context::RunContext& con
     return deadlines;
 }
 
-/// Returns the error of a leader that the agreement excluded.
 Error exclusion_error(const group::GroupOutcome& outcome) {
     if (outcome.status.has_stopped()) {
         const ExitCode code = outcome.end == ProgressState::unsaved      ? ExitCode::internal

@@ -38,9 +38,8 @@ std::optional<double> take_fraction(std::string_view& text) {
 }  // namespace
 
 UtcClock::UtcClock()
-    : start_seconds_(
-          std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-              .count()) {}
+    : start_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+                 .count()) {}
 
 std::string utc_text(double utc_seconds) {
     using namespace std::chrono;

@@ -107,7 +107,6 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-/// Returns the placement of the ranks on `hosts`.
 plan::ParallelismController place_on_hosts(const context::RunContext& context,
                                            const std::vector<std::string>& hosts) {
     NodesOfRanks current{{}, context.hostnames};

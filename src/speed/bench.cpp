@@ -66,12 +66,11 @@ public:
         update_seconds_.push_back(seconds.back());
     }
 
-    /// Returns the clock readings per step that measure the phases.
     std::int64_t readings_per_step() const {
         return step_.phases().readings() / std::ssize(step_.phases().steps());
     }
 
-    /// Returns the median seconds of one such reading, with its share of a step's bookkeeping.
+    /// Returns the median seconds of a clock reading, with its share of a step's bookkeeping.
     double reading_seconds() {
         constexpr int kSteps = 1000;
         return median_seconds(kIsolatedRuns, [&] {

@@ -33,8 +33,7 @@ const OperationRate* fastest(const std::vector<OperationRate>& rates, const std:
     return best;
 }
 
-Quantity rate_or_reason(const OperationRate* rate, const std::string& what,
-                        const std::string& precision) {
+Quantity rate_of(const OperationRate* rate, const std::string& what, const std::string& precision) {
     if (rate != nullptr) return rate->flops_per_second;
     return {std::nullopt, fmt::format("no {} was measured in {}", what, precision)};
 }
@@ -83,15 +82,14 @@ CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::s
     const OperationRate* convolution = fastest(rates, precision, true);
     CeilingRecord ceiling;
     ceiling.precision = precision;
-    ceiling.gemm_flops = rate_or_reason(product, "large matrix product", precision);
-    ceiling.model_convolution_flops =
-        rate_or_reason(convolution, "convolution of the model", precision);
+    ceiling.gemm_flops = rate_of(product, "large matrix product", precision);
+    ceiling.model_convolution_flops = rate_of(convolution, "convolution of the model", precision);
     const OperationRate* best = product;
     if (best == nullptr || (convolution != nullptr &&
                             *convolution->flops_per_second.value > *best->flops_per_second.value)) {
         best = convolution;
     }
-    ceiling.ceiling_flops = rate_or_reason(best, "ceiling", precision);
+    ceiling.ceiling_flops = rate_of(best, "ceiling", precision);
     if (best != nullptr) ceiling.ceiling = fmt::format("{}, {}", best->name, best->pass);
     return ceiling;
 }

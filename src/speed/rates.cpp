@@ -70,7 +70,7 @@ PassRates measure_passes(RateMeter& meter, const MeasuredOperation& operation,
     for (const ops::Pass pass : bench->passes()) {
         OperationRate rate = make_rate(operation, precision, pass);
         rate.bytes = metrics::moved_bytes(bench->graph(), bench->node(), pass, precision.compute);
-        const double median_seconds = meter.measure_seconds([&] { bench->run(pass); }, seconds);
+        const double median_seconds = meter.measure([&] { bench->run(pass); }, seconds);
         rate.seconds = {median_seconds, ""};
         rate.flops_per_second = {rate.flops / median_seconds, ""};
         measured.rates.push_back(std::move(rate));
@@ -96,8 +96,8 @@ double intensity(const MeasuredOperation& measured, tensor::DType compute) {
 constexpr std::array<std::size_t, 5> kAllReduceBytes{std::size_t{4} << 10, std::size_t{64} << 10,
                                                      std::size_t{1} << 20, std::size_t{16} << 20,
                                                      std::size_t{64} << 20};
-constexpr int kMinAllReduces = 3;
-constexpr int kMaxAllReduces = 20;
+constexpr int kMinCalls = 3;
+constexpr int kMaxCalls = 20;
 
 class AllReduceBench {
 public:
@@ -140,8 +140,7 @@ double RateMeter::mean_over_ranks(double value) {
     return value / everyone_.size();
 }
 
-double RateMeter::measure_seconds(const std::function<void()>& work, double seconds,
-                                  bool has_upload) {
+double RateMeter::measure(const std::function<void()>& work, double seconds, bool has_upload) {
     // All ranks make the same number of runs, because they may wait for each other.
     const int in_a_row =
         has_upload ? 1 : static_cast<int>(max_over_ranks(runs_in_a_row(device_, work)));
@@ -249,9 +248,8 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
                               static_cast<double>(kAllReduceBytes[index == 0 ? 0 : index - 1]);
         if (rates.size() >= 2 && growth * previous_seconds > seconds) break;
         const double first = benches[index]->run();
-        const int calls =
-            static_cast<int>(std::clamp(seconds_per_size / std::max(first, 1e-9),
-                                        double{kMinAllReduces}, double{kMaxAllReduces}));
+        const int calls = static_cast<int>(std::clamp(seconds_per_size / std::max(first, 1e-9),
+                                                      double{kMinCalls}, double{kMaxCalls}));
         previous_seconds = median_seconds(calls, [&] { return benches[index]->run(); });
         const auto bytes = static_cast<double>(kAllReduceBytes[index]);
         rates.push_back(

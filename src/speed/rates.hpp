@@ -28,14 +28,12 @@ public:
     /// Returns the elapsed time of the slowest rank.
     double elapsed_seconds() { return max_over_ranks(watch_.seconds()); }
     bool is_time_over() { return elapsed_seconds() >= limit_seconds_; }
-    /// Returns the largest value of all ranks.
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 
     /// Runs `work` 3 to 15 times in about `seconds`, after a warm-up run. Returns the mean over
     /// ranks of each rank's median seconds.
-    double measure_seconds(const std::function<void()>& work, double seconds,
-                           bool has_upload = false);
+    double measure(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
     device::Device& device_;
@@ -71,7 +69,6 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
 
-/// The ranks of one all-reduce.
 struct AllReduceRanks {
     std::string scope;  // as in AllReduceRate
     comm::Communicator& group;

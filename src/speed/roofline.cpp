@@ -30,7 +30,6 @@ namespace {
 constexpr int kMinSteps = 3;
 constexpr int kMaxSteps = 15;
 
-/// The setup of a measurement of whole steps.
 struct CalibrationSetup {
     const config::Config& config;
     device::Precision precision;
@@ -145,7 +144,7 @@ BandwidthRate measure_memory(RateMeter& meter, double seconds) {
     const double bytes = kStreams * sizeof(float) * static_cast<double>(shape.elements());
     const auto add = [&] { bench.run(ops::Pass::forward); };
     return bandwidth_of("memory", "y = a + b of 128 MiB each in fp32", bytes,
-                        meter.measure_seconds(add, seconds));
+                        meter.measure(add, seconds));
 }
 
 std::vector<BandwidthRate> measure_transfers(RateMeter& meter, double seconds) {
@@ -157,15 +156,14 @@ std::vector<BandwidthRate> measure_transfers(RateMeter& meter, double seconds) {
     constexpr std::size_t kBytes = std::size_t{64} << 20;
     std::vector<std::byte> host(kBytes, std::byte{1});
     const std::unique_ptr<device::Memory> memory = meter.device().allocate(kBytes);
-    const double up = meter.measure_seconds([&] { meter.device().upload(memory->data(), host); },
-                                            seconds / 2, true);
-    const double down = meter.measure_seconds(
-        [&] { meter.device().download(host, memory->data()); }, seconds / 2, true);
+    const double up =
+        meter.measure([&] { meter.device().upload(memory->data(), host); }, seconds / 2, true);
+    const double down =
+        meter.measure([&] { meter.device().download(host, memory->data()); }, seconds / 2, true);
     return {bandwidth_of(names[0], "64 MiB", kBytes, up),
             bandwidth_of(names[1], "64 MiB", kBytes, down)};
 }
 
-/// Ranks of an all-reduce to measure, with their reducer.
 struct AllReduceGroup {
     std::string scope;
     std::unique_ptr<comm::Communicator> group;

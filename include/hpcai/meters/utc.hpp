@@ -13,10 +13,10 @@ namespace hpcai::meters {
 class UtcClock {
 public:
     UtcClock();
-    double seconds() const { return start_seconds_ + watch_.seconds(); }
+    double seconds() const { return start_ + watch_.seconds(); }
 
 private:
-    double start_seconds_;
+    double start_;
     Stopwatch watch_;
 };
 

@@ -9,7 +9,6 @@
 
 namespace hpcai {
 
-/// The name of the file of a LaunchRecord.
 inline constexpr const char* kLaunchName = "launch.json";
 
 /// `launch.json`: facts of a launch before its ranks split. `resume` and `score` read it.

@@ -27,7 +27,6 @@ constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
              {ProgressState::unsaved, "unsaved"}}};
 }
 
-/// The name of the file of a ProgressRecord.
 inline constexpr const char* kProgressName = "progress.json";
 
 /// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds; an

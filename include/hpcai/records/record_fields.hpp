@@ -37,7 +37,6 @@ struct Fraction {
     bool operator==(const Fraction&) const = default;
 };
 
-/// Returns a Quantity without a value.
 inline Quantity no_value(std::string reason) {
     return {std::nullopt, std::move(reason)};
 }
