@@ -188,7 +188,7 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
                 context_.output.parent_path(),
                 fmt::format("repetition {}: {}", context_.program.repetition, error.what()), out);
         }
-        // The other leaders may wait for this one in the vote.
+        // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
             agreed.leaders->announce_failure(Error(end.code, error.what()));
         }

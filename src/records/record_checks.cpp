@@ -73,7 +73,7 @@ void check(const LaunchRecord& launch, const Place& file) {
     const Place place = file.key("topology");
     const std::int64_t ranks = topology.ranks;
     if (ranks < 1 || std::cmp_not_equal(ranks, topology.map.size())) {
-        place.key("ranks").fail(fmt::format("as many as map has, {}", topology.map.size()), ranks);
+        place.key("ranks").fail(fmt::format("{}, the length of map", topology.map.size()), ranks);
     }
     if (topology.groups < 1 || topology.degree < 1 ||
         std::int64_t{topology.groups} * topology.degree != ranks) {

@@ -54,7 +54,7 @@ ProgressRecord progress_from_record(const std::filesystem::path& path) {
 }
 
 /// Retries a failed write after removing the old file, which frees space on a full disk. A missing
-/// file is better than an outdated one.
+/// file is better than an outdated file.
 void replace_after_removal(const std::filesystem::path& path, const std::string& text) {
     std::error_code error;
     std::filesystem::remove(path, error);

@@ -59,7 +59,7 @@ std::string bench_text(const BenchReport& report) {
     std::sort(slowest.begin(), slowest.end(),
               [](const auto& a, const auto& b) { return a.in_step_seconds > b.in_step_seconds; });
     slowest.resize(std::min(slowest.size(), kSlowestShown));
-    text += fmt::format("\nthe {} slowest\n{}", slowest.size(), header);
+    text += fmt::format("\nthe {} slowest operations\n{}", slowest.size(), header);
     for (const BenchOperation& operation : slowest) {
         text += row(operation.name, operation.pass,
                     {operation.in_step_seconds, operation.alone_seconds}, report.step_seconds);

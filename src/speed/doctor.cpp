@@ -209,7 +209,7 @@ private:
     launch::Finding check_data() {
         return run_check("data", [&] {
             data::require_data_paths(config_.data, everyone());
-            return std::string("no path of the configuration is missing; nothing was read");
+            return std::string("all configured paths exist; no data was read");
         });
     }
 
