@@ -28,8 +28,8 @@ case $kind in
             -DCMAKE_UNITY_BUILD=ON)
         ;;
     *)
-        echo "build.sh: '$kind' is not release, develop, debug-sanitize or thread-sanitize;" \
-            "the kind comes first: scripts/build.sh release $kind" >&2
+        echo "build.sh: expected release, develop, debug-sanitize or thread-sanitize, got '$kind';" \
+            "targets follow the kind: scripts/build.sh release $kind" >&2
         exit 2
         ;;
 esac

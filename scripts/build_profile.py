@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print the build time of each target and of the slowest files.
 
-It reads Ninja's log of a build folder. For each output the log has the seconds of its newest build,
-so delete the folder and build it again, with CCACHE_DISABLE=1, for figures of a build from nothing.
+Reads Ninja's log of a build folder, which has the seconds of each output's newest build. To profile a
+full build, delete the folder and build it again with CCACHE_DISABLE=1.
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ def read_log(path):
     seconds = {}
     lines = path.read_text().splitlines()
     if not lines or not lines[0].startswith("# ninja log v"):
-        sys.exit(f"build_profile.py: {path}: expected a log of Ninja")
+        sys.exit(f"build_profile.py: {path}: expected a Ninja log")
     for line in lines[1:]:
         begin, end, _, output, _ = line.split("\t")
         seconds[output] = (int(end) - int(begin)) / 1000

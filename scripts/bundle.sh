@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/bundle.sh [--build DIR] [--output DIR] [--without-tests]
-# Makes a relocatable folder for other Linux machines of the same processor family: the program, the
+# Creates a relocatable folder for other Linux machines of the same processor family: the program, the
 # test programs and scripts of the GPU smoke run, Open MPI and every library they need, except glibc
 # and CUDA (with cuDNN and NCCL), which the target must have. --build is the build folder (default:
 # build/release), --output the result (build/bundle), which is also packed as DIR.tar.gz.
@@ -22,7 +22,7 @@ while (($#)); do
         --output) output=${2:?--output needs a folder} && shift 2 ;;
         --without-tests) programs=(hpcai500) && shift ;;
         *)
-            echo "bundle.sh: unknown option '$1'; there are --build, --output and --without-tests" >&2
+            echo "bundle.sh: unknown option '$1'; the options are --build, --output and --without-tests" >&2
             exit 2
             ;;
     esac
@@ -37,13 +37,13 @@ fail() {
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libanl|libmvec)\.so'
 cuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[_a-z]*|nccl|nvrtc[-a-z]*|nvJitLink|nvidia[-a-z]*)\.so'
 # Not included: fabrics and OpenSHMEM, which need some thirty libraries, and MPI-IO, which is unused.
-left_out='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
+excluded_plugins='_(ofi|ucx|psm2?|openib|monitoring|netlink)\.so$|/mca_(atomic|memheap|scoll|spml|sshmem)_|/mca_(fbtl|fcoll|fs|io|sharedfp)_'
 
 for program in "${programs[@]}"; do
-    [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh makes it"
+    [[ -x $build/$program ]] || fail "no $build/$program; scripts/build.sh builds it"
 done
-! grep -qsE '^HPCAI500_SANITIZE:[A-Z]*=(ON|THREAD)' "$build/CMakeCache.txt" || fail "$build is sanitized"
-[[ ! -e $output || -f $output/bin/cuda_library_path ]] || fail "$output is something else"
+! grep -qsE '^HPCAI500_SANITIZE:[A-Z]*=(ON|THREAD)' "$build/CMakeCache.txt" || fail "$build is a sanitizer build"
+[[ ! -e $output || -f $output/bin/cuda_library_path ]] || fail "$output exists and is not a bundle"
 command -v patchelf >/dev/null || fail "no patchelf; scripts/install_dependencies.sh installs it"
 command -v ompi_info >/dev/null || fail "no ompi_info; scripts/install_dependencies.sh installs it"
 
@@ -56,17 +56,17 @@ mkdir -p "$bundle"/{bin,lib,scripts}
 
 open_mpi_path() { ompi_info --parsable --path "$1" | sed -n "s/^path:$1://p"; }
 
-# Open MPI finds its plug-ins and messages at the same places below OPAL_PREFIX as below its prefix.
+# Open MPI finds its plug-ins and messages at the same paths below OPAL_PREFIX as below its prefix.
 copy_open_mpi() {
     local prefix plugins data plugin
     prefix=$(open_mpi_path prefix)
     plugins=$(open_mpi_path pkglibdir)
     data=$(open_mpi_path pkgdatadir)
-    [[ $plugins == "$prefix"/* && $data == "$prefix"/* ]] || fail "Open MPI lies outside $prefix"
+    [[ $plugins == "$prefix"/* && $data == "$prefix"/* ]] || fail "files of Open MPI are outside its prefix $prefix"
     cp -L "$(open_mpi_path bindir)"/{orterun,orted} "$bundle/bin"
     mkdir -p "$bundle/${plugins#"$prefix"/}" "$bundle/${data#"$prefix"/}" "$bundle/etc"
     for plugin in "$plugins"/*.so; do
-        [[ $plugin =~ $left_out ]] || cp -L "$plugin" "$bundle/${plugins#"$prefix"/}"
+        [[ $plugin =~ $excluded_plugins ]] || cp -L "$plugin" "$bundle/${plugins#"$prefix"/}"
     done
     cp -L "$data"/*.txt "$bundle/${data#"$prefix"/}"
 }
@@ -104,7 +104,7 @@ copy_libraries() {
     while read -r name path; do
         [[ ! $name =~ $glibc && ! $name =~ $cuda ]] || continue
         [[ -e $bundle/lib/$name ]] && continue
-        [[ -n $path ]] || fail "$name is needed and not found"
+        [[ -n $path ]] || fail "the library $name is not found"
         cp -L "$path" "$bundle/lib/$name"
     done < <(needed_by "${files[@]}")
 }
@@ -126,7 +126,7 @@ check_self_contained() {
     mapfile -t files < <(elf_files)
     while read -r name path; do
         [[ ! $name =~ $glibc && ! $name =~ $cuda ]] || continue
-        [[ $path == "$bundle"/* ]] || fail "$name would be taken from ${path:-nowhere}"
+        [[ $path == "$bundle"/* ]] || fail "$name is outside the bundle: ${path:-not found}"
     done < <(env -i PATH="$PATH" bash -c "$(declare -f needed_by); needed_by \"\$@\"" - "${files[@]}")
 }
 
@@ -137,7 +137,7 @@ newest_glibc_symbol() {
 for program in "${programs[@]}"; do cp "$build/$program" "$bundle/bin"; done
 if [[ -f $build/libhpcai_cuda.so ]]; then
     if ((${#programs[@]} > 1)); then
-        [[ -x $build/cuda_test ]] || fail "no $build/cuda_test; scripts/build.sh makes it"
+        [[ -x $build/cuda_test ]] || fail "no $build/cuda_test; scripts/build.sh builds it"
         cp "$build/cuda_test" "$bundle/bin"
     fi
     cp "$build/libhpcai_cuda.so" "$bundle/lib"
@@ -163,24 +163,24 @@ copy_libraries
 relocate
 check_self_contained
 
-mib_of() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }
+size_mib() { du -s --apparent-size --block-size=1M "$1" | cut -f 1; }
 rm -rf "$output"
 mv "$bundle" "$output"
 tar -C "$(dirname "$output")" -czf "$output.tar.gz" "$(basename "$output")"
-(($(mib_of "$output.tar.gz") <= limit_mib)) ||
-    fail "$output.tar.gz has $(mib_of "$output.tar.gz") MiB, more than $limit_mib"
+(($(size_mib "$output.tar.gz") <= limit_mib)) ||
+    fail "$output.tar.gz has $(size_mib "$output.tar.gz") MiB, more than $limit_mib"
 
-# The test: another folder, an empty environment, and this machine's Open MPI hidden.
-elsewhere=$(mktemp -d)
-trap 'rm -rf "$bundle" "$elsewhere"' EXIT
-cp -R "$output" "$elsewhere/moved"
+# Tests the bundle in another folder, in an empty environment and without this machine's Open MPI.
+test_root=$(mktemp -d)
+trap 'rm -rf "$bundle" "$test_root"' EXIT
+cp -R "$output" "$test_root/moved"
 (
-    cd "$elsewhere"
-    clean=(env -i PATH=/usr/bin:/bin HOME="$elsewhere" OMP_NUM_THREADS=1
+    cd "$test_root"
+    clean=(env -i PATH=/usr/bin:/bin HOME="$test_root" OMP_NUM_THREADS=1
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
     "${clean[@]}" moved/bin/hpcai500 --version
     "${clean[@]}" moved/bin/mpirun --oversubscribe --bind-to none -np 2 \
         hpcai500 run --config moved/configs/smoke.yaml --output result | tail -n 1
 )
-echo "$output: $(mib_of "$output") MiB; in $output.tar.gz $(mib_of "$output.tar.gz") MiB;" \
+echo "$output: $(size_mib "$output") MiB; in $output.tar.gz $(size_mib "$output.tar.gz") MiB;" \
     "the target needs $(bundle=$output newest_glibc_symbol)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/check.sh [--headers]
-# Checks of the sources without running them: format, layers, budgets, words and more. Runs every check
-# before it fails. Needs clang-format, python3, git and g++. Changes nothing. --headers also compiles each public
+# Checks the sources without running the program: format, layers, budgets, words and more. Runs all checks
+# even if one fails. Needs clang-format, python3, git and g++. Changes nothing. --headers also compiles each public
 # header alone, which takes minutes.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,7 +12,7 @@ usage_on_request scripts/check.sh "$@"
 headers=false
 for option; do
     if [[ $option != --headers ]]; then
-        echo "check.sh: unknown option '$option'; there is --headers" >&2
+        echo "check.sh: unknown option '$option'; the only option is --headers" >&2
         exit 2
     fi
     headers=true
@@ -47,7 +47,7 @@ licensed() {
     [[ -z $unlicensed ]] || { echo "no SPDX line: $unlicensed" && return 1; }
 }
 
-finished() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
+has_no_todo() { ! sources | xargs grep -nE '\b(TODO|FIXME|XXX)\b'; }
 
 # A mutant that does not apply is outdated, because its formula has changed.
 mutants_apply() {
@@ -70,22 +70,22 @@ check "format (clang-format)" formatted
 check "layers (docs/layers.txt)" python3 scripts/check_layers.py
 check "budgets (lengths, parameters, #if)" python3 scripts/check_budget.py
 check "words (scripts/words.txt)" python3 scripts/check_words.py
-check "these three find what they should" python3 tests/scripts/checks_test.py --quiet
+check "tests of these three checks" python3 tests/scripts/checks_test.py --quiet
 check "documents (links, table cells, README.md)" python3 scripts/check_documents.py
-check "its script finds what it should" python3 tests/scripts/check_documents_test.py --quiet
+check "test of the documents' check" python3 tests/scripts/check_documents_test.py --quiet
 check "tests/verification_rows.md (rows, tests)" python3 scripts/verification.py --check
-check "its script finds what it should" python3 tests/scripts/verification_test.py --quiet
-check "the smoke run's report" python3 tests/scripts/smoke_report_test.py --quiet
-check "the smoke run" python3 tests/scripts/gpu_smoke_test.py --quiet
+check "test of scripts/verification.py" python3 tests/scripts/verification_test.py --quiet
+check "test of scripts/smoke_report.py" python3 tests/scripts/smoke_report_test.py --quiet
+check "test of scripts/gpu_smoke.sh" python3 tests/scripts/gpu_smoke_test.py --quiet
 check "the tests' driver" python3 tests/scripts/with_driver_test.py --quiet
-check "numbers that the other verifier takes" python3 tests/scripts/verify_result_test.py --quiet
-check "rules of MLPerf's logs" python3 tests/scripts/check_mllog_test.py --quiet
-check "the page's colours" python3 tests/scripts/page_colours_test.py --quiet
-check "the experiments' figures" python3 tests/scripts/figures_test.py --quiet
-check "the tests with faults" python3 tests/scripts/faults_test.py --quiet
+check "test of scripts/verify_result" python3 tests/scripts/verify_result_test.py --quiet
+check "test of scripts/check_mllog.py" python3 tests/scripts/check_mllog_test.py --quiet
+check "colours of report.html" python3 tests/scripts/page_colours_test.py --quiet
+check "test of scripts/experiments" python3 tests/scripts/figures_test.py --quiet
+check "test of scripts/faults" python3 tests/scripts/faults_test.py --quiet
 check "mutants apply (tests/mutants)" mutants_apply
 check "license lines" licensed
-check "nothing marked unfinished" finished
+check "no TODO comments" has_no_todo
 check "scripts parse" scripts_parse
 ! $headers || check "headers are self-contained" self_contained
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fail when the code exceeds its budgets: length of files and functions, parameters, feature #if.
 
-Functions of C++ are found by their braces, after comments and strings are blanked, in text that
-clang-format has laid out: a body's brace has a blank before it, an initializer's has none.
+C++ functions are found by their braces, after comments and strings are blanked. The text must be
+formatted by clang-format: a blank precedes the brace of a body, but not that of an initializer.
 """
 import argparse
 import ast
@@ -37,7 +37,7 @@ def blank(text):
                   flags=re.MULTILINE)
 
 
-def closing(text, opening):
+def closing_brace(text, opening):
     """Index of the closing brace of `opening`."""
     depth = 0
     for index in range(opening, len(text)):
@@ -76,8 +76,8 @@ def parameter_count(header):
 
 
 def functions_of(text):
-    """(name, first line, lines, parameters) of each function defined in `text`; lambdas are part of
-    the function around them."""
+    """(name, first line, lines, parameters) of each function defined in `text`. A lambda belongs to
+    the function that contains it."""
     text = blank(text)
     start = index = 0
     while index < len(text):
@@ -90,18 +90,18 @@ def functions_of(text):
             header = text[start:index]
             stripped = without_template(header.strip())
             if not header[-1:].isspace() or stripped.endswith(("=", ",", "(", "return")):
-                index = closing(text, index)  # an initializer; the declaration continues
+                index = closing_brace(text, index)  # an initializer; the declaration continues
             elif "(" in stripped and not CONTROL.match(stripped) and not (
                     SCOPE.search(stripped.split("(")[0]) and not stripped.endswith(")")
                     and "(" not in stripped.split("{")[0]):
-                end = closing(text, index)
+                end = closing_brace(text, index)
                 first = text.count("\n", 0, start + len(header) - len(header.lstrip())) + 1
                 lines = text.count("\n", 0, end) + 2 - first
                 name = stripped.split("(")[0].split()[-1]
                 yield name, first, lines, parameter_count(stripped)
                 index, start = end, end + 1
             else:
-                start = index + 1  # a namespace or a class: its members are read one by one
+                start = index + 1  # a namespace or a class; its members are read next
         index += 1
 
 
@@ -116,9 +116,9 @@ def files_of(root, trees, suffixes=frozenset(SUFFIXES)):
                 yield path
 
 
-def too_long(place, lines, most):
-    if lines > most:
-        yield f"{place} {lines} lines, at most {most}"
+def too_long(place, lines, maximum):
+    if lines > maximum:
+        yield f"{place} {lines} lines, at most {maximum}"
 
 
 def problems_of_file(path, lengths, is_test):
@@ -165,9 +165,9 @@ def main():
     for path in files_of(arguments.root, ("scripts", "tests"), {".py"}):
         problems += problems_of_python(path)
     problems += if_rate_problems(product)
-    typical = p90([length for length, _ in lengths])
-    if typical > MAX_P90_FUNCTION_LINES:
-        problems.append(f"nine of ten functions have up to {typical} lines, at most "
+    p90_lines = p90([length for length, _ in lengths])
+    if p90_lines > MAX_P90_FUNCTION_LINES:
+        problems.append(f"nine of ten functions have up to {p90_lines} lines, at most "
                         f"{MAX_P90_FUNCTION_LINES}; see --longest")
     for length, where in sorted(lengths, reverse=True)[:arguments.longest]:
         print(f"{length:4} {where}")

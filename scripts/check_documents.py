@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check README.md and docs/*.md: every relative link leads to a file and to a heading that exist,
-README.md has at most 120 lines, and no table cell of README.md and docs/COMMANDS.md has more than
-25 words."""
+"""Check README.md and docs/*.md. Every relative link must lead to an existing file and heading,
+README.md must have at most 120 lines, and table cells of README.md and docs/COMMANDS.md at most 25
+words."""
 import pathlib
 import re
 import sys

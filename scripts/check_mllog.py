@@ -25,12 +25,12 @@ def is_text_or_none(value):
     return value is None or is_text(value)
 
 
-def is_whole(value):
+def is_count(value):
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_positive(value):
-    return is_whole(value) and value > 0
+    return is_count(value) and value > 0
 
 
 def is_number(value):
@@ -43,17 +43,17 @@ def is_share(value):
     return is_number(value) and 0 <= value <= 1
 
 
-# key: (rule of its value, description of the rule, True if every log has the key)
+# key: (test of its value, description of legal values, True if every log has the key)
 POINTS = {
     "submission_benchmark": (is_text, "a text", True),
     "submission_division": (is_text, "a text", True),
     "submission_org": (is_text_or_none, "a text or null", True),
     "submission_platform": (is_text, "a text", True),
     "submission_status": (is_text_or_none, "a text or null", True),
-    "seed": (is_whole, "a whole number", True),
+    "seed": (is_count, "a whole number", True),
     "global_batch_size": (is_positive, "a whole number above 0", True),
-    "train_samples": (is_whole, "a whole number", True),
-    "eval_samples": (is_whole, "a whole number", True),
+    "train_samples": (is_count, "a whole number", True),
+    "eval_samples": (is_count, "a whole number", True),
     "opt_name": (is_text, "a text", True),
     "opt_base_learning_rate": (is_number, "a number", True),
     "opt_learning_rate_warmup_epochs": (is_number, "a number", True),
@@ -73,12 +73,12 @@ INTERVALS = {"init": None, "run": None, "epoch": "run", "eval": "run"}
 def strict_object(pairs):
     keys = [key for key, _ in pairs]
     if len(set(keys)) != len(keys):
-        raise ValueError("a key twice")
+        raise ValueError("it has a key twice")
     return dict(pairs)
 
 
-def no_constant(name):
-    raise ValueError(f"{name} is no number of JSON")
+def reject_constant(name):
+    raise ValueError(f"{name} is not a JSON number")
 
 
 class Checker:
@@ -87,128 +87,128 @@ class Checker:
         self.line = 0
         self.time = 0
         self.counts = {}
-        self.open = []  # intervals under way, the innermost last
-        self.done = []  # intervals that ended, in order
+        self.open = []  # intervals that have begun, the innermost last
+        self.done = []  # intervals that have ended, in order
         self.epoch = 0
         self.status = None
 
-    def problem(self, words):
-        self.problems.append((self.line, words))
+    def add_problem(self, text):
+        self.problems.append((self.line, text))
 
     def read(self, lines):
         for self.line, line in enumerate(lines, 1):
             if not line.startswith(PREFIX):
-                self.problem(f"does not begin with {PREFIX!r}")
+                self.add_problem(f"does not begin with {PREFIX!r}")
                 continue
             try:
                 event = json.loads(line[len(PREFIX):], object_pairs_hook=strict_object,
-                                   parse_constant=no_constant)
+                                   parse_constant=reject_constant)
             except (ValueError, RecursionError) as error:
-                self.problem(f"is no JSON: {error}")
+                self.add_problem(f"is not JSON: {error}")
                 continue
-            if self.has_its_fields(event):
-                self.take(event)
+            if self.has_legal_fields(event):
+                self.check_event(event)
         self.finish()
 
-    def has_its_fields(self, event):
+    def has_legal_fields(self, event):
         if not isinstance(event, dict) or set(event) != set(FIELDS):
-            self.problem(f"must have the fields {', '.join(FIELDS)}, and no others")
+            self.add_problem(f"must have the fields {', '.join(FIELDS)} and no others")
             return False
         rules = ((is_positive(event["time_ms"]), "time_ms must be a whole number above 0"),
                  (isinstance(event["namespace"], str), "namespace must be a text"),
                  (isinstance(event["metadata"], dict), "metadata must be an object"),
                  (is_text(event["key"]), "key must be a text"))
-        for holds, words in rules:
-            if not holds:
-                self.problem(words)
-        return all(holds for holds, _ in rules)
+        for is_kept, text in rules:
+            if not is_kept:
+                self.add_problem(text)
+        return all(is_kept for is_kept, _ in rules)
 
-    def take(self, event):
+    def check_event(self, event):
         key, kind = event["key"], event["event_type"]
         if event["time_ms"] < self.time:
-            self.problem(f"time_ms goes back by {self.time - event['time_ms']}")
+            self.add_problem(f"time_ms goes back by {self.time - event['time_ms']}")
         self.time = event["time_ms"]
         self.counts[key] = self.counts.get(key, 0) + 1
         if self.status is not None:
-            self.problem(f"{key} after run_stop")
+            self.add_problem(f"{key} after run_stop")
         name, _, end = key.rpartition("_")
         if name in INTERVALS and end in ("start", "stop"):
-            self.take_interval(event, name, end)
+            self.check_interval(event, name, end)
         elif kind != POINT:
-            self.problem(f"{key} must be {POINT}")
+            self.add_problem(f"{key} must be {POINT}")
         elif key not in POINTS:
-            self.problem(f"{key} is no key of these logs")
+            self.add_problem(f"{key} is not a key of these logs")
         else:
-            self.take_point(event)
+            self.check_point(event)
 
-    def take_point(self, event):
+    def check_point(self, event):
         key = event["key"]
-        rule, words, _ = POINTS[key]
-        if not rule(event["value"]):
-            self.problem(f"{key} is {json.dumps(event['value'])}; it must be {words}")
+        is_legal, description, _ = POINTS[key]
+        if not is_legal(event["value"]):
+            self.add_problem(f"{key} is {json.dumps(event['value'])}; it must be {description}")
         if event["value"] is None and not is_text(event["metadata"].get("reason")):
-            self.problem(f"{key} is null without a reason in its metadata")
+            self.add_problem(f"{key} is null without a reason in its metadata")
         if key == "eval_accuracy":
             if self.open[-1:] != ["eval"]:
-                self.problem("eval_accuracy outside of eval_start and eval_stop")
+                self.add_problem("eval_accuracy outside eval_start and eval_stop")
         elif "run" in self.open or "run" in self.done:
-            self.problem(f"{key} after run_start")
+            self.add_problem(f"{key} after run_start")
 
-    def take_interval(self, event, name, end):
+    def check_interval(self, event, name, end):
         expected = START if end == "start" else END
         if event["event_type"] != expected:
-            self.problem(f"{event['key']} must be {expected}")
+            self.add_problem(f"{event['key']} must be {expected}")
         if event["value"] is not None:
-            self.problem(f"{event['key']} must have the value null")
+            self.add_problem(f"{event['key']} must have the value null")
         if end == "start":
             inside = self.open[-1] if self.open else None
             if inside != INTERVALS[name]:
-                self.problem(f"{event['key']} stands in {inside or 'no interval'}, "
-                             f"not in {INTERVALS[name] or 'none'}")
+                self.add_problem(f"{event['key']} is in {inside or 'no interval'}; "
+                             f"it must be in {INTERVALS[name] or 'none'}")
             if name == "run" and "init" not in self.done:
-                self.problem("run_start before init_stop")
+                self.add_problem("run_start before init_stop")
             self.open.append(name)
         elif self.open[-1:] != [name]:
-            self.problem(f"{event['key']} without {name}_start, or across another interval")
+            self.add_problem(f"{event['key']} without {name}_start, or across another interval")
         else:
             self.done.append(self.open.pop())
         if name in ("epoch", "eval"):
-            self.take_epoch(event, name, end)
+            self.check_epoch(event, name, end)
         if event["key"] == "run_stop":
-            self.take_status(event["metadata"])
+            self.check_status(event["metadata"])
 
-    def take_epoch(self, event, name, end):
+    def check_epoch(self, event, name, end):
         number = event["metadata"].get("epoch_num")
         if name == "epoch" and end == "start":
             self.epoch += 1
         if number != self.epoch or isinstance(number, bool):
-            self.problem(f"{event['key']} has the epoch_num {json.dumps(number)}; "
+            self.add_problem(f"{event['key']} has the epoch_num {json.dumps(number)}; "
                          f"it must be {self.epoch}")
 
-    def take_status(self, metadata):
+    def check_status(self, metadata):
         self.status = metadata.get("status")
         if self.status not in ("success", "aborted"):
-            self.problem(f"run_stop has the status {json.dumps(self.status)}; "
+            self.add_problem(f"run_stop has the status {json.dumps(self.status)}; "
                          "it must be success or aborted")
             self.status = "?"
         if self.status == "aborted" and not is_text(metadata.get("reason")):
-            self.problem("run_stop is aborted without a reason in its metadata")
+            self.add_problem("run_stop is aborted without a reason in its metadata")
 
     def finish(self):
-        once = [key for key, (_, _, always) in POINTS.items() if always]
-        once += ["init_start", "init_stop", "run_start", "run_stop"]
-        for key in once:
+        required = [key for key, (_, _, always) in POINTS.items() if always]
+        required += ["init_start", "init_stop", "run_start", "run_stop"]
+        for key in required:
             if self.counts.get(key, 0) != 1:
-                self.problem(f"{key} stands {self.counts.get(key, 0)} times; it must once")
+                self.add_problem(f"{key} occurs {self.counts.get(key, 0)} times; it must occur once")
         for key, count in self.counts.items():
-            if key in POINTS and key not in once and key != "eval_accuracy" and count > 1:
-                self.problem(f"{key} stands {count} times")
+            if key in POINTS and key not in required and key != "eval_accuracy" and count > 1:
+                self.add_problem(f"{key} occurs {count} times; it may occur once")
         if self.status == "success":
             for key in ("epoch_start", "eval_accuracy"):
                 if not self.counts.get(key):
-                    self.problem(f"run_stop is success without {key}")
+                    self.add_problem(f"run_stop is success without {key}")
         for name in self.open:
-            self.problem(f"{name}_start without {name}_stop")
+            self.add_problem(f"{name}_start without {name}_stop")
 
 
 def check(path):
@@ -218,8 +218,8 @@ def check(path):
     checker = Checker()
     checker.read(text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"))
     if not text.endswith("\n"):
-        checker.problem("the last line does not end")
-    return [f"{path}:{line}: {words}" for line, words in checker.problems]
+        checker.add_problem("the last line has no line end")
+    return [f"{path}:{line}: {text}" for line, text in checker.problems]
 
 
 def main(paths):

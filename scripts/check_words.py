@@ -7,8 +7,8 @@
     check_words.py --lower        replace each maximum by the smaller number of findings
 
 A finding is a word of scripts/words.txt, or a comment that begins as a fragment, such as "Of ..." or
-"Which ...". Comments are read in C++, Python and shell; messages are string literals with a blank in
-the program and in scripts. A maximum may only fall.
+"Which ...". Comments are read in C++, Python and shell; messages are string literals of the program and
+of scripts that contain a blank. A maximum may only fall.
 """
 import argparse
 import ast
@@ -142,8 +142,8 @@ def main():
     arguments = parser.parse_args()
     words = read_words(pathlib.Path(__file__).with_name("words.txt"))
     if arguments.list:
-        for one in findings_below(arguments.root, arguments.list.resolve(), words):
-            print(f"{os.path.relpath(one.path)}:{one.line}: {one.what}; plain: {one.plain}")
+        for finding in findings_below(arguments.root, arguments.list.resolve(), words):
+            print(f"{os.path.relpath(finding.path)}:{finding.line}: {finding.what}; plain: {finding.plain}")
         return 0
     left = arguments.root / "scripts/words_left.txt"
     maxima = read_maxima(left)

@@ -3,7 +3,7 @@
 # Kills a process that writes checkpoints at random moments, KILLS times (200 by default), and loads
 # the files that remain. Then tests every damage of docs/RELIABILITY.md and a kill between any two file
 # system calls. Prints the outcomes; fails if a load mixed two checkpoints or found none.
-# usage: scripts/checkpoint_kills.sh [KILLS]
+# Usage: scripts/checkpoint_kills.sh [KILLS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 HPCAI500_KILLS=${1:-200} build/release/training_test --gtest_filter='Checkpoint*' |

@@ -15,7 +15,7 @@ usage_on_request scripts/fuzz.sh "$@"
 
 seconds=${1:-60}
 [[ $seconds =~ ^[0-9]+x?$ ]] || {
-    echo "fuzz.sh: '$seconds' is neither a number of seconds nor, with an x after it, of inputs" >&2
+    echo "fuzz.sh: expected a number of seconds, or a number of inputs such as 10000x, got '$seconds'" >&2
     exit 2
 }
 length=-max_total_time=$seconds
@@ -29,7 +29,7 @@ if ((!${#targets[@]})); then
 fi
 for target in "${targets[@]}"; do
     [[ -f tests/fuzz/${target}_fuzz.cpp ]] || {
-        echo "fuzz.sh: there is no tests/fuzz/${target}_fuzz.cpp" >&2
+        echo "fuzz.sh: unknown target: tests/fuzz/${target}_fuzz.cpp does not exist" >&2
         exit 2
     }
 done
@@ -43,9 +43,9 @@ cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$com
 cmake --build $build --parallel "${JOBS:-$(nproc)}" --target "${targets[@]/%/_fuzz}" "${targets[@]/%/_corpus}" >>$build.log 2>&1 ||
     { tail -n 40 $build.log >&2 && exit 2; }
 
-# The readers reject excessive sizes before they allocate memory, and handle failed allocations, which
-# are therefore no findings.
-# climate_file forks for every input, which is slow if much memory is not yet released.
+# The readers reject excessive sizes before they allocate memory, and handle failed allocations.
+# Therefore a failed allocation is not a finding. The quarantine is small because climate_file forks for
+# every input, which is slow with much unreleased memory.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:quarantine_size_mb=16
 export LSAN_OPTIONS=suppressions=$PWD/tests/fuzz/leaks.txt:print_suppressions=0
 options=("$length" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=4096

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/gpu_smoke.sh [--parts NAME,...] [--seconds N] [BUNDLE] [OUT]
-# Tests and measures the CUDA engine on a machine with one GPU and nothing to download. It starts no
-# part after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
+# Tests and measures the CUDA engine on a machine with one GPU and nothing to download. Starts no part
+# after N seconds (default 510). BUNDLE is a folder of scripts/bundle.sh (default: the one with
 # this script, else build/bundle). OUT (gpu_smoke-<UTC time>) receives four files, rewritten after
 # each part: gpu_smoke.txt, gpu_smoke.json, plans.json, and logs.tar.gz with all logs. If OUT exists,
 # the run continues there, with the same program and GPU: parts that passed are not repeated. --parts
@@ -21,7 +21,7 @@ while [[ ${1-} == --* ]]; do
         --parts) parts=${2-} ;;
         --seconds) total_seconds=${2-} ;;
         *)
-            echo "gpu_smoke.sh: unknown option '$1'; there are --parts and --seconds" >&2
+            echo "gpu_smoke.sh: unknown option '$1'; the options are --parts and --seconds" >&2
             exit 2
             ;;
     esac
@@ -62,9 +62,9 @@ mkdir -p "$out"
 out=$(realpath "$out")
 cd "$work"
 
-# Each file of OUT is complete at all times, so that a run that is killed leaves what it has measured.
-refresh() {
-    # Exit code 1 of tar: a file grew meanwhile, as clocks.csv may.
+# Each file of OUT is complete at all times, so that a killed run leaves its measurements.
+update_outputs() {
+    # Exit code 1 of tar: a file, such as clocks.csv, grew meanwhile.
     { tar -czf "$out/logs.tar.gz.part" --warning=no-file-changed --exclude=./data \
         --exclude=./training . || (($? == 1)); } && mv "$out"/logs.tar.gz{.part,}
     [[ ! -f plans.json ]] || { cp plans.json "$out/plans.json.part" && mv "$out"/plans.json{.part,}; }
@@ -72,19 +72,19 @@ refresh() {
 }
 finish() {
     jobs -rp | xargs -r kill 2>/dev/null || true
-    refresh
+    update_outputs
     rm -rf "$work"
 }
 trap finish EXIT
 trap 'exit 143' TERM INT
-refresh # so that a run which is killed in its first part can be continued
+update_outputs # so that a run killed in its first part can be continued
 if command -v nvidia-smi >/dev/null; then
     nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active \
         --format=csv -lms 500 >>logs/clocks.csv 2>&1 &
 fi
 
 selected=false # whether --parts selects a part, which may have passed before
-is_wanted() { # name: selected and not passed before
+should_run() { # name: selected and not passed before
     local pattern
     local patterns
     IFS=, read -ra patterns <<<"$parts"
@@ -102,10 +102,10 @@ record() { # name, exit code or why it was skipped, seconds
     sed -i "/^$1\t/d" parts.tsv
     printf '%s\t%s\t%s\n' "$@" >>parts.tsv
     printf '%-22s %-40s %5s s\n' "$1" "$([[ $2 == 0 ]] && echo passed || echo "$2")" "$3"
-    refresh
+    update_outputs
 }
 
-# How a command ended, by its exit code.
+# Prints how a command ended.
 result_of() { # exit code, its limit in seconds
     case $1 in
         0) echo 0 ;;
@@ -114,19 +114,19 @@ result_of() { # exit code, its limit in seconds
     esac
 }
 
-# Prints the given number of seconds, or the number that is left if that is smaller.
-within() { echo $(($1 < total_seconds - SECONDS ? $1 : total_seconds - SECONDS)); }
-least_seconds=3 # with less time left, no part is started
+# Prints the given number of seconds, or the remaining number if that is smaller.
+available_seconds() { echo $(($1 < total_seconds - SECONDS ? $1 : total_seconds - SECONDS)); }
+min_seconds=3 # with less time left, no part is started
 
 part() { # name, seconds it may take, command...
     local name=$1 begin=$SECONDS code=0 limit
-    is_wanted "$name" || return 0
-    limit=$(within "$2")
-    if ((limit < least_seconds)); then
+    should_run "$name" || return 0
+    limit=$(available_seconds "$2")
+    if ((limit < min_seconds)); then
         record "$name" "no time left" 0
         return
     fi
-    # In the background, because bash handles no signal before a command in the foreground ends.
+    # Runs in the background, because bash handles signals only after a foreground command ends.
     {
         timeout --kill-after=5 "$limit" "${@:3}" >"logs/$name.log" 2>&1 </dev/null &
         wait $! || code=$?
@@ -134,20 +134,20 @@ part() { # name, seconds it may take, command...
     record "$name" "$(result_of "$code" "$limit")" $((SECONDS - begin))
 }
 
-# Test programs at the same time, because most of their time is the CPU's. Each runs as several
-# processes, which share its tests.
+# Runs test programs at the same time, because they mostly use the CPU. Each runs as several processes,
+# which share its tests.
 tests() { # seconds they may take, name:program:processes:filter...
     local begin=$SECONDS limit entry name program shards filter shard result
-    local wanted=() running=()
-    limit=$(within "$1")
+    local started=() running=()
+    limit=$(available_seconds "$1")
     for entry in "${@:2}"; do
         IFS=: read -r name program shards filter <<<"$entry"
-        is_wanted "$name" || continue
-        if ((limit < least_seconds)); then
+        should_run "$name" || continue
+        if ((limit < min_seconds)); then
             record "$name" "no time left" 0
             continue
         fi
-        wanted+=("$name")
+        started+=("$name")
         rm -f "$name".*.code "logs/$name".*.log
         for ((shard = 0; shard < shards; ++shard)); do
             : >"$name.$shard.code" # stays empty if the shard is killed
@@ -164,7 +164,7 @@ tests() { # seconds they may take, name:program:processes:filter...
     done
     # Without process ids it would also wait for nvidia-smi.
     ((${#running[@]} == 0)) || wait "${running[@]}" || true
-    for name in "${wanted[@]}"; do
+    for name in "${started[@]}"; do
         result=$(result_of "$(sort -nu "$name".*.code | tail -n 1)" "$limit")
         grep -q '^\[ RUN' "logs/$name".*.log || result=${result/#0/no test for this GPU}
         [[ -z $(find . -maxdepth 1 -name "$name.*.code" -empty) ]] || result='a process was killed'
@@ -182,7 +182,7 @@ bench() { # precision, batch, limit, [suffix of the name, settings...]
             "$name.json" hpcai500 bench "${settings[@]}" --set "training.precision=$1" \
             --set "training.batch_size=$2" --set run.loss_steps=50 --steps 3 --json "${@:5}"
         grep -q "^$name"$'\tstopped' parts.tsv || return 0
-        (($(within "$3") >= least_seconds)) || return 0
+        (($(available_seconds "$3") >= min_seconds)) || return 0
     done
 }
 
@@ -216,7 +216,7 @@ profiler() { # name: its path, on PATH or in an installation of CUDA or of Nsigh
 # The tools of compute-sanitizer on the tests of small kernels.
 sanitizer() { # tool, limit, filter
     local path
-    is_wanted "$1" || return 0
+    should_run "$1" || return 0
     path=$(profiler compute-sanitizer) || {
         record "$1" "skipped: no compute-sanitizer" 0
         return
@@ -229,7 +229,7 @@ sanitizer() { # tool, limit, filter
 # The launches of two steps, one row for each; does not change the clocks of the GPU.
 kernel_times() { # precision, batch
     local ncu name=kernel_times_$1_$2
-    is_wanted "$name" || return 0
+    should_run "$name" || return 0
     ncu=$(profiler ncu) || {
         record "$name" "skipped: no ncu" 0
         return
@@ -242,7 +242,7 @@ kernel_times() { # precision, batch
 
 pytorch() { # limit, suffix of the name, options...
     local left name=pytorch$2
-    is_wanted "$name" || return 0
+    should_run "$name" || return 0
     "$python" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' || {
         record "$name" "skipped: $python has no torch" 0
         return
@@ -281,5 +281,5 @@ $selected || {
     echo "gpu_smoke.sh: --parts '$parts' selects no part" >&2
     exit 2
 }
-refresh
+update_outputs
 "$python" "$report" report "$work" "$out" || exit 1 # also if the report itself fails

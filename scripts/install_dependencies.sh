@@ -18,7 +18,7 @@ packages=(
 )
 
 if ! command -v dpkg-query >/dev/null; then
-    echo "This is not Debian; install the equivalents of these packages:" >&2
+    echo "This system is not Debian; install the equivalents of these packages:" >&2
     echo "  ${packages[*]}" >&2
     exit 0
 fi
@@ -34,7 +34,7 @@ echo "Installing: ${missing[*]}"
 as_root=()
 if ((EUID != 0)); then
     if ! command -v sudo >/dev/null; then
-        echo "These packages are missing, and there is neither root nor sudo: ${missing[*]}" >&2
+        echo "These packages are missing, and installing them needs root or sudo: ${missing[*]}" >&2
         exit 1
     fi
     as_root=(sudo)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print the interface of a program, one item a line and sorted: commands, options, configuration keys with
+"""Print the sorted interface of a program, one item per line: commands, options, configuration keys with
 their defaults, and the keys of all JSON files in result directories. Equal lists before and after a change
-show that it has removed nothing.
+show that the change has removed nothing.
 
 Usage: scripts/list_interface.py PROGRAM [RESULT_DIRECTORY...]
 """

@@ -21,8 +21,8 @@ COMMAND_LINE = re.compile(r"^  ([a-z][a-z-]*) ", re.MULTILINE)
 
 
 def help_of(program, words):
-    done = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True)
-    return done.stdout.strip() + "\n"
+    completed = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True)
+    return completed.stdout.strip() + "\n"
 
 
 def commands_in(text):
@@ -44,7 +44,7 @@ def sections(program, words):
     names = commands_in(text)
     if not names:
         return [section(words, text)]
-    return [part for name in names for part in sections(program, [*words, name])]
+    return [text for name in names for text in sections(program, [*words, name])]
 
 
 if __name__ == "__main__":

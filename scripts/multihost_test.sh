@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes several virtual hosts on this machine, runs the benchmark on them and compares the traffic of
+# Creates several virtual hosts on this machine, runs the benchmark on them and compares the traffic of
 # their links with the results. --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -18,7 +18,7 @@ is trained on all hosts, with one and with two ranks per host: with every commun
 communication.precision, with BatchNorm statistics of all ranks ("statistics"), and with one stage of
 the model on each host ("pipeline"). Each case has a run of S + 2 steps (S is 10) and a run of 2 steps.
 "measured" is the difference of the bytes that left the busiest host, without headers and
-retransmitted segments ("again"). It must be S times "counted", the bytes per step in the result, to
+retransmitted segments ("retx"). It must be S times "counted", the bytes per step in the result, to
 within T (0.01). "counted" must be that of the formula of `hpcai500 plan` to within 0.02. Both are
 out_of_node_bytes_per_step, plus message_bytes_per_step of each rank of a host in a pipeline. Then
 stages photographs to the disks of the hosts (data.staging) twice and checks the files.
@@ -27,11 +27,11 @@ stages photographs to the disks of the hosts (data.staging) twice and checks the
   --program FILE  default build/release/hpcai500
 
 Needs root, and ip and tc (iproute2). Leaves no files. Exit code: 0 all rows passed, 1 some failed,
-2 usage, 3 hosts cannot be made here.
+2 usage, 3 hosts cannot be created here.
 END
 }
 
-fails() {
+usage_error() {
     echo "multihost_test.sh: $1" >&2
     exit 2
 }
@@ -44,9 +44,9 @@ while (($#)); do
     case $1 in
         --help | -h) usage && exit ;;
         --hosts | --rate | --steps | --only | --tolerance | --program) ;;
-        *) fails "unknown option '$1'; --help lists all" ;;
+        *) usage_error "unknown option '$1'; --help lists all" ;;
     esac
-    (($# >= 2)) || fails "$1 needs a value"
+    (($# >= 2)) || usage_error "$1 needs a value"
     case $1 in
         --hosts) count=$2 ;;
         --rate) rate=$2 ;;
@@ -57,25 +57,25 @@ while (($#)); do
     esac
     shift 2
 done
-is_integer "$count" 2 16 || fails "--hosts: expected an integer from 2 to 16, got '$count'"
-is_integer "$steps" 1 1000 || fails "--steps: expected an integer from 1 to 1000, got '$steps'"
-[[ $rate =~ ^[1-9][0-9]*[kmg]bit$ ]] || fails "--rate: expected such as 100mbit or 1gbit, got '$rate'"
-[[ $tolerance =~ ^0?\.[0-9]+$ ]] || fails "--tolerance: expected a fraction such as 0.01, got '$tolerance'"
-[[ -f $program && -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
+is_integer "$count" 2 16 || usage_error "--hosts: expected an integer from 2 to 16, got '$count'"
+is_integer "$steps" 1 1000 || usage_error "--steps: expected an integer from 1 to 1000, got '$steps'"
+[[ $rate =~ ^[1-9][0-9]*[kmg]bit$ ]] || usage_error "--rate: expected such as 100mbit or 1gbit, got '$rate'"
+[[ $tolerance =~ ^0?\.[0-9]+$ ]] || usage_error "--tolerance: expected a fraction such as 0.01, got '$tolerance'"
+[[ -f $program && -x $program ]] || usage_error "$program does not exist; scripts/build.sh builds it"
 
-enter_private_world "${arguments[@]}"
+enter_private_namespaces "${arguments[@]}"
 start_hosts "$count" "$rate"
-cd "$world"
+cd "$scratch"
 
 failures=0 rows=0
-wanted() { [[ -z $only || $1 == *"$only"* ]]; }
+is_selected() { [[ -z $only || $1 == *"$only"* ]]; }
 
 # One run; prints the end of its log and returns false if it fails. Writes its traffic to FOLDER.links.
 run_case() { # folder, ranks on each host, options...
     local folder=$1 ranks=$2 code=0
     shift 2
     print_link_counters >"$folder.before"
-    run_on_hosts "$ranks" timeout --kill-after=5 300 "$program" run --output "$world/$folder" "$@" \
+    run_on_hosts "$ranks" timeout --kill-after=5 300 "$program" run --output "$scratch/$folder" "$@" \
         >"$folder.log" 2>&1 || code=$?
     print_link_counters | paste -d ' ' "$folder.before" - >"$folder.links"
     if ((code)); then
@@ -91,21 +91,21 @@ compare_traffic() { # long run, short run, label, ranks on each host
 import json, sys
 
 HEADER = 66  # bytes of Ethernet, IPv4 and TCP with time stamps, of each packet
-SEGMENT = 1448  # bytes that a packet carries at most
+SEGMENT = 1448  # largest payload of a packet, bytes
 FORMULA_TOLERANCE = 0.02  # a run sends whole blocks of 256 values
 long, short, label, ranks, steps, tolerance, hosts = sys.argv[1:]
 steps = int(steps)
 
 def payload(run):
     """Bytes that each host sent, without headers and retransmissions; retransmitted segments."""
-    sent, all_again = {}, 0
+    sent, all_resent = {}, 0
     for line in open(run + ".links"):
-        host, bytes0, packets0, again0, _, bytes1, packets1, again1 = line.split()
-        again = int(again1) - int(again0)
+        host, bytes0, packets0, resent0, _, bytes1, packets1, resent1 = line.split()
+        resent = int(resent1) - int(resent0)
         sent[host] = int(bytes1) - int(bytes0) - HEADER * (int(packets1) - int(packets0))
-        sent[host] -= SEGMENT * again
-        all_again += again
-    return sent, all_again
+        sent[host] -= SEGMENT * resent
+        all_resent += resent
+    return sent, all_resent
 
 def out_of_host(sums, parallel):
     """Bytes that leave a host: sums and, in a pipeline, messages of the host's ranks to other stages."""
@@ -113,8 +113,8 @@ def out_of_host(sums, parallel):
 
 result, plan = json.load(open(long + "/result.json")), json.load(open(long + ".plan"))
 taken = [json.load(open(f"{run}/groups/0/record.json"))["record"] for run in (long, short)]
-(more, again), (less, _) = payload(long), payload(short)
-measured = max(more[host] - less[host] for host in more) / steps
+(long_sent, resent), (short_sent, _) = payload(long), payload(short)
+measured = max(long_sent[host] - short_sent[host] for host in long_sent) / steps
 counted = out_of_host(result["communication"], result["parallel"])
 formula = out_of_host(plan["traffic_per_rank"], plan["parallel"])
 seconds = (taken[0]["training_seconds"] - taken[1]["training_seconds"]) / steps
@@ -122,13 +122,13 @@ verdict = "passed"
 if result["topology"]["nodes"] != int(hosts):
     verdict = f"FAILED: {result['topology']['nodes']} nodes"
 elif taken[0]["iterations"] - taken[1]["iterations"] != steps:
-    verdict = "FAILED: the runs had other numbers of steps"
+    verdict = "FAILED: the runs had wrong numbers of steps"
 elif not abs(measured / counted - 1) <= float(tolerance):
     verdict = "FAILED: the links carried another number of bytes"
 elif not abs(counted / formula - 1) <= FORMULA_TOLERANCE:
     verdict = "FAILED: the formula gives another number"
 print(f"{label}  {formula:>9.0f}  {counted:>9.0f}  {measured:>9.0f}  {measured / counted:>7.4f}"
-      f"  {again:>5}  {1e3 * seconds:>8.1f}  {verdict}")
+      f"  {resent:>5}  {1e3 * seconds:>8.1f}  {verdict}")
 sys.exit(verdict.startswith("FAILED"))
 END
 }
@@ -136,14 +136,14 @@ END
 traffic_row() { # ranks on each host, what, columns, precision, samples of a step, options...
     local ranks=$1 batch=$5 label run options length
     label=$(printf '%d x %d  %-12s  %-4s  %-4s' "$count" "$ranks" "$2" "$3" "$4")
-    wanted "$label" || return 0
+    is_selected "$label" || return 0
     options=("${@:6}" --set "bagging.P_degree=$((count * ranks))" --set "training.batch_size=$batch")
     rows=$((rows + 1))
     run=traffic$rows
     for length in $((steps + 2)) 2; do
         if ! run_case "$run.$length" "$ranks" "${options[@]}" \
             --set "data.synthetic_samples=$((batch * length))"; then
-            echo "$label  FAILED: did not run"
+            echo "$label  FAILED: the run failed"
             failures=$((failures + 1))
             return
         fi
@@ -153,7 +153,7 @@ traffic_row() { # ranks on each host, what, columns, precision, samples of a ste
     compare_traffic "$run.$((steps + 2))" "$run.2" "$label" "$ranks" || failures=$((failures + 1))
 }
 
-sums_row() { # ranks on each host, algorithm, columns or auto, precision
+all_reduce_row() { # ranks on each host, algorithm, columns or auto, precision
     local columns=()
     [[ $3 == auto ]] || columns=(--set "communication.torus_columns=$3")
     traffic_row "$@" $((count * $1)) --config "$root/scripts/hosts/traffic.yaml" "${columns[@]}" \
@@ -176,14 +176,14 @@ pipeline_row() { # ranks on each host
 traffic_rows() {
     local precision
     echo "bytes per step from the host that sends the most to other hosts"
-    echo "hosts  algorithm     cols  prec    formula    counted   measured    ratio  again   ms/step"
+    echo "hosts  algorithm     cols  prec    formula    counted   measured    ratio   retx   ms/step"
     for precision in fp32 bf16 fp16 int8; do
-        sums_row 1 all_reduce auto "$precision"
-        sums_row 1 torus_2d auto "$precision"
-        sums_row 2 all_reduce auto "$precision"
-        sums_row 2 torus_2d 2 "$precision"     # rows are hosts
-        sums_row 2 torus_2d "$count" "$precision" # rows span hosts
-        sums_row 2 hierarchical auto "$precision"
+        all_reduce_row 1 all_reduce auto "$precision"
+        all_reduce_row 1 torus_2d auto "$precision"
+        all_reduce_row 2 all_reduce auto "$precision"
+        all_reduce_row 2 torus_2d 2 "$precision"     # rows are hosts
+        all_reduce_row 2 torus_2d "$count" "$precision" # rows span hosts
+        all_reduce_row 2 hierarchical auto "$precision"
     done
     statistics_row 1
     statistics_row 2
@@ -192,15 +192,15 @@ traffic_rows() {
 }
 
 # Each host has one rank of each of two base models, so that two groups share its disk.
-staging_row() { # label, what becomes of the bytes: copied or reused
-    wanted "$1" || return 0
+staging_row() { # label, whether the bytes are copied or reused
+    is_selected "$1" || return 0
     rows=$((rows + 1))
     if ! run_case "staging.$2" 2 --config "$root/configs/smoke.yaml" \
         --set "bagging.M=$((2 * count))" --set bagging.P_degree=1 --set data.kind=image_folder \
-        --set "data.path=$world/pictures/train" --set "data.validation_path=$world/pictures/val" \
-        --set data.staging=training --set "data.staging_directory=$world/disk" \
+        --set "data.path=$scratch/pictures/train" --set "data.validation_path=$scratch/pictures/val" \
+        --set data.staging=training --set "data.staging_directory=$scratch/disk" \
         --set training.batch_size=4 --set workload.classes=2; then
-        echo "$1  FAILED: did not run"
+        echo "$1  FAILED: the run failed"
         failures=$((failures + 1))
         return
     fi
@@ -214,10 +214,10 @@ disks = [sum(file.stat().st_size for file in pathlib.Path(host, "disk").rglob("p
              if file.suffix != ".index") for host in hosts]
 other = "reused" if source == "copied" else "copied"
 wrong = []
-if staging[source + "_bytes"] != sum(disks): wrong.append("not the bytes on the disks")
+if staging[source + "_bytes"] != sum(disks): wrong.append("the bytes differ from the disks")
 if staging[other + "_bytes"] != 0: wrong.append(f"{staging[other + '_bytes']} bytes {other}")
-if staging["fullest_node_bytes"] != max(disks): wrong.append("not the fullest disk")
-if not all(0 < disk < largest for disk in disks): wrong.append("not a part of the pictures")
+if staging["fullest_node_bytes"] != max(disks): wrong.append("fullest_node_bytes is not that of the fullest disk")
+if not all(0 < disk < largest for disk in disks): wrong.append("a disk has no or all pictures")
 print(f"{label}  {source} {staging[source + '_bytes']} bytes of {staging['files']} files;"
       f" on the disks {' + '.join(map(str, disks))} of {largest} each ",
       "FAILED: " + ", ".join(wrong) if wrong else "passed")
@@ -226,7 +226,7 @@ END
 }
 
 staging_rows() {
-    wanted "staging" || return 0
+    is_selected "staging" || return 0
     "$program" data generate photographs --output pictures --classes 2 --training-per-class 16 \
         --validation-per-class 4 --size 64 >pictures.log
     staging_row "staging" copied
@@ -235,6 +235,6 @@ staging_rows() {
 
 traffic_rows
 staging_rows
-((rows)) || fails "--only: no row contains '$only'"
+((rows)) || usage_error "--only: no row contains '$only'"
 echo "$rows rows, $failures failed, $SECONDS s."
 ((failures == 0))

@@ -22,7 +22,7 @@ export CCACHE_BASEDIR=$root/build/mutants GIT_CEILING_DIRECTORIES=$root/build
 source scripts/mpi_environment.sh
 mpi_environment 4 >/dev/null
 
-# Does not touch unchanged files, so that later builds are short.
+# Leaves unchanged files untouched, so that later builds are short.
 copy_sources() {
     mkdir -p "$source"
     git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
@@ -50,14 +50,14 @@ run_tests() {
 }
 
 # Prints the first two tests that fail with the patch; nothing if all pass.
-killers_of() {
+failing_tests_of() {
     local run code
     : >"$log"
     while read -r run; do
         code=0
         run_tests "$run" </dev/null || code=$?
         ((code == 0)) && continue
-        ((code != 124)) || { echo "TOO SLOW" && return; }  # a timeout is no proof
+        ((code != 124)) || { echo "TOO SLOW" && return; }  # a timeout does not prove detection
         sed -nE 's/^\[  FAILED  \] ([A-Za-z0-9_/]*\.[A-Za-z0-9_]+).*/\1/p' "$log" | awk '!seen[$0]++' |
             head -n 2 | paste -sd, | sed 's/,/, /' | grep . || echo "exit code $code of ${run%% *}"
         return
@@ -67,21 +67,21 @@ killers_of() {
 }
 
 # Prints the result of a patch; returns false if no test failed.
-judge() {
-    local patch=$1 killers
+test_mutant() {
+    local patch=$1 failing_tests
     if ! git -C "$source" apply "$patch" 2>"$log"; then
         echo "DOES NOT APPLY"
         return 1
     fi
     if ! build_programs "$patch"; then
         grep -m 1 -E 'error|FAILED' "$log" >&2
-        killers="DOES NOT COMPILE"
+        failing_tests="DOES NOT COMPILE"
     else
-        killers=$(killers_of "$patch")
+        failing_tests=$(failing_tests_of "$patch")
     fi
     git -C "$source" apply -R "$patch"
-    echo "${killers:-SURVIVES}"
-    [[ -n $killers && $killers != "DOES NOT COMPILE" && $killers != "TOO SLOW" ]]
+    echo "${failing_tests:-SURVIVES}"
+    [[ -n $failing_tests && $failing_tests != "DOES NOT COMPILE" && $failing_tests != "TOO SLOW" ]]
 }
 
 patches=()
@@ -89,7 +89,7 @@ for patch in "$root"/tests/mutants/*.patch; do
     (($# == 0)) && patches+=("$patch")
     for name in "$@"; do [[ $(basename "$patch") != *"$name"* ]] || patches+=("$patch"); done
 done
-((${#patches[@]})) || { echo "mutants.sh: there is no such mutant" >&2 && exit 2; }
+((${#patches[@]})) || { echo "mutants.sh: no name of a mutant contains '$*'" >&2 && exit 2; }
 
 copy_sources
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
@@ -103,7 +103,7 @@ echo "Built and passed without a mutant after $SECONDS s."
 survivors=0
 not_run=0
 for patch in "${patches[@]}"; do
-    result=$(judge "$patch") || survivors=$((survivors + 1))
+    result=$(test_mutant "$patch") || survivors=$((survivors + 1))
     printf '%-34s %s\n' "$(basename "$patch" .patch)" "$result"
     [[ $result != "NOT RUN HERE" ]] || not_run=$((not_run + 1))
 done

@@ -26,7 +26,7 @@ case ${1:-} in
         done
         ;;
     *)
-        echo "sanitize.sh: '${1:-}' is neither thread nor address" >&2
+        echo "sanitize.sh: expected thread or address, got '${1:-}'" >&2
         exit 2
         ;;
 esac

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Usage: scripts/site.sh OUT
-# Builds a site of README.md and docs in the folder OUT. Fails on dead links, and with exit code 77 without mkdocs. The
-# pages open as files without a network; the search needs a server: python3 -m http.server -d OUT.
+# Builds a website of README.md and docs in the folder OUT. Fails on dead links, and with exit code 77 without mkdocs.
+# The pages open as files without a network; the search needs a server: python3 -m http.server -d OUT.
 # Needs mkdocs-material (pip install mkdocs-material).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Starts a Slurm on virtual hosts of this machine and runs the scripts of `hpcai500 sbatch` in it.
+# Starts Slurm on virtual hosts of this machine and runs the scripts of `hpcai500 sbatch` in it.
 # --help has the details.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -14,7 +14,7 @@ usage() {
 Usage: scripts/slurm_test.sh [--hosts N] [--only PATTERN]... [--long] [--install] [--show] [--keep DIR]
                              [--program FILE]
 
-Makes N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts Slurm on
+Creates N hosts (default 2, 2 to 8) on this machine as scripts/multihost_test.sh does, starts Slurm on
 them with its own configuration, and submits the scripts of `hpcai500 sbatch`. A case passes if the
 job's exit code and the last line of its log are as expected; several cases write that line themselves.
 ctest runs the cases mpirun and srun if it can.
@@ -51,12 +51,12 @@ Needs root. Only installed packages remain. Exit code: 0 all cases passed, 1 som
 END
 }
 
-fails() {
+usage_error() {
     echo "slurm_test.sh: $1" >&2
     exit 2
 }
 
-skips() {
+skip() {
     echo "slurm_test.sh: skipped: $1"
     exit 77
 }
@@ -72,7 +72,7 @@ while (($#)); do
         --install) install=1 ;;
         --show) show=1 ;;
         --hosts | --only | --keep | --program)
-            (($# >= 2)) || fails "$1 needs a value"
+            (($# >= 2)) || usage_error "$1 needs a value"
             case $1 in
                 --hosts) count=$2 ;;
                 --only) only+=("$2") ;;
@@ -81,27 +81,27 @@ while (($#)); do
             esac
             shift
             ;;
-        *) fails "unknown option '$1'; --help lists all" ;;
+        *) usage_error "unknown option '$1'; --help lists all" ;;
     esac
     shift
 done
-is_integer "$count" 2 8 || fails "--hosts: expected an integer from 2 to 8, got '$count'"
-((install)) || [[ -f $program && -x $program ]] || fails "$program is not there; scripts/build.sh makes it"
+is_integer "$count" 2 8 || usage_error "--hosts: expected an integer from 2 to 8, got '$count'"
+((install)) || [[ -f $program && -x $program ]] || usage_error "$program does not exist; scripts/build.sh builds it"
 
 if (($$ != 1)); then
-    ((EUID == 0)) || skips "only root can make hosts and run Slurm's daemons"
+    ((EUID == 0)) || skip "only root can create hosts and run Slurm's daemons"
     # The check of hosts.sh calls exit with 3.
-    why=$( (check_world_is_possible) 2>&1) || skips "${why#*: }"
+    reason=$( (check_namespaces) 2>&1) || skip "${reason#*: }"
     ((!install)) || install_slurm
     lacking=$(missing_of_slurm)
     [[ -z $lacking ]] ||
-        skips "not found: $lacking (Debian's slurm-wlm and munge, which --install installs)"
+        skip "not found: $lacking (Debian's slurm-wlm and munge, which --install installs)"
     ((!install)) || exit 0
 fi
-enter_private_world "${arguments[@]}"
+enter_private_namespaces "${arguments[@]}"
 start_hosts "$count" 1gbit
-start_slurm || { echo "slurm_test.sh: Slurm does not start:" && tail -n 5 "$world"/slurm/log/* && exit 1; }
-cd "$world"
+start_slurm || { echo "slurm_test.sh: Slurm has not started:" && tail -n 5 "$scratch"/slurm/log/* && exit 1; }
+cd "$scratch"
 
 # Slurm's daemons pass this environment to all steps.
 export HPCAI500=$program OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_WAIT_POLICY=passive
@@ -112,6 +112,6 @@ export OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 source "$root/scripts/hosts/slurm_cases.sh"
 all_cases
 [[ -z $keep ]] || { mkdir -p "$keep" && cp -r ./*.sbatch ./*.log results slurm/log "$keep"; }
-((cases)) || fails "--only: no case matches '${only[*]}'"
+((cases)) || usage_error "--only: no case matches '${only[*]}'"
 echo "$cases cases, $failures failed, $SECONDS s; Slurm $(sinfo --version | cut -d ' ' -f 2) on $count hosts."
 ((failures == 0))

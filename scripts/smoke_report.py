@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Summarize the outputs of scripts/gpu_smoke.sh as JSON and as a table.
 
-    smoke_report.py facts WORK OUT     writes WORK/facts.json; exit code 3 where there is no GPU, 2 if
-                                       it exists and is of another program or GPU
-    smoke_report.py report WORK OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt of the files in
-                                       WORK, prints the table; exit code 1 if a part did not pass
+    smoke_report.py facts WORK OUT     writes WORK/facts.json; exit code 3 if there is no GPU, 2 if the
+                                       file exists and is of another program or GPU
+    smoke_report.py report WORK OUT    writes OUT/gpu_smoke.json and OUT/gpu_smoke.txt from the files in
+                                       WORK and prints the table; exit code 1 if a part did not pass
 """
 import csv
 import ctypes
@@ -20,8 +20,8 @@ import subprocess
 import sys
 
 VARIANTS = ("eager", "graphs", "compile", "compile_graphs")
-RIVALS = {"mixed": "fp16", "bf16": "bf16"}  # PyTorch's autocast dtype for our precision
-SMI = ("name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,"
+PYTORCH_DTYPES = {"mixed": "fp16", "bf16": "bf16"}  # PyTorch's autocast dtype for our precision
+SMI_FIELDS = ("name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,"
        "power.limit,temperature.gpu")
 
 
@@ -34,7 +34,7 @@ def output_of(*command):
 
 
 def version_of(library, function, by_value):
-    """The number from a library's version function; None if it is not found."""
+    """The version number that a library's function returns; None if that is not found."""
     try:
         call = getattr(ctypes.CDLL(library), function)
     except (OSError, AttributeError):
@@ -46,7 +46,7 @@ def version_of(library, function, by_value):
     return number.value if call(ctypes.byref(number)) == 0 else None
 
 
-def no_gpu():
+def gpu_problem():
     """The reason why there is no GPU; None if the driver works."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -70,22 +70,22 @@ def program_digest():
     return hashed.hexdigest()
 
 
-def subject_of(facts):
-    """The program and the GPU, which are the same for all parts in a folder."""
+def describe_subject(facts):
+    """The program and the GPU, which must be the same for all parts in a folder."""
     gpu = (facts["gpu"] or {}).get("name", "a GPU without a name")
     return f"{facts['program']} (SHA-256 {facts.get('program_sha256', 'unknown')[:12]}) on {gpu}"
 
 
 def collect_facts(work, out):
-    reason = no_gpu()
+    reason = gpu_problem()
     if reason:
         print(f"gpu_smoke: no GPU to test: {reason}", file=sys.stderr)
         return 3
-    smi = output_of("nvidia-smi", f"--query-gpu={SMI}", "--format=csv,noheader")
+    smi = output_of("nvidia-smi", f"--query-gpu={SMI_FIELDS}", "--format=csv,noheader")
     nvcc = output_of("nvcc", "--version") or output_of("/usr/local/cuda/bin/nvcc", "--version")
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "gpu": dict(zip(SMI.split(","), smi.splitlines()[0].split(", "))) if smi else None,
+        "gpu": dict(zip(SMI_FIELDS.split(","), smi.splitlines()[0].split(", "))) if smi else None,
         "cuda": version_of("libcudart.so.13", "cudaRuntimeGetVersion", False),
         "driver_cuda": version_of("libcuda.so.1", "cuDriverGetVersion", False),
         "cudnn": version_of("libcudnn.so.9", "cudnnGetVersion", True),
@@ -96,9 +96,9 @@ def collect_facts(work, out):
         "cuda_library_path": os.environ.get("LD_LIBRARY_PATH", ""),
     }
     earlier = read(os.path.join(work, "facts.json"))
-    if earlier and subject_of(earlier) != subject_of(facts):
-        print(f"gpu_smoke.sh: {out} has results of {subject_of(earlier)}; this run is of "
-              f"{subject_of(facts)}", file=sys.stderr)
+    if earlier and describe_subject(earlier) != describe_subject(facts):
+        print(f"gpu_smoke.sh: {out} has results of {describe_subject(earlier)}; this run is of "
+              f"{describe_subject(facts)}", file=sys.stderr)
         return 2
     write(work, "facts.json", facts)
     print(json.dumps(facts, indent=2))
@@ -131,7 +131,7 @@ def read_parts(work):
 
 
 def summarize_tests(logs):
-    """Counts and failures from logs of googletest, also of programs that were stopped."""
+    """Counts and failures from GoogleTest logs, including logs of programs that were stopped."""
     results = {"OK": 0, "FAILED": 0, "SKIPPED": 0}
     failures, unfinished = [], []
     for path in logs:
@@ -178,7 +178,7 @@ def number_of(cell):
         return None
 
 
-def kernel_sums(work):
+def sum_kernels(work):
     """Launches, seconds and bytes of device memory of each kernel in ncu's CSV, by decreasing time."""
     lines = []
     for path in sorted(glob.glob(os.path.join(work, "logs", "kernel_times*.log")))[:1]:
@@ -190,15 +190,15 @@ def kernel_sums(work):
         value = number_of(row.get("Metric Value"))
         if metric not in METRICS or unit is None or value is None:
             continue
-        one = sums.setdefault(row["Kernel Name"], {"launches": 0, "seconds": 0.0, "bytes": 0.0})
-        one["launches"] += METRICS[metric] == "seconds"
-        one[METRICS[metric]] += value * unit
-    kernels = [{"kernel": name[:90], **one} for name, one in sums.items()]
-    return sorted(kernels, key=lambda one: -one["seconds"])
+        total = sums.setdefault(row["Kernel Name"], {"launches": 0, "seconds": 0.0, "bytes": 0.0})
+        total["launches"] += METRICS[metric] == "seconds"
+        total[METRICS[metric]] += value * unit
+    kernels = [{"kernel": name[:90], **total} for name, total in sums.items()]
+    return sorted(kernels, key=lambda kernel: -kernel["seconds"])
 
 
 def read_benches(work):
-    """The outputs bench_<precision>_<batch>[_apart].json; "apart" is without fused operations."""
+    """The outputs bench_<precision>_<batch>[_apart].json; "apart" means without fused operations."""
     benches = []
     for path in sorted(glob.glob(os.path.join(work, "bench_*.json"))):
         precision, _, *suffix = os.path.basename(path)[len("bench_"):-len(".json")].split("_")
@@ -208,13 +208,13 @@ def read_benches(work):
     return benches
 
 
-def read_rivals(work):
-    """The outputs of pytorch_step.py, merged into one."""
+def read_pytorch(work):
+    """The outputs of pytorch_step.py, merged into one report."""
     reports = [read(path) for path in sorted(glob.glob(os.path.join(work, "pytorch*.json")))]
-    reports = [one for one in reports if one]
+    reports = [report for report in reports if report]
     if not reports:
         return None
-    return {**reports[0], "rows": [row for one in reports for row in one["rows"]]}
+    return {**reports[0], "rows": [row for report in reports for row in report["rows"]]}
 
 
 def gather(work):
@@ -228,27 +228,27 @@ def gather(work):
         "tests": {name: summarize_tests(paths) for name, paths in logs.items()},
         "training": result_line(work),
         "bench": read_benches(work),
-        "pytorch": read_rivals(work),
-        "kernels": kernel_sums(work),
+        "pytorch": read_pytorch(work),
+        "kernels": sum_kernels(work),
     }
 
 
-def speeds(report):
+def images_per_second_table(report):
     """(precision of hpcai500, batch) -> images/s by column."""
     table = {}
 
-    def add(precision, batch, column, one):
+    def add(precision, batch, column, result):
         row = table.setdefault((precision, batch), {})
-        row[column] = one["images_per_second"]
-        if one.get("loss", 0) is None:
+        row[column] = result["images_per_second"]
+        if result.get("loss", 0) is None:
             row["not finite"] = [*row.get("not finite", []), column]
 
     for bench in report["bench"]:
         add(bench["precision"], bench["batch_size"], "hpcai500", bench)
-    ours = {rival: precision for precision, rival in RIVALS.items()}
-    for one in (report["pytorch"] or {}).get("rows", []):
-        if "images_per_second" in one and one["precision"] in ours:
-            add(ours[one["precision"]], one["batch"], one["variant"], one)
+    precisions = {dtype: precision for precision, dtype in PYTORCH_DTYPES.items()}
+    for row in (report["pytorch"] or {}).get("rows", []):
+        if "images_per_second" in row and row["precision"] in precisions:
+            add(precisions[row["precision"]], row["batch"], row["variant"], row)
     return dict(sorted(table.items(), key=lambda item: (item[0][0] != "mixed", -item[0][1])))
 
 
@@ -257,21 +257,21 @@ def speed_lines(report):
              "{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
                  "precision", "batch", "hpcai500", *VARIANTS, "ratio")]
     best = {"hpcai500": (0.0, ""), "PyTorch": (0.0, "")}
-    for (precision, batch), row in speeds(report).items():
-        rivals = [row[variant] for variant in VARIANTS if variant in row]
-        mine = row.get("hpcai500")
-        ratio = f"{mine / max(rivals):.3f}" if mine and rivals else "-"
+    for (precision, batch), row in images_per_second_table(report).items():
+        pytorch = [row[variant] for variant in VARIANTS if variant in row]
+        ours = row.get("hpcai500")
+        ratio = f"{ours / max(pytorch):.3f}" if ours and pytorch else "-"
         cells = [f"{row[name]:.1f}{'*' * (name in row.get('not finite', []))}" if name in row else "-"
                  for name in ("hpcai500", *VARIANTS)]
         lines.append("{:<12}{:>6}{:>10} |{:>9}{:>9}{:>9}{:>16} |{:>7}".format(
             precision, batch, *cells, ratio))
         where = f"{precision}, batch {batch}"
-        best["hpcai500"] = max(best["hpcai500"], (mine or 0.0, where))
-        best["PyTorch"] = max(best["PyTorch"], (max(rivals, default=0.0), where))
+        best["hpcai500"] = max(best["hpcai500"], (ours or 0.0, where))
+        best["PyTorch"] = max(best["PyTorch"], (max(pytorch, default=0.0), where))
     lines += [f"best {name}: {speed:.1f} images/s ({where})"
               for name, (speed, where) in best.items() if speed]
-    if any("not finite" in row for row in speeds(report).values()):
-        lines.append("* the loss was not finite: a step on such numbers takes no longer, often less")
+    if any("not finite" in row for row in images_per_second_table(report).values()):
+        lines.append("* the loss was not finite; such a step takes no longer, and often less time")
     return lines
 
 
@@ -281,9 +281,9 @@ def operation_lines(report):
         return []
     fastest = max(report["bench"], key=lambda bench: bench["images_per_second"])
     sums = {}
-    for one in fastest["operations"]:
-        key = f"{one['operation']} {one['pass']}"
-        sums[key] = sums.get(key, 0.0) + one["in_step_seconds"]
+    for operation in fastest["operations"]:
+        key = f"{operation['operation']} {operation['pass']}"
+        sums[key] = sums.get(key, 0.0) + operation["in_step_seconds"]
     lines = ["", f"time by operation, {fastest['precision']}, batch {fastest['batch_size']}: step "
              f"{1e3 * fastest['step_seconds']:.2f} ms"]
     for name, seconds in sorted(sums.items(), key=lambda item: -item[1])[:12]:
@@ -294,32 +294,33 @@ def operation_lines(report):
 
 def kernel_lines(report):
     lines = ["", "kernels by time (ncu)"] if report["kernels"] else []
-    for one in report["kernels"][:15]:
-        lines.append(f"{1e3 * one['seconds']:9.3f} ms {one['launches']:5} launches "
-                     f"{one['bytes'] / max(one['seconds'], 1e-12) / 1e9:7.0f} GB/s {one['kernel']}")
+    for kernel in report["kernels"][:15]:
+        seconds = kernel["seconds"]
+        lines.append(f"{1e3 * seconds:9.3f} ms {kernel['launches']:5} launches "
+                     f"{kernel['bytes'] / max(seconds, 1e-12) / 1e9:7.0f} GB/s {kernel['kernel']}")
     return lines
 
 
-def as_text(report):
+def render_text(report):
     facts = report["facts"]
     gpu = facts["gpu"] or {}
     lines = [f"GPU smoke run of {facts['program']}, {facts['date']}: {gpu.get('name', 'GPU')}, "
              f"driver {gpu.get('driver_version')}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}, "
              f"NCCL {facts['nccl']}", ""]
-    for one in report["parts"]:
-        counts = report["tests"].get(one["name"])
-        seen = "" if not counts else (f"  {counts['tests']} tests, {counts['failed']} failed, "
-                                      f"{counts['skipped']} skipped")
-        lines.append(f"{one['name']:<24}{one['seconds']:>4} s  {one['result']}{seen}")
+    for part in report["parts"]:
+        counts = report["tests"].get(part["name"])
+        summary = "" if not counts else (f"  {counts['tests']} tests, {counts['failed']} failed, "
+                                         f"{counts['skipped']} skipped")
+        lines.append(f"{part['name']:<24}{part['seconds']:>4} s  {part['result']}{summary}")
     for counts in report["tests"].values():
-        lines += [f"FAILED {one['test']}" for one in counts["failures"]]
-        lines += [f"UNFINISHED {one['test']}" for one in counts["unfinished"]]
+        lines += [f"FAILED {failure['test']}" for failure in counts["failures"]]
+        lines += [f"UNFINISHED {test['test']}" for test in counts["unfinished"]]
     if report["training"]:
         lines += ["", f"training, two base models on one GPU: {report['training']}"]
     ceilings = (report["pytorch"] or {}).get("ceilings")
     if ceilings:
         copy, product = ceilings["copy_bytes_per_second"], ceilings["product_flops"]
-        lines += ["", f"ceilings seen by PyTorch: copy {copy / 1e12:.2f} TB/s, bf16 product "
+        lines += ["", f"rates measured by PyTorch: copy {copy / 1e12:.2f} TB/s, bf16 product "
                   f"{product / 1e12:.0f} TFLOP/s"]
     lines += speed_lines(report) if report["bench"] or report["pytorch"] else []
     return "\n".join(lines + operation_lines(report) + kernel_lines(report)) + "\n"
@@ -333,9 +334,9 @@ def main():
     out = sys.argv[3]
     report = gather(sys.argv[2])
     write(out, "gpu_smoke.json", report)
-    text = as_text(report)
-    failed = [one["name"] for one in report["parts"]
-              if one["result"] != "passed" and not one["result"].startswith("skipped")]
+    text = render_text(report)
+    failed = [part["name"] for part in report["parts"]
+              if part["result"] != "passed" and not part["result"].startswith("skipped")]
     if failed:
         text += f"\ndid not pass: {', '.join(failed)}; their logs are in logs.tar.gz\n"
     with open(os.path.join(out, "gpu_smoke.txt.part"), "w", encoding="utf-8") as file:

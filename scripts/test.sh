@@ -4,7 +4,7 @@
 # Builds everything, runs the tests and the checks of the sources. Without options: the unit tests,
 # MPI tests at 1, 2 and 4 ranks, and a few complete runs.
 #   --all       every test: all complete runs, more numbers of ranks, ResNet-50 against PyTorch,
-#               jobs under Slurm where it is installed; also compiles every file of the program and every header alone
+#               jobs under Slurm if it is installed; also compiles every file of the program and every header alone
 #   --sanitize  also the unit tests of the modules that read data and configuration from outside,
 #               with AddressSanitizer and UndefinedBehaviorSanitizer
 set -euo pipefail
@@ -19,7 +19,7 @@ for option; do
         --all) all=true ;;
         --sanitize) sanitize=true ;;
         *)
-            echo "test.sh: unknown option '$option'; there are --all and --sanitize" >&2
+            echo "test.sh: unknown option '$option'; the options are --all and --sanitize" >&2
             exit 2
             ;;
     esac
@@ -27,7 +27,7 @@ done
 
 phase() { printf '\n== %s (%d min %02d s since the start)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# Prints, from a log of ctest, a command for each test during which its program was killed.
+# Prints, from a ctest log, a command for each test whose program was killed.
 commands_of_killed() {
     awk '/^Command: / { sub(/^Command: /, ""); command = $0 }
          /^\[ RUN      \] / { name = $4 }

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print the differences of the program's numbers from independent sources (docs/VERIFICATION.md).
 
-    verification.py [--build DIR]   run every test program that a row names, print the filled tables
-    verification.py --check         only check that the tests exist and that every number has a row
+    verification.py [--build DIR]   run every test program that a row names and print the filled tables
+    verification.py --check         only check that all tests exist and that every number has a row
 
 A row of tests/verification_rows.md is "| number | reference | `program filter` | tolerance |". A
-printed row also has the largest error. A test that records `number` with
-tests/support/largest_error.hpp gives the last two columns; of several errors, the one nearest to its
-tolerance. For other rows a passing test gives "equal" where the tolerance is "exact", else "within".
+printed row also has the largest error. If a test records `number` with
+tests/support/largest_error.hpp, the last two columns are from the error that is nearest to its
+tolerance. Otherwise a passing test yields "equal" if the tolerance is "exact", else "within".
 mpi_test runs on four ranks; Open MPI's mpirun is found in PATH or in HPCAI500_MPIRUN.
 """
 import argparse
@@ -47,14 +47,14 @@ class Page:
 
     def rows(self):
         """line number -> Row"""
-        found = {at: ROW.fullmatch(line) for at, line in enumerate(self.lines)}
-        return {at: Row(*match.groups()) for at, match in found.items() if match}
+        found = {number: ROW.fullmatch(line) for number, line in enumerate(self.lines)}
+        return {number: Row(*match.groups()) for number, match in found.items() if match}
 
     def filled(self, rows):
         """Lines of the page with a column for the errors of `rows` (line number -> Row)."""
-        for at, line in enumerate(self.lines):
-            if at in rows:
-                yield "| {} | {} | `{} {}` | {} | {} |".format(*rows[at]).replace("|  |", "| |")
+        for number, line in enumerate(self.lines):
+            if number in rows:
+                yield "| {} | {} | `{} {}` | {} | {} |".format(*rows[number]).replace("|  |", "| |")
             elif line == HEADER:
                 yield HEADER + " largest error |"
             else:
@@ -81,7 +81,7 @@ def matches(pattern, name):
 
 
 def missing_tests(root, rows):
-    """Problems of rows with tests that no source defines."""
+    """A message for each test of a row that no source defines."""
     programs = {row.program for row in rows}
     names = {program: names_of(sources_of(root, program)) for program in programs}
     for row in rows:
@@ -93,24 +93,24 @@ def missing_tests(root, rows):
 
 
 def missing_rows(root, rows):
-    """Problems of sources that record a number under a name without a row."""
+    """A message for each recorded number of a source that has no row."""
     numbers = [row.number for row in rows]
     for source in sorted((root / "tests").rglob("*.[ch]pp")):
         for literals, more in NUMBER.findall(source.read_text()):
             literal = "".join(re.findall(r'"([^"]*)"', literals))
             pattern = re.sub(r"\\{[^}]*\\}", ".*", re.escape(literal)) + (".*" if more else "")
             if not any(re.fullmatch(pattern, number) for number in numbers):
-                yield f'{source.relative_to(root)}: no row is called "{literal}"'
+                yield f'{source.relative_to(root)}: no row has the number "{literal}"'
 
 
-def twice(rows):
+def duplicate_rows(rows):
     counts = collections.Counter(row.number for row in rows)
     return [f"{number}: {count} rows" for number, count in counts.items() if count > 1]
 
 
 def check(root, page):
     rows = list(page.rows().values())
-    return [*twice(rows), *missing_tests(root, rows), *missing_rows(root, rows)]
+    return [*duplicate_rows(rows), *missing_tests(root, rows), *missing_rows(root, rows)]
 
 
 def mpirun():
@@ -160,7 +160,7 @@ def outcomes_of(row, outcomes):
             any(matches(pattern, outcome.name) for pattern in patterns)]
 
 
-def largest(pairs):
+def nearest_to_tolerance(pairs):
     """Cells for the error that is nearest to its tolerance."""
     error, tolerance = max(pairs, key=lambda pair: float(pair[0]) / (float(pair[1]) or 1))
     if float(tolerance) == 0:
@@ -170,21 +170,21 @@ def largest(pairs):
 
 def filled(row, outcomes):
     """The row with the results of its tests."""
-    mine = outcomes_of(row, outcomes)
-    states = {outcome.state for outcome in mine}
-    seen = [outcome.numbers[row.number] for outcome in mine if row.number in outcome.numbers]
-    if seen:
-        row = row._replace(**largest(seen))
+    own_outcomes = outcomes_of(row, outcomes)
+    states = {outcome.state for outcome in own_outcomes}
+    errors = [outcome.numbers[row.number] for outcome in own_outcomes if row.number in outcome.numbers]
+    if errors:
+        row = row._replace(**nearest_to_tolerance(errors))
     elif "passed" in states:
-        bounded = {"exact": "equal", "": "nothing recorded"}
-        row = row._replace(error=bounded.get(row.tolerance, "within"))
-    if not mine or "FAILED" in states:
-        return row._replace(error="FAILED" if mine else "no such test")
+        texts = {"exact": "equal", "": "nothing recorded"}
+        row = row._replace(error=texts.get(row.tolerance, "within"))
+    if not own_outcomes or "FAILED" in states:
+        return row._replace(error="FAILED" if own_outcomes else "no such test")
     return row._replace(error="skipped") if states == {"skipped"} else row
 
 
-def unlisted(rows, outcomes):
-    """Problems of numbers that were recorded but have no row."""
+def numbers_without_row(rows, outcomes):
+    """A message for each number that was recorded but has no row."""
     listed = {row.number for row in rows}
     found = {(number, outcome.program, outcome.name): text for outcome in outcomes
              for number, text in outcome.numbers.items() if number not in listed}
@@ -212,7 +212,7 @@ def onednn():
     return "oneDNN " + ".".join(part[1] for part in parts) if all(parts) else "oneDNN"
 
 
-def measured(root):
+def describe_measurement(root):
     now = datetime.datetime.now(datetime.timezone.utc)
     commit = first_line("git", "-C", str(root), "describe", "--always", "--dirty=, with changes")
     compiler = first_line("g++", "--version")
@@ -228,9 +228,9 @@ def fill(root, page, build):
     for program in sorted({row.program for row in rows.values()}):
         print(f"{program} ...", file=sys.stderr, flush=True)
         outcomes += run_program(build, program)
-    results = {at: filled(row, outcomes) for at, row in rows.items()}
-    print(*measured(root), "", *page.filled(results), sep="\n")
-    return unlisted(rows.values(), outcomes) + [
+    results = {number: filled(row, outcomes) for number, row in rows.items()}
+    print(*describe_measurement(root), "", *page.filled(results), sep="\n")
+    return numbers_without_row(rows.values(), outcomes) + [
         f"{row.number}: {row.error}" for row in results.values()
         if row.error in ("FAILED", "no such test", "nothing recorded", "")]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by bash: source BUNDLE/bin/env.sh
-# Puts the bundle's programs on PATH and sets Open MPI's prefix; the CUDA libraries of
-# this machine are added to LD_LIBRARY_PATH. If one is missing, it prints which; the CPU engine still runs.
+# Adds the bundle's programs to PATH and this machine's CUDA libraries to LD_LIBRARY_PATH, and sets Open
+# MPI's prefix. Prints the missing CUDA libraries; the CPU engine runs without them.
 hpcai500_bundle=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 export PATH=$hpcai500_bundle/bin:$PATH
 export OPAL_PREFIX=$hpcai500_bundle OPAL_SYSCONFDIR=$hpcai500_bundle/etc

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that exported weights give the same classes in torchvision as in hpcai500.
+"""Check that exported weights predict the same classes in torchvision as in hpcai500.
 
 Loads the safetensors file of `hpcai500 export` into torchvision's resnet50, evaluates the test
 images that DIR/evaluation/samples.txt names with Pillow's preprocessing, and compares the classes
-with DIR/groups/M/predictions.npy. Exit code 1 when fewer than 99 % agree. Needs torch,
+with DIR/groups/M/predictions.npy. Exit code 1 if fewer than 99 % agree. Needs torch,
 torchvision, pillow and safetensors.
 
     check_export.py DIR --group 0 --weights m0.safetensors --data D/test --config configs/x.yaml
 
 The weights of a detector are loaded into torchvision's Faster R-CNN with the configuration's sizes.
-Exit code 1 if names or shapes differ, or if detections are not finite. That both detect the same
-is checked by tests/parity/faster_rcnn_test.cpp.
+Exit code 1 if names or shapes differ, or if detections are not finite.
+tests/parity/faster_rcnn_test.cpp checks that both compute the same detections.
 
     check_export.py DIR --weights m0.safetensors --config configs/extreme_weather.yaml
 """
@@ -65,8 +65,8 @@ def check_detector(settings, weights):
     with torch.no_grad():
         found = model.eval()([image])[0]
     finite = all(bool(torch.isfinite(values).all()) for values in found.values())
-    print(f"{len(model.state_dict())} tensors loaded; of random numbers {len(found['boxes'])} "
-          f"detections, {'all' if finite else 'not all'} of them finite")
+    print(f"{len(model.state_dict())} tensors loaded; {len(found['boxes'])} detections in a random "
+          f"image, {'all' if finite else 'not all'} of them finite")
     sys.exit(0 if finite else 1)
 
 

@@ -3,8 +3,8 @@
 """Computes the expected time of a training step of ResNet-50 v1.5 on a GPU. Measures nothing.
 
 The time of a pass of an operation is its bytes / memory bandwidth or its FLOPs / rate of the matrix
-units, whichever is longer. Bytes are those that the CUDA engine's kernels read and write according
-to kernels/*.hpp, each once and without a cache. Convolutions, joined or not, read and write each
+units, whichever is longer. Bytes are what the CUDA engine's kernels read and write according to
+kernels/*.hpp, without a cache. Convolutions, joined or not, read and write each
 tensor once. Values per channel are not counted. Launches take no time, because a step is one CUDA
 graph.
 
@@ -17,7 +17,7 @@ ACTIVATION = 2  # bytes of an element: fp16 or bf16
 
 
 def convolutions():
-    """(name, input side, input channels, kernel, stride, filters, the norm after it)."""
+    """(name, input side, input channels, kernel, stride, filters, kind of the next norm)."""
     yield "conv1", 224, 4, 7, 2, 64, "stem"  # 3 channels are stored as 4
     side, inputs = 56, 64
     for stage, blocks in enumerate((3, 4, 6, 3)):
@@ -56,7 +56,7 @@ JOINED = {"nothing": (), "norms": ("downsample",), "all": ("downsample", "inside
 
 def norm_after(kind, joined):
     """(operation, elements of its forward pass, of its backward pass), per element of x. Yields
-    nothing for a norm that is counted with the operation it is joined to."""
+    nothing for a norm that is joined to another operation and counted there."""
     if kind in JOINED[joined]:
         return
     statistics = 0 if joined == "all" and kind != "stem" else STATISTICS
@@ -136,8 +136,8 @@ def main():
     parser.add_argument("--rate", type=float, default=600e12,
                         help="sustained FLOP/s of convolutions (600e12, assumed)")
     parser.add_argument("--joined", choices=JOINED, default="nothing",
-                        help="operations that run as one: all that mixed joins, or the norms "
-                             "alone, as in bf16")
+                        help="operations that run as one: all operations that mixed joins, or "
+                             "only the norms, as in bf16")
     parser.add_argument("--reached", type=float, nargs=2, default=(0.66, 0.75),
                         help="range of the share of this bound that whole programs reach")
     arguments = parser.parse_args()

@@ -28,8 +28,8 @@ class Step:
         model = resnet50(arguments.classes).to(device, memory_format=torch.channels_last).train()
         self.optimizer = torch.optim.SGD(
             model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True)
-        # The fused optimizer makes its momentum by empty_like in the first step. If that step
-        # overflows, its kernel writes nothing, and later steps read what was in that memory.
+        # The fused optimizer allocates its momentum by empty_like in the first step. If that step
+        # overflows, its kernel writes nothing, and later steps read uninitialized memory.
         for parameter in model.parameters():
             self.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         self.scaler = torch.amp.GradScaler(
@@ -56,7 +56,7 @@ class Step:
         return loss.detach()
 
     def capture(self):
-        """Compute gradients by one CUDA graph from now on; SGD and the scaler stay outside."""
+        """From now on, compute gradients by one CUDA graph, without SGD and the scaler."""
         self.loss = None
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -87,8 +87,8 @@ def warm_up(step, steps):
 
 
 def measure(step, steps):
-    """Seconds between the ends of steps on the device, without waits of the host in between, and the
-    last loss, which is None if it is not finite."""
+    """Seconds between the ends of steps on the device, without host synchronization in between, and
+    the last loss, which is None if it is not finite."""
     step()
     events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
     events[0].record()
@@ -154,8 +154,8 @@ def rows_of(precision, batch, compiled, arguments):
 
 
 def run(arguments):
-    """All configurations, in the order of the arguments, until the time ends; a failed one is a row with its
-    error. The report is rewritten after each row."""
+    """Run all configurations in the order of the arguments until the time ends. A failed configuration is
+    a row with its error. The report is rewritten after each row."""
     begin = time.perf_counter()
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
@@ -171,19 +171,19 @@ def run(arguments):
     plan = [(compiled, precision, batch) for precision in arguments.precisions
             for batch in arguments.batches for compiled in (False, True)]
     for compiled, precision, batch in plan:
-        what = {"variant": "compile" if compiled else "eager", "precision": precision,
+        case = {"variant": "compile" if compiled else "eager", "precision": precision,
                 "batch": batch}
         if time.perf_counter() - begin > arguments.seconds:
-            report["skipped"].append(what)
+            report["skipped"].append(case)
         else:
             try:
-                for one in rows_of(precision, batch, compiled, arguments):
-                    report["rows"].append(one)
-                    print(f"PyTorch {one['variant']:<14} {precision:<5} batch {batch:>4}: "
-                          f"{one['images_per_second']:9.1f} images/s", flush=True)
+                for result in rows_of(precision, batch, compiled, arguments):
+                    report["rows"].append(result)
+                    print(f"PyTorch {result['variant']:<14} {precision:<5} batch {batch:>4}: "
+                          f"{result['images_per_second']:9.1f} images/s", flush=True)
                     write(report, arguments)
-            except Exception as error:  # out of memory, a compiler that is absent, ...
-                report["rows"].append({**what, "error": f"{type(error).__name__}: {error}"[:400]})
+            except Exception as error:  # out of memory, a missing compiler, ...
+                report["rows"].append({**case, "error": f"{type(error).__name__}: {error}"[:400]})
             torch._dynamo.reset()
             gc.collect()
             torch.cuda.empty_cache()

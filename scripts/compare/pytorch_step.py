@@ -3,8 +3,8 @@
 """Speed of PyTorch's training step of ResNet-50 v1.5 on random data resident in memory.
 
 Compare it with `hpcai500 bench`. A step is forward, loss, backward and optimizer, without an input
-pipeline. PyTorch has its fastest settings: channels_last, autocast, the fused optimizer, and an
-allocator that keeps its pages (about 10 % fewer CPU seconds per step). Run it on an idle machine,
+pipeline. PyTorch runs with its fastest settings: channels_last, autocast, the fused optimizer,
+and an allocator that keeps its pages (about 10 % fewer CPU seconds per step). Run it on an idle machine,
 because the threads wait for each other at every operation. Needs torch and, for the CPU, torchvision.
 
     pytorch_step.py --threads 2 --batch 32 --image-size 224 --dtype bf16
@@ -31,7 +31,7 @@ VARIANTS = ("eager", "graphs", "compile", "compile_graphs")
 
 def numbers(text):
     """The positive numbers of a comma-separated list."""
-    values = [int(one) for one in text.split(",")]
+    values = [int(number) for number in text.split(",")]
     if min(values) < 1:
         raise ValueError
     return values
@@ -43,7 +43,7 @@ def names_of(*legal):
     def names(text):
         values = text.split(",")
         if not set(values) <= set(legal):
-            raise argparse.ArgumentTypeError(f"{text!r} is no list of {', '.join(legal)}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(legal)}")
         return values
 
     return names
@@ -66,7 +66,7 @@ def parse_arguments():
     cuda.add_argument("--batches", type=numbers, default=numbers("400,256,128,64"))
     cuda.add_argument("--precisions", type=names_of("fp16", "bf16", "tf32"), default="fp16,bf16")
     cuda.add_argument("--variants", type=names_of(*VARIANTS), default=",".join(VARIANTS))
-    cuda.add_argument("--seconds", type=float, default=150, help="no configuration starts after these")
+    cuda.add_argument("--seconds", type=float, default=150, help="start no configuration later than this")
     cuda.add_argument("--output", help="write JSON here, after each row")
     arguments = parser.parse_args()
     for name in ("threads", "batch", "image_size", "classes", "steps"):

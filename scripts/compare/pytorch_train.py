@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains one ensemble member in PyTorch with the recipe of an hpcai500 configuration.
 
-Model, bootstrap distribution, augmentation, schedule and evaluation are those of hpcai500; only
-the random numbers differ. So the accuracies of both are comparable. Training images are
+Model, bootstrap distribution, augmentation, schedule and evaluation are the same as in hpcai500; only
+the random numbers differ. Therefore the accuracies are comparable. Training images are
 decoded once and kept in memory. Needs torch, torchvision and pillow.
 
     pytorch_train.py --config configs/ucmerced.yaml
@@ -77,7 +77,7 @@ def learning_rate(settings, step, steps_per_epoch, epochs):
         return final + (peak - final) * 0.5 * (1 + math.cos(math.pi * progress))
     if schedule == "polynomial":
         return final + (peak - final) * (1 - progress)**settings["training.schedule_power"]
-    raise SystemExit(f"training.schedule: {schedule} is unknown here")
+    raise SystemExit(f"training.schedule: {schedule} is not supported by this script")
 
 
 def build_optimizer(model, settings):
@@ -90,7 +90,7 @@ def build_optimizer(model, settings):
     if plain:
         groups.append({"params": plain, "weight_decay": 0.0})
     if settings["training.optimizer"] != "sgd":
-        raise SystemExit(f"training.optimizer: {settings['training.optimizer']} is unknown here")
+        raise SystemExit(f"training.optimizer: {settings['training.optimizer']} is not supported by this script")
     return torch.optim.SGD(
         groups, lr=0.1, momentum=settings["training.momentum"],
         nesterov=settings["training.nesterov"], fused=True)
@@ -104,7 +104,7 @@ def draw_bootstrap(sampler, samples, generator):
         return numpy.bincount(generator.integers(0, samples, samples), minlength=samples)
     if sampler == "none":
         return numpy.ones(samples, dtype=int)
-    raise SystemExit(f"bagging.sampler: {sampler} is unknown here")
+    raise SystemExit(f"bagging.sampler: {sampler} is not supported by this script")
 
 
 def train(model, images, labels, settings, arguments):

@@ -74,7 +74,7 @@ def parse_value(text):
 
 
 def read_config(path):
-    """hpcai500's YAML (sections of `key: value`, one a line) as {"section.key": value}."""
+    """hpcai500's YAML (sections of `key: value`, one per line) as {"section.key": value}."""
     settings, section = dict(DEFAULTS), ""
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -129,10 +129,10 @@ def normalize(images, settings):
 
 
 def check_width(settings):
-    """Exit unless the width is the only one that torchvision's resnet50 has."""
+    """Exit unless the width is 64, the only width of torchvision's resnet50."""
     width = settings["workload.backbone_width"]
     if width != 64:
-        raise SystemExit("workload.backbone_width: expected 64, which torchvision's ResNet-50 has, "
+        raise SystemExit("workload.backbone_width: expected 64, the width of torchvision's ResNet-50, "
                          f"got {width}")
 
 
@@ -183,8 +183,8 @@ def build_backbone(settings):
 
 
 def build_detector(settings):
-    """torchvision's Faster R-CNN with the configuration's sizes, for pictures of its height and width.
-    It does not normalize them, and pads their sides to multiples of 32."""
+    """torchvision's Faster R-CNN with the configuration's sizes, for images of its height and width.
+    It does not normalize images and pads their sides to multiples of 32."""
     import torch
     from torchvision.models.detection.anchor_utils import AnchorGenerator
     from torchvision.models.detection.faster_rcnn import (FasterRCNN, FastRCNNPredictor,

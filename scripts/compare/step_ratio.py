@@ -4,7 +4,7 @@
 
     scripts/compare/step_ratio.py --python PYTHON_WITH_TORCH --batch 32 --image-size 224
 
-The ratio is that of the medians over the rounds of one invocation, because machines are noisy.
+The ratio is between medians over the rounds of one invocation, because machines are noisy.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ def output_of(command):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def ours(arguments):
+def measure_hpcai500(arguments):
     settings = {
         "workload.image_size": arguments.image_size,
         "training.batch_size": arguments.batch,
@@ -36,7 +36,7 @@ def ours(arguments):
     return output_of(command)
 
 
-def theirs(arguments):
+def measure_pytorch(arguments):
     return output_of([arguments.python, str(ROOT / "scripts/compare/pytorch_step.py"), "--json",
                       "--device", "cpu", "--threads", str(arguments.threads),
                       "--batch", str(arguments.batch), "--image-size", str(arguments.image_size),
@@ -55,17 +55,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
 
-    speeds, rivals, overheads = [], [], []
+    speeds, pytorch_speeds, overheads = [], [], []
     for round_number in range(1, arguments.rounds + 1):
-        mine, rival = ours(arguments), theirs(arguments)
-        speeds.append(mine["images_per_second"])
-        rivals.append(rival["images_per_second"])
-        overheads.append(mine["step_seconds"] / mine["alone_sum_seconds"])
+        own, pytorch = measure_hpcai500(arguments), measure_pytorch(arguments)
+        speeds.append(own["images_per_second"])
+        pytorch_speeds.append(pytorch["images_per_second"])
+        overheads.append(own["step_seconds"] / own["alone_sum_seconds"])
         print(f"round {round_number}: hpcai500 {speeds[-1]:.2f} images/s (step / sum of its "
-              f"operations {overheads[-1]:.3f}), PyTorch {rivals[-1]:.2f} images/s", flush=True)
+              f"operations {overheads[-1]:.3f}), PyTorch {pytorch_speeds[-1]:.2f} images/s", flush=True)
     print(f"median: hpcai500 {statistics.median(speeds):.2f} images/s, PyTorch "
-          f"{statistics.median(rivals):.2f} images/s, ratio "
-          f"{statistics.median(speeds) / statistics.median(rivals):.3f}, step / sum "
+          f"{statistics.median(pytorch_speeds):.2f} images/s, ratio "
+          f"{statistics.median(speeds) / statistics.median(pytorch_speeds):.3f}, step / sum "
           f"{statistics.median(overheads):.3f}")
 
 

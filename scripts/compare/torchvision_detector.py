@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's Faster R-CNN with the sizes and the recipe of an hpcai500 configuration.
+"""Run torchvision's Faster R-CNN with the sizes and the recipe of an hpcai500 configuration.
 
     torchvision_detector.py step  --config configs/extreme_weather.yaml --batch 2 [--json]
     torchvision_detector.py train --config configs/bccd.yaml
@@ -8,8 +8,8 @@
 `step` measures the training step on random images and boxes in memory. `train` trains from scratch
 on the training split of the configuration's VOC folder, and prints AP50 by pycocotools on the test
 split. Both use bf16 autocast unless --dtype is fp32. torchvision pads sides to multiples of 32, so
-that bccd's 240 rows are 256 here.
-Needs torch and torchvision; `train` pillow and pycocotools, too.
+bccd's 240 rows become 256.
+Needs torch and torchvision; `train` also needs pillow and pycocotools.
 """
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ from pytorch_train import build_optimizer, learning_rate
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["step", "train"])
+    parser.add_argument("command", choices=["step", "train"])
     parser.add_argument("--config", required=True, help="an hpcai500 YAML file")
     parser.add_argument("--batch", type=int, help="default training.batch_size")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
@@ -125,7 +125,7 @@ def to_input(pixels, settings):
     return torch.from_numpy((pixels / numpy.float32(255) - mean) / deviation).permute(2, 0, 1)
 
 
-def flipped(sample, settings, draw):
+def flip_randomly(sample, settings, draw):
     pixels, boxes, labels = sample
     boxes = boxes.copy()
     height, width = pixels.shape[:2]
@@ -156,7 +156,7 @@ def train(settings, arguments):
             rate = learning_rate(settings, epoch * steps + step, steps, epochs)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            rows = [flipped(samples[i], settings, draw)
+            rows = [flip_randomly(samples[i], settings, draw)
                     for i in order[step * batch:(step + 1) * batch]]
             targets = [{"boxes": torch.from_numpy(boxes), "labels": torch.from_numpy(labels)}
                        for _, boxes, labels in rows]
@@ -187,9 +187,9 @@ def average_precision(model, samples, settings, arguments):
                  "bbox": [x1, y1, x2 - x1, y2 - y1], "area": (x2 - x1) * (y2 - y1), "iscrowd": 0})
         with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16,
                                              enabled=arguments.dtype == "bf16"):
-            said = model([to_input(pixels, settings)])[0]
-        for (x1, y1, x2, y2), label, score in zip(said["boxes"].tolist(), said["labels"].tolist(),
-                                                  said["scores"].tolist()):
+            outputs = model([to_input(pixels, settings)])[0]
+        for (x1, y1, x2, y2), label, score in zip(outputs["boxes"].tolist(), outputs["labels"].tolist(),
+                                                  outputs["scores"].tolist()):
             found.append({"image_id": image, "category_id": label, "score": score,
                           "bbox": [x1, y1, x2 - x1, y2 - y1]})
     with contextlib.redirect_stdout(io.StringIO()):
@@ -208,7 +208,7 @@ def main():
     torch.set_num_threads(arguments.threads)
     keep_freed_pages()
     settings = recipe.read_config(arguments.config)
-    (measure_steps if arguments.what == "step" else train)(settings, arguments)
+    (measure_steps if arguments.command == "step" else train)(settings, arguments)
 
 
 if __name__ == "__main__":

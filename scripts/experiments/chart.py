@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Line charts as SVG with the standard library alone."""
+"""Line charts as SVG, with only the standard library."""
 import dataclasses
 import html
 import math
@@ -17,7 +17,7 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 @dataclasses.dataclass
 class Series:
     name: str
-    points: list  # (x, y), in the order in which they are joined
+    points: list  # (x, y), in the order of the line
     labels: list = dataclasses.field(default_factory=list)  # a text next to each point
     dashed: bool = False
     joined: bool = True
@@ -35,7 +35,7 @@ class Chart:
     x_ticks: list = None  # None: round numbers
     x_names: list = None  # texts of the ticks; None: the numbers
     y_from: float = 0.0
-    y_to: float = None  # the y axis ends there or above
+    y_to: float = None  # the y axis ends at this value or above
 
 
 def round_ticks(low, high, about=5):
@@ -51,9 +51,9 @@ def round_ticks(low, high, about=5):
 
 def scaled(values):
     """The SI prefix for the largest of the values, and its factor."""
-    most = max((abs(value) for value in values), default=0)
+    largest = max((abs(value) for value in values), default=0)
     for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if most >= factor:
+        if largest >= factor:
             return prefix, factor
     return "", 1
 
@@ -64,7 +64,7 @@ def text(x, y, words, size=13, anchor="middle", extra=""):
 
 
 def marker(index, x, y):
-    """The marker of the series with this number; colours and shapes together differ for 24 series."""
+    """The marker of the series with this number. Colours and shapes together distinguish 24 series."""
     color = color_of(index)
     shapes = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4.5'",
               f"<rect x='{x - 4:.1f}' y='{y - 4:.1f}' width='8' height='8'",
@@ -78,11 +78,11 @@ def color_of(index):
     return COLORS[index % len(COLORS)]
 
 
-def overlap(one, other):
+def overlap(a, b):
     """The common area of two boxes (left, top, right, bottom)."""
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    return max(0.0, wide) * max(0.0, high)
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    return max(0.0, width) * max(0.0, height)
 
 
 class Drawing:
@@ -102,8 +102,8 @@ class Drawing:
         self.x_ticks = chart.x_ticks or round_ticks(min(0, *xs), max(xs))
         self.y_ticks = round_ticks(min(chart.y_from, *ys), max(*ys, chart.y_to or -math.inf))
         x_low, x_high = min(*self.x_ticks, *xs), max(*self.x_ticks, *xs)
-        room = 0.04 * (x_high - x_low or 1)
-        self.x_range = x_low - room, x_high + room
+        margin = 0.04 * (x_high - x_low or 1)
+        self.x_range = x_low - margin, x_high + margin
         self.y_range = min(self.y_ticks), max(self.y_ticks)
 
     def x(self, value):
@@ -132,7 +132,7 @@ class Drawing:
         for number, line in enumerate(self.note):
             yield text(LEFT, 46 + NOTE_LINE * number, line, 12, "start", "fill='#555'")
 
-    def places(self, series):
+    def positions(self, series):
         return [(self.x(x), self.y(y)) for x, y in series.points]
 
     def label(self, x, y, words):
@@ -152,23 +152,23 @@ class Drawing:
 
     def lines(self):
         for series in self.chart.series:
-            self.boxes += [(x - 6, y - 6, x + 6, y + 6) for x, y in self.places(series)]
+            self.boxes += [(x - 6, y - 6, x + 6, y + 6) for x, y in self.positions(series)]
             self.boxes += [(x - 4, self.y(high), x + 4, self.y(low))
-                           for (low, high), (x, _) in zip(series.ranges, self.places(series))]
+                           for (low, high), (x, _) in zip(series.ranges, self.positions(series))]
         for index, series in enumerate(self.chart.series):
             color = color_of(index)
-            places = self.places(series)
+            positions = self.positions(series)
             dash = " stroke-dasharray='6 4'" if series.dashed else ""
-            if series.joined and places:
-                path = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+            if series.joined and positions:
+                path = " L".join(f"{x:.1f} {y:.1f}" for x, y in positions)
                 yield f"<path d='M{path}' fill='none' stroke='{color}' stroke-width='2'{dash}/>"
-            for (low, high), (x, _) in zip(series.ranges, places):
+            for (low, high), (x, _) in zip(series.ranges, positions):
                 if high > low:
                     yield (f"<path d='M{x - 4:.1f} {self.y(low):.1f} h8 m-4 0 V{self.y(high):.1f} m-4 0 h8'"
                            f" fill='none' stroke='{color}'/>")
             if series.marked:
-                yield from (marker(index, x, y) for x, y in places)
-            yield from (self.label(x, y, words) for words, (x, y) in zip(series.labels, places))
+                yield from (marker(index, x, y) for x, y in positions)
+            yield from (self.label(x, y, words) for words, (x, y) in zip(series.labels, positions))
             x, y = self.right + 18, self.top + 14 + 22 * index
             if series.joined:
                 yield f"<line x1='{x - 2}' x2='{x + 22}' y1='{y}' y2='{y}' stroke='{color}' stroke-width='2'{dash}/>"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the scripts of this folder: options, runs of the program under stated conditions, results.
+# Sourced by the scripts of this folder: options, runs of the program, and results.
 # A script sets `options` and `legal`, has a function `usage`, and calls in this order: parse_options,
-# enter_private_world (if it needs hosts), prepare, start_hosts or start_here, hold_ranks, measure...,
+# enter_private_namespaces (if it needs hosts), prepare, start_hosts or start_locally, limit_ranks, measure...,
 # draw.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -21,14 +21,14 @@ rank_counts='[1-9][0-9]?( [1-9][0-9]?)*'
 # shellcheck disable=SC2034
 small_number='[1-9][0-9]?[0-9]?'
 # shellcheck disable=SC2034  # numbers of epochs; the first epoch does not count
-several='[2-9]|[1-9][0-9][0-9]?'
+two_or_more='[2-9]|[1-9][0-9][0-9]?'
 # shellcheck disable=SC2034
-parts_of_32='1|2|4|8' # ranks that share the batch of configs/quickstart.yaml
+divisors_of_32='1|2|4|8' # ranks that share the batch of configs/quickstart.yaml
 # shellcheck disable=SC2034
 share_of_core='0\.[1-9][0-9]*|1|1\.0'
 one_setting='[a-z_]+\.[A-Za-z_]+=[A-Za-z0-9_.+-]+'
 # shellcheck disable=SC2034
-several_settings="($one_setting( $one_setting)*)?"
+setting_list="($one_setting( $one_setting)*)?"
 # shellcheck disable=SC2034
 link_rate='[1-9][0-9]*[kmg]bit'
 
@@ -45,12 +45,12 @@ parse_options() {
         [[ $1 == --?* && -n ${options[$name]+there} ]] ||
             usage_error "unknown option '$1'; --help lists all"
         (($# >= 2)) || usage_error "$1 needs a value"
-        [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: '$2' is not legal; --help says what is"
+        [[ $2 =~ ^(${legal[$name]})$ ]] || usage_error "$1: '$2' is not legal; --help lists the legal values"
         options[$name]=$2
         shift 2
     done
     program=$(realpath -m "${options[program]}")
-    [[ -f $program && -x $program ]] || usage_error "$program is not there; scripts/build.sh makes it"
+    [[ -f $program && -x $program ]] || usage_error "$program does not exist; scripts/build.sh builds it"
     results=$(realpath -m "${options[output]:-results/$figure-$(date -u +%Y%m%dT%H%M%SZ)}")
 }
 
@@ -68,9 +68,9 @@ check_shares() { # ranks, share
     cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
     awk -v ranks="$1" -v share="$2" -v cores="$cores" \
         'BEGIN { exit !(ranks * share <= cores + 1e-9) }' ||
-        usage_error "--share: $1 ranks with $2 of a core each are more than the $cores cores here"
-    ((EUID)) || [[ -n $(share_root) ]] ||
-        world_fails 3 "this system has no control groups that limit processors"
+        usage_error "--share: $1 ranks with $2 of a core each are more than this machine's $cores cores"
+    ((EUID)) || [[ -n $(cgroup_root) ]] ||
+        fail_with 3 "this system has no control groups that limit CPU time"
 }
 
 # Creates the results folder and stores the options of the runs.
@@ -84,29 +84,29 @@ prepare() {
 }
 
 # Instead of start_hosts: ranks run on this machine without root.
-start_here() {
+start_locally() {
     hosts=()
-    world="" mpirun=""
-    trap end_here EXIT
+    scratch="" mpirun=""
+    trap stop_locally EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    world=$(mktemp -d -t hpcai500.XXXXXX)
+    scratch=$(mktemp -d -t hpcai500.XXXXXX)
 }
 
-end_here() {
+stop_locally() {
     trap '' INT TERM HUP
     if [[ -n $mpirun ]]; then
-        kill "$mpirun" 2>/dev/null || true # which ends its ranks
+        kill "$mpirun" 2>/dev/null || true # also ends its ranks
         wait "$mpirun" 2>/dev/null || true
     fi
-    [[ -z $world ]] || rm -rf "$world"
+    [[ -z $scratch ]] || rm -rf "$scratch"
 }
 
-# Limits all ranks of the next measurement to the share of a core; no limit if it is empty.
-hold_ranks() { # ranks, share
+# Limits all ranks of the next measurement to a share of a core; an empty share means no limit.
+limit_ranks() { # ranks, share
     share=()
     if [[ -n $2 ]]; then
-        make_shares "${world##*/}" "$1" "$2"
+        make_shares "${scratch##*/}" "$1" "$2"
         share=("$hosts_folder/in_share.sh" "$shares_folder")
     fi
 }
@@ -115,10 +115,10 @@ hold_ranks() { # ranks, share
 measure() { # name, ranks on each host, options of the program...
     local name=$1 ranks=$2 load begin=$SECONDS
     shift 2
-    [[ ! -e $results/runs/$name.json ]] || usage_error "$name is asked for twice"
+    [[ ! -e $results/runs/$name.json ]] || usage_error "$name is given twice"
     load=$(cut -d' ' -f1 /proc/loadavg)
-    local command=("${share[@]}" "$program" run --output "$world/run" "$@")
-    rm -rf "$world/run"
+    local command=("${share[@]}" "$program" run --output "$scratch/run" "$@")
+    rm -rf "$scratch/run"
     if ((${#hosts[@]})); then
         run_on_hosts "$ranks" "${command[@]}"
     else
@@ -128,14 +128,14 @@ measure() { # name, ranks on each host, options of the program...
             mpirun --bind-to none -np "$ranks" "${command[@]}" &
         mpirun=$!
         wait "$mpirun"
-    fi >"$world/log" 2>&1 </dev/null || {
+    fi >"$scratch/log" 2>&1 </dev/null || {
         mpirun=""
-        tail -n 20 "$world/log" >&2
+        tail -n 20 "$scratch/log" >&2
         echo "$figure.sh: the run $name failed" >&2
         exit 1
     }
     mpirun=""
-    cp "$world/run/result.json" "$results/runs/$name.json"
+    cp "$scratch/run/result.json" "$results/runs/$name.json"
     printf '%s\t%s\t%s\n' "$name" "$load" $((SECONDS - begin)) >>"$results/runs.tsv"
     printf '%-46s %4d s  load before %s\n' "$name" $((SECONDS - begin)) "$load"
 }
@@ -144,7 +144,7 @@ draw() { python3 "$experiments/figures.py" "$figure" "$results"; }
 
 # Sets `speed`: options of a short run that measures speed, not quality. No bootstrap sample is drawn,
 # and an epoch has few steps. The result is the time of the epochs after the first.
-speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step, ranks of a model
+set_speed_options() { # workload, steps of an epoch, epochs, samples of a rank in a step, ranks of a model
     local batch=$(($4 * $5))
     case $1 in
         image_classification)
@@ -166,9 +166,9 @@ speed_of() { # workload, steps of an epoch, epochs, samples of a rank in a step,
 
 # Synthetic photographs of 8 classes, visible to all hosts.
 make_photographs() { # training photographs per class, side in pixels
-    "$program" data generate photographs --output "$world/photographs" --classes 8 \
-        --training-per-class "$1" --validation-per-class 25 --size "$2" >"$world/log"
+    "$program" data generate photographs --output "$scratch/photographs" --classes 8 \
+        --training-per-class "$1" --validation-per-class 25 --size "$2" >"$scratch/log"
     # shellcheck disable=SC2034  # for the caller
-    photographs=(--config "$root/configs/quickstart.yaml" --set "data.path=$world/photographs/train"
-        --set "data.validation_path=$world/photographs/val" --set device.kind=cpu)
+    photographs=(--config "$root/configs/quickstart.yaml" --set "data.path=$scratch/photographs/train"
+        --set "data.validation_path=$scratch/photographs/val" --set device.kind=cpu)
 }

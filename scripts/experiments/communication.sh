@@ -36,18 +36,18 @@ options+=([workload]=image_classification [hosts]=4 [per-host]="1 2" [rate]=100m
 legal+=([workload]='image_classification|extreme_weather' [hosts]='[2-9]|1[0-6]'
     [per-host]=$rank_counts [rate]=$link_rate
     [algorithms]="$one_algorithm( $one_algorithm)*" [precisions]="$one_precision( $one_precision)*"
-    [samples]=$small_number [steps]=$small_number [epochs]=$several)
+    [samples]=$small_number [steps]=$small_number [epochs]=$two_or_more)
 parse_options "$@"
 [[ ${options[algorithms]} != hierarchical || ${options[per-host]} != 1 ]] ||
     usage_error "--algorithms: hierarchical needs more than one rank a host (--per-host)"
-enter_private_world "$@"
+enter_private_namespaces "$@"
 prepare
 start_hosts "${options[hosts]}" "${options[rate]}"
-hold_ranks 0 ""
+limit_ranks 0 ""
 
 for per_host in ${options[per-host]}; do
     ranks=$((options[hosts] * per_host))
-    speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
+    set_speed_options "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
     for algorithm in ${options[algorithms]}; do
         # With one rank per host, hierarchical has no sums within hosts.
         [[ $algorithm != hierarchical || $per_host != 1 ]] || continue

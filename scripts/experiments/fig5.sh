@@ -32,19 +32,19 @@ END
 
 options+=([workload]=image_classification [models]="1 2 4" [degree]=2 [share]=0.2 [rate]=1gbit
     [pictures]=40 [epochs]=4 [target]=0.25 [settings]="")
-legal+=([workload]=image_classification [models]=$rank_counts [degree]=$parts_of_32
+legal+=([workload]=image_classification [models]=$rank_counts [degree]=$divisors_of_32
     [share]=$share_of_core [rate]=$link_rate [pictures]=$small_number [epochs]=$small_number
-    [target]='0?\.[0-9]+' [settings]=$several_settings)
+    [target]='0?\.[0-9]+' [settings]=$setting_list)
 parse_options "$@"
 check_increasing --models "${options[models]}"
 read -ra models <<<"${options[models]}"
 degree=${options[degree]}
 check_shares $((models[-1] * degree)) "${options[share]}"
-enter_private_world "$@"
+enter_private_namespaces "$@"
 prepare
 start_hosts "${models[-1]}" "${options[rate]}"
 all_hosts=("${hosts[@]}")
-hold_ranks $((models[-1] * degree)) "${options[share]}"
+limit_ranks $((models[-1] * degree)) "${options[share]}"
 make_photographs "${options[pictures]}" 32
 
 changes=()

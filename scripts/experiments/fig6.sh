@@ -36,15 +36,15 @@ legal+=([workload]='image_classification|extreme_weather' [models]='[1-9]' [degr
 parse_options "$@"
 degree=${options[degree]}
 check_shares $((options[models] * degree)) "${options[share]}"
-enter_private_world "$@"
+enter_private_namespaces "$@"
 prepare
 start_hosts "${options[models]}" "${options[rate]}"
-hold_ranks $((options[models] * degree)) "${options[share]}"
+limit_ranks $((options[models] * degree)) "${options[share]}"
 
 python3 "$experiments/sample_use.py" "${share[1]}" $((options[models] * degree)) \
     "${options[share]}" "${options[seconds]}" "$results/utilisation.tsv" &
 sampling=$!
-speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" 8 "$degree"
+set_speed_options "${options[workload]}" "${options[steps]}" "${options[epochs]}" 8 "$degree"
 measure "models=${options[models]}" "$degree" "${speed[@]}" --set "bagging.M=${options[models]}"
 wait "$sampling"
 draw

@@ -31,18 +31,18 @@ END
 options+=([workload]=image_classification [ranks]=4 [models]="4 2 1" [pictures]=160 [size]=48
     [epochs]=4 [batch]=0 [settings]="")
 legal+=([workload]=image_classification [ranks]='[1-9][0-9]?' [models]=$rank_counts
-    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several
-    [batch]='[0-9]|[1-9][0-9]' [settings]=$several_settings)
+    [pictures]=$small_number [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$two_or_more
+    [batch]='[0-9]|[1-9][0-9]' [settings]=$setting_list)
 parse_options "$@"
 read -ra models <<<"${options[models]}"
 for count in "${models[@]}"; do
     ((options[ranks] % count == 0)) || usage_error "--models: $count does not divide ${options[ranks]} ranks"
-    [[ $((options[ranks] / count)) =~ ^($parts_of_32)$ ]] ||
+    [[ $((options[ranks] / count)) =~ ^($divisors_of_32)$ ]] ||
         usage_error "--models: $((options[ranks] / count)) ranks a model cannot share a batch of 32"
 done
 prepare
-start_here
-hold_ranks "${options[ranks]}" ""
+start_locally
+limit_ranks "${options[ranks]}" ""
 make_photographs "${options[pictures]}" "${options[size]}"
 
 changes=()

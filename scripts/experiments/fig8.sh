@@ -35,21 +35,21 @@ options+=([workload]=image_classification [models]="1 2 4" [degree]=2 [share]=0.
     [samples]=8 [steps]=2 [epochs]=4 [algorithm]=torus_2d)
 legal+=([workload]='image_classification|extreme_weather' [models]=$rank_counts [degree]='[2-8]'
     [share]=$share_of_core [rate]=$link_rate [samples]=$small_number [steps]=$small_number
-    [epochs]=$several [algorithm]='all_reduce|torus_2d|hierarchical')
+    [epochs]=$two_or_more [algorithm]='all_reduce|torus_2d|hierarchical')
 parse_options "$@"
 check_increasing --models "${options[models]}"
 read -ra models <<<"${options[models]}"
 degree=${options[degree]}
 check_shares $((models[-1] * degree)) "${options[share]}"
-enter_private_world "$@"
+enter_private_namespaces "$@"
 prepare
 start_hosts $((models[-1] * degree)) "${options[rate]}"
 all_hosts=("${hosts[@]}")
-hold_ranks $((models[-1] * degree)) "${options[share]}"
+limit_ranks $((models[-1] * degree)) "${options[share]}"
 
 for count in "${models[@]}"; do
     hosts=("${all_hosts[@]:0:count * degree}")
-    speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$degree"
+    set_speed_options "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$degree"
     speed+=(--set "bagging.M=$count" --set "communication.algorithm=${options[algorithm]}")
     measure "series=original,ranks=$((count * degree))" 1 "${speed[@]}" --set training.precision=fp32
     measure "series=precision_bf16,ranks=$((count * degree))" 1 "${speed[@]}" \

@@ -33,22 +33,22 @@ options+=([workload]=image_classification [ranks]="1 2 4 8" [share]=0.2 [rate]=1
     [steps]=2 [epochs]=4 [precision]=fp32)
 legal+=([workload]='image_classification|extreme_weather' [ranks]="1( $rank_counts)?"
     [share]=$share_of_core [rate]=$link_rate [samples]=$small_number [steps]=$small_number
-    [epochs]=$several [precision]='fp32|bf16|fp16|int8')
+    [epochs]=$two_or_more [precision]='fp32|bf16|fp16|int8')
 parse_options "$@"
 check_increasing --ranks "${options[ranks]}"
 read -ra sizes <<<"${options[ranks]}"
 check_shares "${sizes[-1]}" "${options[share]}"
-enter_private_world "$@"
+enter_private_namespaces "$@"
 prepare
 start_hosts "${sizes[-1]}" "${options[rate]}"
 all_hosts=("${hosts[@]}")
-hold_ranks "${sizes[-1]}" "${options[share]}"
+limit_ranks "${sizes[-1]}" "${options[share]}"
 
 for ranks in "${sizes[@]}"; do
     hosts=("${all_hosts[@]:0:ranks}")
-    speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" 1
+    set_speed_options "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" 1
     measure "series=bagging,ranks=$ranks" 1 "${speed[@]}" --set "bagging.M=$ranks"
-    speed_of "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
+    set_speed_options "${options[workload]}" "${options[steps]}" "${options[epochs]}" "${options[samples]}" "$ranks"
     measure "series=data_parallel,ranks=$ranks" 1 "${speed[@]}" --set bagging.M=1 \
         --set "communication.precision=${options[precision]}"
 done

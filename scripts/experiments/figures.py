@@ -21,15 +21,15 @@ PRECISIONS = ["fp32", "bf16", "fp16", "int8"]  # of communication
 
 
 class Run:
-    """One run's result and the figures that several charts use."""
+    """The result of one run, with numbers that several charts use."""
 
     def __init__(self, path):
-        self.folder = path.parents[1]  # of all runs and of the readings during them
+        self.folder = path.parents[1]  # folder of the experiment, with utilisation.tsv
         self.case = dict(pair.split("=", 1) for pair in path.stem.split(","))
         self.result = json.loads(path.read_text())
         verdict = self.result["verdict"]
         if verdict["exit_code"] != 0:
-            raise SystemExit(f"{path}: the run is {verdict['status']}, no figure is drawn from it")
+            raise SystemExit(f"{path}: the run is {verdict['status']}; only successful runs are drawn")
         self.ranks = self.result["topology"]["ranks"]
         self.models = self.result["topology"]["groups"]
         self.degree = self.result["topology"]["degree"]
@@ -62,7 +62,7 @@ class Run:
         return self.images_per_second() * self.result["flops"]["training_per_sample"]
 
     def sent_bytes(self):
-        """Bytes per step from the rank that sends the most, counted by the ranks; None without counts."""
+        """Bytes per step of the rank that sends the most, counted by the ranks; None without counts."""
         return self.result["communication"]["sent_bytes_per_step"]
 
     def interval(self):
@@ -79,10 +79,10 @@ def by_series(points, y, factor=1.0):
     """Speed against ranks, with the speeds of the slowest and the fastest epoch."""
     lines = []
     for name in dict.fromkeys(point["series"] for point in points):
-        same = [point for point in points if point["series"] == name]
+        own = [point for point in points if point["series"] == name]
         lines.append(chart.Series(
-            name.replace("_", " "), [(point["ranks"], point[y] / factor) for point in same],
-            ranges=[sorted(point[y] / factor / time for time in point["spread"]) for point in same]))
+            name.replace("_", " "), [(point["ranks"], point[y] / factor) for point in own],
+            ranges=[sorted(point[y] / factor / time for time in point["spread"]) for point in own]))
     return lines
 
 
@@ -175,9 +175,9 @@ def fig9(runs, parameters):
     points = [{"series": run.case["series"], "ranks": run.ranks, "M": run.models,
                "flops": run.flops(), "step_seconds": run.step_seconds(), "spread": run.spread()}
               for run in runs]
-    alone = {point["series"]: point["flops"] for point in points if point["ranks"] == 1}
+    single_rank = {point["series"]: point["flops"] for point in points if point["ranks"] == 1}
     for point in points:
-        point["efficiency"] = point["flops"] / (alone[point["series"]] * point["ranks"])
+        point["efficiency"] = point["flops"] / (single_rank[point["series"]] * point["ranks"])
     return points, chart.Chart(
         "Scaling efficiency of bagging and of data parallelism",
         conditions(runs, parameters, EPOCHS_NOTE), "ranks", "FLOPS / (ranks x FLOPS of one rank)",
@@ -201,13 +201,13 @@ def communication(runs, parameters):
     names = list(dict.fromkeys(point["series"] for point in points))
     formats = [name for name in PRECISIONS if any(point["precision"] == name for point in points)]
 
-    def place(point):  # points of one precision side by side
-        aside = (names.index(point["series"]) + 0.5) / len(names) - 0.5
-        return formats.index(point["precision"]) + 0.6 * aside, point["step_seconds"]
+    def position(point):  # puts points of one precision side by side
+        offset = (names.index(point["series"]) + 0.5) / len(names) - 0.5
+        return formats.index(point["precision"]) + 0.6 * offset, point["step_seconds"]
 
-    series = [chart.Series(name, [place(point) for point in points if point["series"] == name],
+    series = [chart.Series(name, [position(point) for point in points if point["series"] == name],
                            joined=False,
-                           ranges=[[point["step_seconds"] * part for part in point["spread"]]
+                           ranges=[[point["step_seconds"] * ratio for ratio in point["spread"]]
                                    for point in points if point["series"] == name])
               for name in names]
     return points, chart.Chart("Time of a step by communication precision",
@@ -220,15 +220,15 @@ def communication(runs, parameters):
 def settings(runs, parameters):
     points = []
     for name in dict.fromkeys(run.case["series"] for run in runs):
-        same = [run for run in runs if run.case["series"] == name]
-        qualities = [run.result["quality"]["ensemble"] for run in same]
-        points.append({"series": name, "runs": len(same),
-                       "images_per_second": statistics.median(run.images_per_second() for run in same),
-                       "sent_bytes_per_step": same[0].sent_bytes(),
+        own = [run for run in runs if run.case["series"] == name]
+        qualities = [run.result["quality"]["ensemble"] for run in own]
+        points.append({"series": name, "runs": len(own),
+                       "images_per_second": statistics.median(run.images_per_second() for run in own),
+                       "sent_bytes_per_step": own[0].sent_bytes(),
                        "quality": statistics.mean(qualities), "least": min(qualities),
                        "most": max(qualities),
                        "final_loss": statistics.mean(run.groups()[0]["final_training_loss"]
-                                                     for run in same)})
+                                                     for run in own)})
     default = next(point for point in points if point["series"] == "default")
     for point in points:
         point["speed"] = point["images_per_second"] / default["images_per_second"]
@@ -249,8 +249,8 @@ def fig6(runs, parameters):
         points = [{key: float(value) for key, value in row.items()}
                   for row in csv.DictReader(file, delimiter="\t")]
     if not points:
-        raise SystemExit("fig6: the ranks were together for less than one reading; take more --steps")
-    fifth = len(points) // 5  # start and end of the run
+        raise SystemExit("fig6: all ranks ran at the same time for less than one reading; set more --steps")
+    fifth = len(points) // 5  # excluded at the start and at the end of the run
     middle = [point["mean"] for point in points[fifth:len(points) - fifth]]
     series = [chart.Series(name, [(point["seconds"], 100 * point[key]) for point in points],
                            marked=False, dashed=key != "mean")
@@ -266,7 +266,7 @@ def table(points):
     """The points as a table."""
     def cell(value):
         if isinstance(value, list):
-            return " to ".join(cell(one) for one in value)
+            return " to ".join(cell(element) for element in value)
         if isinstance(value, float):
             return f"{value:.0f}" if value.is_integer() and value < 1e10 else f"{value:.4g}"
         return "-" if value is None else str(value)

@@ -23,12 +23,12 @@ END
 }
 
 options+=([ranks]=2 [pairs]=10 [steps]=10 [epochs]=6)
-legal+=([ranks]=$parts_of_32 [pairs]=$small_number [steps]=$small_number [epochs]=$several)
+legal+=([ranks]=$divisors_of_32 [pairs]=$small_number [steps]=$small_number [epochs]=$two_or_more)
 parse_options "$@"
 prepare
-start_here
-hold_ranks "${options[ranks]}" ""
-speed_of image_classification "${options[steps]}" "${options[epochs]}" 8 "${options[ranks]}"
+start_locally
+limit_ranks "${options[ranks]}" ""
+set_speed_options image_classification "${options[steps]}" "${options[epochs]}" 8 "${options[ranks]}"
 for ((pair = 1; pair <= options[pairs]; ++pair)); do
     for measures in true false; do
         measure "measures=$measures,pair=$pair" "${options[ranks]}" "${speed[@]}" \

@@ -29,20 +29,20 @@ END
 
 options+=([ranks]=2 [size]=64 [batch]=16 [seconds]=30 [steps]=6 [epochs]=5)
 legal+=([ranks]='2|4|8' [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [batch]='[2468]|[1-9][02468]'
-    [seconds]=$small_number [steps]=$small_number [epochs]=$several)
+    [seconds]=$small_number [steps]=$small_number [epochs]=$two_or_more)
 parse_options "$@"
 prepare
-start_here
-hold_ranks "${options[ranks]}" ""
+start_locally
+limit_ranks "${options[ranks]}" ""
 ranks=${options[ranks]}
 
-settings_of() { # base models, ranks of each, samples of a rank
-    speed_of image_classification "${options[steps]}" "${options[epochs]}" "$3" "$2"
+set_run_options() { # base models, ranks of each, samples of a rank
+    set_speed_options image_classification "${options[steps]}" "${options[epochs]}" "$3" "$2"
     speed=("${speed[@]/workload.image_size=48/workload.image_size=${options[size]}}")
     speed+=(--set "bagging.M=$1" --set run.roofline=off)
 }
 
-settings_of 1 "$ranks" "${options[batch]}"
+set_run_options 1 "$ranks" "${options[batch]}"
 mpi_environment "$ranks" >/dev/null
 env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive mpirun --bind-to none -np "$ranks" "$program" \
     roofline "${speed[@]}" --seconds "${options[seconds]}" --output "$results/roofline.json" \
@@ -51,11 +51,11 @@ env OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive mpirun --bind-to none -np "$ranks"
 for case in "1 $ranks $((options[batch] / 2))" "$ranks 1 ${options[batch]}" "1 1 $((options[batch] / 2))"; do
     read -r models degree samples <<<"$case"
     name="models=$models,degree=$degree,samples=$samples"
-    settings_of "$models" "$degree" "$samples"
+    set_run_options "$models" "$degree" "$samples"
     "$program" plan "${speed[@]}" --ranks $((models * degree)) --roofline "$results/roofline.json" \
         --json >"$results/runs/$name.plan"
     measure "$name" $((models * degree)) "${speed[@]}"
-    cat "$world/run/groups"/*/ranks.csv >"$results/runs/$name.ranks"
+    cat "$scratch/run/groups"/*/ranks.csv >"$results/runs/$name.ranks"
 done
 python3 - "$results" <<'END'
 import csv

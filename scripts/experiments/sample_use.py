@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Periodically write mean and minimum over the ranks of the used fraction of their share of a core.
+"""Periodically write the used fraction of each rank's share of a core: mean and minimum over ranks.
 
-FOLDER has a control group rank0, rank1, ... for each rank, as scripts/hosts/shares.sh makes them. A
-rank that waits for others polls, which counts as use, as the waiting kernels of a GPU do. The script
-measures from the start of the last rank to the end of the first that ends.
+FOLDER has a control group rank0, rank1, ... for each rank, created by scripts/hosts/shares.sh. A rank
+that waits for others polls, which counts as use, like the waiting kernels of a GPU. The script
+measures from the start of the last rank to the first end of a rank.
 """
 import argparse
 import os
@@ -13,7 +13,7 @@ import time
 
 
 def counted_seconds(group):
-    """CPU time from the control group; None if it is not counted."""
+    """CPU time that the control group counts, in seconds; None if it counts none."""
     if (group / "cpuacct.usage").exists():  # version 1, if cpuacct is in this hierarchy
         return int((group / "cpuacct.usage").read_text()) / 1e9
     for line in (group / "cpu.stat").read_text().splitlines():
@@ -23,7 +23,7 @@ def counted_seconds(group):
 
 
 def processor_seconds(group):
-    """CPU time of all processes of a control group; None if it has none."""
+    """CPU seconds of all processes of a control group; None if it has no process."""
     processes = (group / "cgroup.procs").read_text().split()
     counted = counted_seconds(group)
     if processes and counted is not None:
@@ -48,21 +48,22 @@ def main():
     arguments = parser.parse_args()
     groups = [arguments.folder / f"rank{rank}" for rank in range(arguments.ranks)]
     begin = last = time.monotonic()
-    before = None
+    previous = None
     with open(arguments.output, "w", encoding="utf-8") as output:
         output.write("seconds\tmean\tleast\n")
         while True:
             now, used = time.monotonic(), [processor_seconds(group) for group in groups]
             if None not in used:
-                if before is None:
+                if previous is None:
                     begin = now
                 else:
-                    parts = [(one - other) / ((now - last) * arguments.share)
-                             for one, other in zip(used, before)]
-                    output.write(f"{now - begin:.2f}\t{sum(parts) / len(parts):.4f}\t{min(parts):.4f}\n")
+                    fractions = [(seconds - earlier) / ((now - last) * arguments.share)
+                                 for seconds, earlier in zip(used, previous)]
+                    mean = sum(fractions) / len(fractions)
+                    output.write(f"{now - begin:.2f}\t{mean:.4f}\t{min(fractions):.4f}\n")
                     output.flush()
-                before, last = used, now
-            elif before is not None:
+                previous, last = used, now
+            elif previous is not None:
                 return
             time.sleep(arguments.seconds)
 

@@ -54,8 +54,8 @@ order=(fp32 bf16 int8 warmup_none lars lamb adam adamw adagrad torus_2d hierarch
     pipeline_1f1b pipeline_gpipe model)
 
 options+=([only]="" [ranks]=2 [seeds]=1 [pictures]=160 [size]=48 [epochs]=4)
-legal+=([only]='.*' [ranks]=$parts_of_32 [seeds]='[1-9]' [pictures]=$small_number
-    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$several)
+legal+=([only]='.*' [ranks]=$divisors_of_32 [seeds]='[1-9]' [pictures]=$small_number
+    [size]='3[2-9]|[4-9][0-9]|1[0-9][0-9]' [epochs]=$two_or_more)
 parse_options "$@"
 chosen=()
 for name in "${order[@]}"; do
@@ -63,8 +63,8 @@ for name in "${order[@]}"; do
 done
 ((${#chosen[@]})) || usage_error "--only: no setting contains '${options[only]}'; there are ${order[*]}"
 prepare
-start_here
-hold_ranks "${options[ranks]}" ""
+start_locally
+limit_ranks "${options[ranks]}" ""
 make_photographs "${options[pictures]}" "${options[size]}"
 photographs+=(--set bagging.M=1 --set "bagging.P_degree=${options[ranks]}"
     --set bagging.out_of_bag=false --set bagging.sampler=none

@@ -10,7 +10,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 900  # for one start, on a busy machine
+TIMEOUT_SECONDS = 900  # for one start, on a busy machine
 
 # Segmentation with eight steps of four samples in each group, which takes seconds.
 CONFIG = """run: {name: faults, seed: 3, roofline: off, deterministic: true, loss_steps: 1}
@@ -26,20 +26,20 @@ device: {kind: cpu, threads: 1}
 
 
 class Failed(Exception):
-    """The outcome is not the expected one."""
+    """The outcome differs from the expected outcome."""
 
 
 class NotRun(Exception):
     """A test that cannot run here, with the reason."""
 
 
-def must(condition, what):
+def require(condition, what):
     if not condition:
         raise Failed(what)
 
 
-class Start:
-    """A start of mpirun or of the program alone: its output lines with their times."""
+class Launch:
+    """A process of mpirun or of the program, with its output lines and their times."""
 
     def __init__(self, words, folder, environment=None):
         self.begin = time.monotonic()
@@ -66,25 +66,25 @@ class Start:
                 return seconds
         return None
 
-    def wait(self, patience=PATIENCE_SECONDS):
-        """The exit code, 128 + n for signal n, after its end and all output."""
+    def wait(self, timeout_seconds=TIMEOUT_SECONDS):
+        """Wait for the end and all output. Return the exit code, 128 + n for signal n."""
         try:
-            code = self.process.wait(patience)
+            code = self.process.wait(timeout_seconds)
         except subprocess.TimeoutExpired as late:
-            raise Failed(f"no end after {patience} s") from late
+            raise Failed(f"the process has not ended after {timeout_seconds} s") from late
         self.reader.join(30)
         return code if code >= 0 else 128 - code
 
-    def wait_for(self, is_so, what, patience=PATIENCE_SECONDS):
-        until = time.monotonic() + patience
-        while not is_so():
-            must(self.process.poll() is None, f"{what}: not before its end")
-            must(time.monotonic() < until, f"{what}: not after {patience} s")
+    def wait_for(self, condition, what, timeout_seconds=TIMEOUT_SECONDS):
+        until = time.monotonic() + timeout_seconds
+        while not condition():
+            require(self.process.poll() is None, f"{what}: the process ended first")
+            require(time.monotonic() < until, f"{what}: not within {timeout_seconds} s")
             time.sleep(0.05)
 
 
-class Place:
-    """The folder of a test with its processes, whose arguments contain the folder's name."""
+class Workspace:
+    """The folder of a test, and its processes, whose arguments contain the folder's name."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -98,17 +98,17 @@ class Place:
             line.append("--enable-recovery")
         if inject:
             line += ["-x", f"HPCAI500_INJECT={inject}"]
-        return Start([*line, *options, str(self.program), *words], self.folder, environment)
+        return Launch([*line, *options, str(self.program), *words], self.folder, environment)
 
-    def run(self, ranks, changes=(), output="result", **how):
+    def run(self, ranks, changes=(), output="result", **options):
         words = ["run", "--config", "tiny.yaml", "--output", str(self.folder / output)]
         for change in changes:
             words += ["--set", change]
-        return self.mpirun(ranks, words, **how)
+        return self.mpirun(ranks, words, **options)
 
     def call(self, *words, environment=None):
         """(exit code, output) of a single process."""
-        start = Start([str(self.program), *words], self.folder, environment)
+        start = Launch([str(self.program), *words], self.folder, environment)
         return start.wait(), start.output
 
     def status(self, output="result"):
@@ -116,7 +116,7 @@ class Place:
 
     def result(self, output="result"):
         path = self.folder / output / "result.json"
-        must(path.exists(), f"{output}/result.json is not there")
+        require(path.exists(), f"{output}/result.json is missing")
         return json.loads(path.read_text())
 
     def digests(self, output="result"):
@@ -155,8 +155,8 @@ class Place:
                 return number
         return None
 
-    def left_over(self):
-        """Processes that still run a moment after the end of mpirun."""
+    def remaining_processes(self):
+        """Processes that still run up to 10 s after the end of mpirun."""
         until = time.monotonic() + 10
         while self.processes() and time.monotonic() < until:
             time.sleep(0.2)
@@ -179,11 +179,11 @@ def gtest(program, pattern, environment=None):
     path = folder / program
     if not path.exists():
         raise NotRun(f"{program} is not built")
-    start = Start([str(path), f"--gtest_filter={pattern}"], ROOT, environment)
+    start = Launch([str(path), f"--gtest_filter={pattern}"], ROOT, environment)
     code = start.wait(3600)
     passed = re.search(r"\[  PASSED  \] (\d+) test", start.output)
     failed = re.findall(r"^\[  FAILED  \] (\w[\w./]*)", start.output, re.M)
-    must(code == 0 and passed, f"{program} --gtest_filter='{pattern}' failed: "
+    require(code == 0 and passed, f"{program} --gtest_filter='{pattern}' failed: "
          + (", ".join(failed) or start.output.strip().rpartition("\n")[2]))
-    must(int(passed[1]) > 0, f"{program} has no case '{pattern}'")
+    require(int(passed[1]) > 0, f"{program} has no test '{pattern}'")
     return int(passed[1]), start.output

@@ -9,23 +9,23 @@ import time
 
 import cases
 import more_cases
-from harness import Failed, NotRun, Place, must
+from harness import Failed, NotRun, Workspace, require
 
 HEADER = ("| # | fault | outcome | seconds to detect | loss |\n"
           "|---|---|---|---|---|")
 
 
-def run_case(place, run, reference):
+def run_case(workspace, run, reference):
     """(state, outcome, seconds to detect, loss)."""
     try:
-        row = run(place, reference)
+        row = run(workspace, reference)
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
-        outcome = "passed", row.came_out, seconds, row.lost
-    except NotRun as why:
-        outcome = "not run", f"not run: {why}", "", ""
-    except (Failed, OSError, ValueError, KeyError, TypeError) as why:
-        outcome = "FAILED", f"{type(why).__name__}: {why}", "", ""
-    left = place.clean_up()
+        outcome = "passed", row.observed, seconds, row.lost
+    except NotRun as reason:
+        outcome = "not run", f"not run: {reason}", "", ""
+    except (Failed, OSError, ValueError, KeyError, TypeError) as error:
+        outcome = "FAILED", f"{type(error).__name__}: {error}", "", ""
+    left = workspace.clean_up()
     if left and outcome[0] == "passed":
         outcome = "FAILED", f"{left} processes were left; {outcome[1]}", *outcome[2:]
     return outcome
@@ -35,24 +35,24 @@ def run_cases(program, numbers, folder, progress):
     """(number of failed cases, rows of the table); a failed case leaves its files in `folder`."""
     @functools.cache
     def reference():
-        place = Place(program, folder / "reference")
-        code = place.run(8).wait()
-        must(code == 0, f"the run without a fault ends with {code}")
-        return place.digests()
+        workspace = Workspace(program, folder / "reference")
+        code = workspace.run(8).wait()
+        require(code == 0, f"the run without a fault ends with {code}")
+        return workspace.digests()
 
     failed, rows = 0, []
     for number, (injected, run) in sorted((cases.CASES | more_cases.CASES).items()):
         if numbers and number not in numbers:
             continue
-        place = Place(program, folder / str(number))
+        workspace = Workspace(program, folder / str(number))
         begin = time.monotonic()
-        state, came_out, seconds, lost = run_case(place, run, reference)
+        state, observed, seconds, lost = run_case(workspace, run, reference)
         failed += state == "FAILED"
         if state != "FAILED":
-            shutil.rmtree(place.folder, ignore_errors=True)
-        rows.append(f"| {number} | {injected} | {came_out} | {seconds} | {lost} |")
+            shutil.rmtree(workspace.folder, ignore_errors=True)
+        rows.append(f"| {number} | {injected} | {observed} | {seconds} | {lost} |")
         took = time.monotonic() - begin
-        print(f"{number:2} {state:8} {took:4.0f} s  {injected}\n      {came_out}",
+        print(f"{number:2} {state:8} {took:4.0f} s  {injected}\n      {observed}",
               file=progress, flush=True)
     return failed, rows
 

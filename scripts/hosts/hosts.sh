@@ -1,98 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced. Makes several hosts on one machine: network namespaces with their own name, address, shared
+# Sourced. Creates several hosts on one machine: network namespaces with their own name, address, shared
 # memory and local disk, connected by links of limited rate through a switch. The namespaces end with
 # the script. If the script is killed (-9), its scratch folder and the control groups of shares.sh
 # stay. Use in this order:
-#     enter_private_world "$@"           # runs the script again, inside; needs root
-#     start_hosts COUNT RATE             # host0, host1, ...; RATE as tc has it, such as 100mbit
-#     run_on_hosts RANKS COMMAND...      # mpirun with so many ranks on each host
-# After start_hosts, $world is a scratch folder that all hosts see, $world/disk is each host's own.
+#     enter_private_namespaces "$@"      # runs the script again in new namespaces; needs root
+#     start_hosts COUNT RATE             # host0, host1, ...; RATE in the format of tc, such as 100mbit
+#     run_on_hosts RANKS COMMAND...      # mpirun with RANKS ranks on each host
+# After start_hosts, $scratch is a folder that all hosts share, and $scratch/disk is local to each host.
 
 hosts_folder=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 # shellcheck source=scripts/hosts/shares.sh
 source "$hosts_folder/shares.sh"
 
-world_fails() { # exit code, message
+fail_with() { # exit code, message
     echo "${0##*/}: $2" >&2
     exit "$1"
 }
 
-check_world_is_possible() {
+check_namespaces() {
     local tool missing=()
-    ((EUID == 0)) || world_fails 3 "needs root, which alone may make network namespaces"
+    ((EUID == 0)) || fail_with 3 "only root can create network namespaces"
     for tool in ip tc unshare nsenter setpriv mpirun python3; do
         [[ -n $(type -P "$tool") ]] || missing+=("$tool")
     done
     ((${#missing[@]} == 0)) ||
-        world_fails 3 "not found: ${missing[*]} (iproute2, util-linux, openmpi-bin, python3)"
+        fail_with 3 "not found: ${missing[*]} (iproute2, util-linux, openmpi-bin, python3)"
     unshare --mount --net --pid --fork --mount-proc true 2>/dev/null ||
-        world_fails 3 "this system does not let namespaces be made (unshare)"
+        fail_with 3 "this system does not allow new namespaces (unshare)"
     unshare --net sh -ec 'ip link add bridge0 type bridge
         ip link add name eth0 type veth peer name eth1
         tc qdisc add dev eth0 root tbf rate 1mbit burst 256kb latency 200ms' >/dev/null 2>&1 ||
-        world_fails 3 "this system has no bridges, veth links or token buckets (tbf) for network namespaces"
+        fail_with 3 "this system has no bridges, veth links or token buckets (tbf) for network namespaces"
 }
 
 # The first call runs the calling script again as the first process of new namespaces, which end with
 # that process, and exits with its code. In the namespaces the function only returns.
-enter_private_world() {
-    if (($$ == 1)) && [[ -d ${HPCAI500_WORLD:-} ]]; then
-        world=$HPCAI500_WORLD
+enter_private_namespaces() {
+    if (($$ == 1)) && [[ -d ${HPCAI500_SCRATCH:-} ]]; then
+        scratch=$HPCAI500_SCRATCH
         return
     fi
-    check_world_is_possible
+    check_namespaces
     local code=0
-    inside=""
-    HPCAI500_WORLD=""
-    trap end_world EXIT
+    child=""
+    HPCAI500_SCRATCH=""
+    trap leave_namespaces EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    HPCAI500_WORLD=$(mktemp -d -t hpcai500.XXXXXX)
-    export HPCAI500_WORLD
+    HPCAI500_SCRATCH=$(mktemp -d -t hpcai500.XXXXXX)
+    export HPCAI500_SCRATCH
     setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child --mount-proc \
         bash "$(readlink -f "$0")" "$@" </dev/null &
-    inside=$!
-    wait "$inside" || code=$?
-    inside=""
+    child=$!
+    wait "$child" || code=$?
+    child=""
     exit "$code"
 }
 
 # A second Ctrl-C must not interrupt the cleanup.
-end_world() {
+leave_namespaces() {
     local first="" tries
     trap '' INT TERM HUP
-    if [[ -n $inside ]]; then
-        first=$(cat "/proc/$inside/task/$inside/children" 2>/dev/null) || true
-        kill -KILL "$inside" 2>/dev/null || true
-        wait "$inside" 2>/dev/null || true
+    if [[ -n $child ]]; then
+        first=$(cat "/proc/$child/task/$child/children" 2>/dev/null) || true
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
         # Also kills the first process of the namespaces, which exists until all others have ended.
         for ((tries = 0; tries < 100; ++tries)); do
             [[ -n $first && -e /proc/${first% } ]] || break
             sleep 0.05
         done
     fi
-    [[ -n $HPCAI500_WORLD ]] || return 0
-    remove_shares "${HPCAI500_WORLD##*/}" || true
-    rm -rf "$HPCAI500_WORLD"
+    [[ -n $HPCAI500_SCRATCH ]] || return 0
+    remove_shares "${HPCAI500_SCRATCH##*/}" || true
+    rm -rf "$HPCAI500_SCRATCH"
 }
 
 # Makes hosts and their links. A host's outgoing traffic is limited at the host, its incoming traffic
 # at the switch.
 start_hosts() { # count, rate
     local count=$1 rate=$2 host peer index
-    ((count <= 250)) || world_fails 2 "$count hosts are more than the 250 that get addresses"
+    ((count <= 250)) || fail_with 2 "expected at most 250 hosts, got $count"
     mount -t tmpfs tmpfs /run
     ip netns add switch
     ip -n switch link add bridge0 type bridge
     ip -n switch link set bridge0 up
     hosts=()
-    echo "127.0.0.1 localhost" >"$world/hosts"
+    echo "127.0.0.1 localhost" >"$scratch/hosts"
     for ((index = 0; index < count; ++index)); do
         host=host$index
         hosts+=("$host")
-        echo "10.77.0.$((index + 1)) $host" >>"$world/hosts"
-        mkdir -p "$world/$host/disk" "$world/$host/tmp"
+        echo "10.77.0.$((index + 1)) $host" >>"$scratch/hosts"
+        mkdir -p "$scratch/$host/disk" "$scratch/$host/tmp"
         ip netns add "$host"
         ip -n "$host" link set lo up
         ip link add name eth0 netns "$host" type veth peer name "to_$host" netns switch
@@ -104,11 +104,11 @@ start_hosts() { # count, rate
             # shellcheck disable=SC2086  # two words
             set -- $peer
             tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 256kb latency 200ms ||
-                world_fails 2 "'$rate' is no rate that tc takes"
+                fail_with 2 "tc rejects the rate '$rate'"
         done
     done
-    mkdir -p "$world/disk"
-    mount --bind "$world/hosts" /etc/hosts
+    mkdir -p "$scratch/disk"
+    mount --bind "$scratch/hosts" /etc/hosts
 }
 
 run_on_hosts() { # ranks on each host, command...
@@ -131,7 +131,7 @@ print_link_counters() {
     for host in "${hosts[@]}"; do
         echo "$host $(nsenter --net="/run/netns/$host" cat /proc/net/dev /proc/net/snmp | awk '
             $1 == "eth0:" { sent = $10 " " $11 }
-            $1 == "Tcp:" { again = $13 }
-            END { print sent, again }')"
+            $1 == "Tcp:" { retransmitted = $13 }
+            END { print sent, retransmitted }')"
     done
 }

@@ -5,7 +5,7 @@
 # may still disturb measurements, so use idle cores. Needs root.
 
 # Prints the folder for control groups that limit CPU time; nothing if there is none.
-share_root() {
+cgroup_root() {
     if [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/cgroup.procs ]]; then
         echo /sys/fs/cgroup/cpu
     elif grep -qsw cpu /sys/fs/cgroup/cgroup.subtree_control; then
@@ -17,8 +17,8 @@ share_root() {
 # ranks would otherwise run without limits.
 make_shares() { # name, ranks, share of a core
     local root folder rank period=10000 quota
-    root=$(share_root)
-    [[ -n $root ]] || { echo "shares.sh: no control groups that limit processors" >&2 && return 1; }
+    root=$(cgroup_root)
+    [[ -n $root ]] || { echo "shares.sh: this system has no control groups that limit CPU time" >&2 && return 1; }
     quota=$(awk -v share="$3" -v period=$period 'BEGIN { printf "%d", share * period }')
     ((quota >= 1000)) || { echo "shares.sh: the minimum share of a core is 0.1, not $3" >&2 && return 1; }
     folder=$root/$1
@@ -42,10 +42,10 @@ make_shares() { # name, ranks, share of a core
     shares_folder=$folder
 }
 
-# Removes the groups when their processes have ended; waits a few seconds for that.
+# Removes the groups after their processes have ended. Waits up to five seconds for that.
 remove_shares() { # name
     local root folder tries
-    root=$(share_root)
+    root=$(cgroup_root)
     folder=$root/$1
     [[ -n $root && -d $folder ]] || return 0
     for ((tries = 0; tries < 50; ++tries)); do

@@ -54,7 +54,7 @@ AuthType=auth/munge
 AuthInfo=socket=/run/munge/munge.socket.2
 StateSaveLocation=$1/state
 SlurmdSpoolDir=$1/spool/%n
-TmpFS=$world/%n/tmp
+TmpFS=$scratch/%n/tmp
 SlurmctldPidFile=$1/slurmctld.pid
 SlurmdPidFile=$1/slurmd.%n.pid
 SlurmctldLogFile=$1/log/slurmctld
@@ -92,7 +92,7 @@ idle_hosts() { on_host "${hosts[0]}" sinfo --noheader --states=idle --format=%D 
 
 # Returns false if not all hosts become available.
 start_slurm() {
-    local folder=$world/slurm host tries
+    local folder=$scratch/slurm host tries
     export PATH=$PATH:/usr/sbin SLURM_CONF=$folder/slurm.conf
     mkdir -p "$folder/state" "$folder/log"
     for host in "${hosts[@]}"; do mkdir -p "$folder/spool/$host"; done
@@ -125,6 +125,6 @@ exit_code_of() { job_field "$1" ExitCode | cut -d : -f 1; }
 
 # Slurm delays a requeued job by two minutes; this starts it after 3 s. Earlier it might fail, because a
 # node rejects a job in the second in which the job last ended there ("Job credential revoked").
-begin_again() { # job, if it waits
+start_requeued() { # job, if it waits
     ! job_waits "$1" || on_host "${hosts[0]}" scontrol update "JobId=$1" StartTime=now+3
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by slurm_test.sh, whose variables it reads. Has the cases and their checks, which wait for
-# conditions, not fixed times. Timeouts are long, because other programs may use the machine.
+# The cases of slurm_test.sh, which sources this file and sets its variables. Checks wait for conditions,
+# not for fixed times. Timeouts are long, because other programs may use the machine.
 
-cases=0 failures=0 patience=1500 training=() whole=/nowhere
+cases=0 failures=0 timeout_seconds=1500 training=() reference=/nowhere
 smoke=(--config "$root/configs/smoke.yaml" --set device.kind=cpu)
 fits=(--nodes "$count" --ranks-per-node 2 --set bagging.P_degree="$count")
 
@@ -17,20 +17,20 @@ selected() {
 
 # Writes $case.sbatch with the program under test.
 write_script() { # case, options of sbatch...
-    "$program" sbatch "${@:2}" --results "$world/results/$1" >"$1.sbatch"
+    "$program" sbatch "${@:2}" --results "$scratch/results/$1" >"$1.sbatch"
     ((!show)) || { echo "--- $1.sbatch" && cat "$1.sbatch"; }
 }
 
 # Prints the job's number.
 submit() { # case, options...
-    on_host "${hosts[0]}" sbatch --parsable "--output=$world/$1.log" "${@:2}" "$world/$1.sbatch"
+    on_host "${hosts[0]}" sbatch --parsable "--output=$scratch/$1.log" "${@:2}" "$scratch/$1.sbatch"
 }
 
 wait_for() { # message for a timeout, command...
     local message=$1 began=$SECONDS
     shift
     while ! "$@"; do
-        ((SECONDS - began < patience)) || { note "after $patience s $message" && return 1; }
+        ((SECONDS - began < timeout_seconds)) || { note "after $timeout_seconds s $message" && return 1; }
         sleep 0.2
     done
 }
@@ -43,8 +43,8 @@ code_at_end_of() { # job
     exit_code_of "$1"
 }
 
-# Reports whether the job's code and the last line of its log are as expected. Ignores Slurm's lines.
-judge() { # code, expected code, expected pattern of the line
+# Prints whether the job's exit code and the last line of its log are as expected. Ignores Slurm's lines.
+check_job() { # code, expected code, expected pattern of the line
     local line
     line=$(grep -v '^slurmstepd-' "$name.log" 2>/dev/null | tail -n 1) || true
     ((!show)) || { echo "--- $name.log" && cat "$name.log"; }
@@ -55,7 +55,7 @@ judge() { # code, expected code, expected pattern of the line
     else
         printf '%-16s FAILED  exit code %s, expected %s; last line, expected %s:\n%s\n' "$name" "$1" "$2" "$3" "$line"
         tail -n 20 "$name.log" | cut -c1-200
-        tail -n 12 "$world/slurm/log/slurmctld" | cut -c1-200
+        tail -n 12 "$scratch/slurm/log/slurmctld" | cut -c1-200
         failures=$((failures + 1))
     fi
 }
@@ -64,7 +64,7 @@ run_case() { # case, expected code, pattern, options of sbatch...
     local name=$1 began=$SECONDS
     selected "$name" || return 0
     write_script "$name" "${@:4}"
-    judge "$(code_at_end_of "$(submit "$name")")" "$2" "$3"
+    check_job "$(code_at_end_of "$(submit "$name")")" "$2" "$3"
 }
 
 both_run() { job_runs "$1" && job_runs "$2"; }
@@ -80,8 +80,8 @@ shared_case() { # launcher
     cores=$(cores_of "$first") others=$(cores_of "$second")
     code=$(($(code_at_end_of "$first") + $(code_at_end_of "$second")))
     ! grep -q "^RESULT CUSTOM .*M=2 P=$count " "$name.log" || line="a result"
-    note "$line; two jobs at a time, on cores $cores and $others of the same hosts"
-    judge "$code" 0 "a result; two jobs at a time, on cores 0-1 and 2-3 of the same hosts"
+    note "$line; two jobs at the same time, on cores $cores and $others of the same hosts"
+    check_job "$code" 0 "a result; two jobs at the same time, on cores 0-1 and 2-3 of the same hosts"
 }
 
 # The folder `shipped` has small versions of the files that cpu_only.sbatch names.
@@ -97,7 +97,7 @@ shipped_case() { # case, further options of `hpcai500 sbatch`; without them the 
         read -ra words <<<"$line"
         (cd "$root" && "$program" "${words[@]}" "${@:2}") >"$name.sbatch"
     fi
-    judge "$(code_at_end_of "$(submit "$name" "--chdir=$world/shipped")")" 0 "RESULT CUSTOM *M=2 P=2 *"
+    check_job "$(code_at_end_of "$(submit "$name" "--chdir=$scratch/shipped")")" 0 "RESULT CUSTOM *M=2 P=2 *"
 }
 
 # Prints "M=... P=... hosts=...;" for each result.
@@ -122,12 +122,12 @@ array_case() { # launcher
         code=$((code + $(code_at_end_of "${job}_$task")))
     done
     note "$(layouts_of "results/$name" | tr ';' '\n' | sed 's/^ //' | grep . | sort | tr '\n' ';')"
-    judge "$code" 0 "M=1 P=1 hosts=1;M=1 P=2 hosts=1;M=2 P=1 hosts=1;M=2 P=2 hosts=2;"
+    check_job "$code" 0 "M=1 P=1 hosts=1;M=1 P=2 hosts=1;M=2 P=1 hosts=1;M=2 P=2 hosts=2;"
 }
 
-# A script in place of the program: `run` and `resume` wait for a signal; `status` reports the stop.
-write_stand_in() {
-    cat >stand_in.sh <<'END'
+# A script that replaces the program: `run` and `resume` wait for a signal; `status` reports the stop.
+write_stub() {
+    cat >stub.sh <<'END'
 #!/bin/bash
 case $1 in
     run) results=${*: -1} ;;
@@ -142,10 +142,10 @@ echo "$command" >>"$results/began.$rank"
 touch "$results/config.yaml"
 while :; do sleep 0.1; done
 END
-    chmod +x stand_in.sh
+    chmod +x stub.sh
 }
 
-submit_stand_in() { HPCAI500=$world/stand_in.sh submit "$@"; }
+submit_stub() { HPCAI500=$scratch/stub.sh submit "$@"; }
 
 # Returns whether at least $2 ranks have started.
 has_begun() { (($(cat "$1"/began.* 2>/dev/null | wc -l) >= $2)); } # results, ranks
@@ -161,38 +161,38 @@ signalled() { # results
 restart_case() { # launcher
     local name=restart_$1 began=$SECONDS ranks=$((2 * count)) job results code
     selected "$name" || return 0
-    write_stand_in
+    write_stub
     write_script "$name" "${smoke[@]}" "${fits[@]}" --requeue 1 --launcher "$1"
-    job=$(submit_stand_in "$name")
-    results=$world/results/$name/smoke-$job
+    job=$(submit_stub "$name")
+    results=$scratch/results/$name/smoke-$job
     wait_for "the job has not started" has_begun "$results" "$ranks" || true
     signal_script "$job"
-    wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
+    wait_for "the job was not requeued" has_left "$job" && start_requeued "$job"
     wait_for "the job has not restarted" has_begun "$results" $((2 * ranks)) || true
     signal_script "$job"
     code=$(code_at_end_of "$job")
     note "$(signalled "$results")"
-    judge "$code" 8 "$ranks resume signalled; $ranks run signalled; "
+    check_job "$code" 8 "$ranks resume signalled; $ranks run signalled; "
 }
 
 # Two array tasks at the same time, each on one host. Only task 1 is signalled.
 one_task_case() {
     local name=one_task began=$SECONDS job first second
     selected "$name" || return 0
-    write_stand_in
+    write_stub
     write_script "$name" "${smoke[@]}" --nodes 1 --ranks-per-node 2 --array M=1,2 --requeue 1 --launcher srun
-    job=$(submit_stand_in "$name" "--output=$world/$name.%a.log")
+    job=$(submit_stub "$name" "--output=$scratch/$name.%a.log")
     wait_for "task 0 does not run" job_runs "${job}_0" || true
     wait_for "task 1 does not run" job_runs "${job}_1" || true
-    first=$world/results/$name/smoke-$(job_field "${job}_0" JobId)
-    second=$world/results/$name/smoke-$(job_field "${job}_1" JobId)
+    first=$scratch/results/$name/smoke-$(job_field "${job}_0" JobId)
+    second=$scratch/results/$name/smoke-$(job_field "${job}_1" JobId)
     wait_for "task 0 has not started" has_begun "$first" 1 || true
     wait_for "task 1 has not started" has_begun "$second" 2 || true
     signal_script "${job}_1"
     wait_for "task 1 was not requeued" has_left "${job}_1" || true
     note "task 0: $(job_field "${job}_0" JobState) $(signalled "$first"); task 1: $(signalled "$second")"
     on_host "${hosts[0]}" scancel "$job"
-    judge 0 0 "task 0: RUNNING ; task 1: 2 run signalled; "
+    check_job 0 0 "task 0: RUNNING ; task 1: 2 run signalled; "
 }
 
 # Prints where the interrupted run resumed, and whether its digests equal the uninterrupted run's.
@@ -202,8 +202,8 @@ import json, pathlib, sys
 def groups(folder):
     files = sorted(pathlib.Path(folder).glob("groups/*/record.json"))
     return [json.loads(file.read_text()) for file in files]
-resumed, whole = (groups(folder) for folder in sys.argv[1:])
-same = len(resumed) > 0 and [g["training_digest"] for g in resumed] == [g["training_digest"] for g in whole]
+resumed, reference = (groups(folder) for folder in sys.argv[1:])
+same = len(resumed) > 0 and [g["training_digest"] for g in resumed] == [g["training_digest"] for g in reference]
 same = same and all(len(g["training_digest"]) == 64 for g in resumed)
 steps = " and ".join(",".join(str(c["step"]) for c in g["record"]["continuations"]) for g in resumed)
 print(f"the run resumed at steps {steps}; {'the same' if same else 'OTHER'} digests")
@@ -214,75 +214,75 @@ seconds_of() { # result directory
     sed -n 's/.*"training_seconds": \([0-9]*\).*/\1/p' "$1/groups/0/record.json"
 }
 
-# Trains without a stop, once for all cases. The run must last long enough for two stops, because
-# ranks check for signals only once a second.
-train_whole() {
-    local name=whole epochs=4 job
-    [[ ! -e whole.sbatch ]] || return 0
+# Trains without a stop, once for all cases. The run must be long enough for two stops, because ranks
+# check for signals only once a second.
+train_reference() {
+    local name=reference epochs=4 job
+    [[ ! -e reference.sbatch ]] || return 0
     while true; do
         training=("${smoke[@]}" "${fits[@]}" --set run.deterministic=true --set "workload.epochs=$epochs")
-        write_script whole "${training[@]}"
-        job=$(submit whole)
+        write_script reference "${training[@]}"
+        job=$(submit reference)
         [[ $(code_at_end_of "$job") == 0 ]] || return 0
-        whole=$world/results/whole/smoke-$job
-        (($(seconds_of "$whole") < 30 && epochs < 1000)) || return 0
+        reference=$scratch/results/reference/smoke-$job
+        (($(seconds_of "$reference") < 30 && epochs < 1000)) || return 0
         epochs=$((4 * epochs))
     done
 }
 
-is_at_work() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
+is_training() { grep -q '"state": "training"' "$1"/groups/0/progress.json 2>/dev/null; }
 
-# Waits for the end of a job and judges its exit code, its restarts, where it resumed, and its digests.
-judge_resumed() { # job, results, restarts, steps of group 1 if they differ from group 0
+# Waits for the end of a job and checks its exit code, its restarts, where it resumed, and its digests.
+check_resumed_job() { # job, results, restarts, steps of group 1 if they differ from group 0
     local code steps='[1-9]*,'
     code=$(code_at_end_of "$1")
     steps=$(printf "$steps%.0s" $(seq "$3"))
-    note "Restarts=$(job_field "$1" Restarts), $(compare_runs "$2" "$whole")"
-    judge "$code" 0 "Restarts=$3, the run resumed at steps ${steps%,} and ${4:-${steps%,}}; the same digests"
+    note "Restarts=$(job_field "$1" Restarts), $(compare_runs "$2" "$reference")"
+    check_job "$code" 0 "Restarts=$3, the run resumed at steps ${steps%,} and ${4:-${steps%,}}; the same digests"
 }
 
 stopped_case() { # launcher
     local name=stopped_$1 began job results
     selected "$name" || return 0
-    train_whole
+    train_reference
     began=$SECONDS
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
     job=$(submit "$name")
-    results=$world/results/$name/smoke-$job
+    results=$scratch/results/$name/smoke-$job
     for _ in 1 2; do
-        wait_for "the job does not train" is_at_work "$results" || break
+        wait_for "the job does not train" is_training "$results" || break
         signal_script "$job"
-        wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
+        wait_for "the job was not requeued" has_left "$job" && start_requeued "$job"
     done
-    judge_resumed "$job" "$results" 2
+    check_resumed_job "$job" "$results" 2
 }
 
 # Submits a job to the partition with priority, so that it takes all hosts of the given job.
-take_hosts_of() { # job
+preempt() { # job
     local other
     other=$(on_host "${hosts[0]}" sbatch --parsable --partition=main --nodes="$count" --exclusive \
         --output=/dev/null --wrap 'sleep 3')
     wait_for "the job has not left its hosts" has_left "$1" || true
     wait_for "the other job has not ended" job_has_ended "$other" || true
     [[ $(exit_code_of "$other") == 0 ]] || note "the other job failed"
-    begin_again "$1"
+    start_requeued "$1"
 }
 
 preempted_case() { # launcher, name
     local name=$2_$1 began job results
     selected "$name" || return 0
-    train_whole
+    train_reference
     began=$SECONDS
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=spare)
     results=$world/results/$name/smoke-$job
     wait_for "the job does not train" is_at_work "$results" || true
-    take_hosts_of "$job"
+    preempt "$job"
     # Without a signal to the script, mpirun may end before Slurm requeues the job.
     if [[ $name == unannounced_mpirun && $(code_at_end_of "$job") == 6 ]]; then
-        judge 6 6 "STATUS UNFINISHED  groups=2 stopped=2 *"
+        check_job 6 6 "STATUS UNFINISHED  groups=2 stopped=2 *"
     else
-        judge_resumed "$job" "$results" 1
+        check_resumed_job "$job" "$results" 1
     fi
 }
 
@@ -305,19 +305,14 @@ has_checkpoints() { # results
 evicted_case() { # launcher
     local name=evicted_$1 began job results
     selected "$name" || return 0
-    train_whole
+    train_reference
     began=$SECONDS
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
     results=$world/results/$name/smoke-$job
     wait_for "no complete checkpoint exists" has_checkpoints "$results" || true
-    take_hosts_of "$job"
-    # Without a signal to the script, mpirun may end before Slurm requeues the job.
-    if [[ $name == unannounced_mpirun && $(code_at_end_of "$job") == 6 ]]; then
-        judge 6 6 "STATUS UNFINISHED  groups=2 stopped=2 *"
-    else
-        judge_resumed "$job" "$results" 1
-    fi
+    preempt "$job"
+    check_resumed_job "$job" "$results" 1
 }
 
 # Writes a wrapper that runs the program and kills rank HPCAI500_VICTIM of a `run` after a step of
@@ -344,7 +339,7 @@ END
 }
 
 submit_killer() { # world rank, case
-    HPCAI500=$world/killer.sh HPCAI500_WRAPPED=$program HPCAI500_VICTIM=$1 submit "$2"
+    HPCAI500=$scratch/killer.sh HPCAI500_WRAPPED=$program HPCAI500_VICTIM=$1 submit "$2"
 }
 
 dead_case() { # launcher
@@ -352,7 +347,7 @@ dead_case() { # launcher
     selected "$name" && ((long)) || return 0
     write_killer
     write_script "$name" "${smoke[@]}" --nodes 2 --launcher "$1" --set workload.epochs=4
-    judge "$(code_at_end_of "$(submit_killer 1 "$name")")" 7 "RESULT PARTIAL *"
+    check_job "$(code_at_end_of "$(submit_killer 1 "$name")")" 7 "RESULT PARTIAL *"
 }
 
 has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/null; }
@@ -362,20 +357,20 @@ has_failed() { grep -q '"state": "failed"' "$1"/groups/1/progress.json 2>/dev/nu
 lost_rank_case() { # launcher
     local name=lost_rank_$1 began job results
     selected "$name" || return 0
-    train_whole
+    train_reference
     began=$SECONDS
     write_killer
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
     job=$(submit_killer "$count" "$name")
-    results=$world/results/$name/smoke-$job
+    results=$scratch/results/$name/smoke-$job
     if [[ $1 == srun ]]; then
-        judge "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
+        check_job "$(code_at_end_of "$job")" 6 "STATUS UNFINISHED *"
         return
     fi
     wait_for "the dead rank has not been detected" has_failed "$results" || true
     signal_script "$job"
-    wait_for "the job was not requeued" has_left "$job" && begin_again "$job"
-    judge_resumed "$job" "$results" 1 0
+    wait_for "the job was not requeued" has_left "$job" && start_requeued "$job"
+    check_resumed_job "$job" "$results" 1 0
 }
 
 all_cases() {

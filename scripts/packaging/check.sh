@@ -51,7 +51,7 @@ spack_audits() {
     spack_repository audit packages hpcai500 >"$work/audit" || code=$?
     cat "$work/audit"
     if grep '^[0-9]\+\.' "$work/audit" | grep -vE 'dependency on (cuda|cudnn|nccl)@'; then return 1; fi
-    # If Spack fails without a finding, it has not audited.
+    # If Spack fails without a finding, the audit has not run.
     ((code == 0)) || grep -q '^[0-9]\+\.' "$work/audit"
 }
 check_spack() {
@@ -61,7 +61,7 @@ check_spack() {
     check "Spack: concretizes hpcai500 +tests" spack_repository spec hpcai500 +tests
 }
 
-# EasyBuild expects environment-modules in another folder than Debian's.
+# EasyBuild expects environment-modules in a different folder than Debian.
 easybuild() {
     mkdir -p "$work/modules/libexec"
     ln -sf /usr/lib/*/modulecmd.tcl "$work/modules/libexec"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/reference/metrics_aiperf.json: FLOPs as AIPerf's own profiler counts them, of
-single operators and of the ResNet-50 that comes with it.
+"""Writes tests/data/reference/metrics_aiperf.json: FLOPs by AIPerf's own profiler, of single operators
+and of AIPerf's ResNet-50.
 
 usage: aiperf_cases.py PROFILER MODEL [DIRECTORY]     (default: tests/data/reference)
 PROFILER is scripts/reports/profiler.py and MODEL is
@@ -23,7 +23,7 @@ def load(path):
 
 
 def case(operation, counted, **sizes):
-    """`counted` has the forward FLOPs first and the backward FLOPs last."""
+    """`counted` begins with the forward FLOPs and ends with the backward FLOPs."""
     return {"operation": operation, **sizes, "forward": counted[0], "backward": counted[-1]}
 
 
@@ -70,7 +70,7 @@ def main():
     folder = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else default
     profiler = load(sys.argv[1])
     cases = [*convolution_cases(profiler), *other_cases(profiler)]
-    for counts in cases:  # the profiler returns some as floats, but all are whole numbers
+    for counts in cases:  # the profiler returns some counts as floats, but all are whole numbers
         for key in ("forward", "backward"):
             assert counts[key] == int(counts[key])
             counts[key] = int(counts[key])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/reference/detection.safetensors: the operations of Faster R-CNN, computed by
-torchvision's own RegionProposalNetwork, RoIHeads and MultiScaleRoIAlign in float64. Its random
+torchvision's own RegionProposalNetwork, RoIHeads and MultiScaleRoIAlign in float64. Their random
 samplers are replaced by samplers that draw by the keys of hpcai/ops/box_math.hpp.
 
 The format is that of op_cases.py. Logits and deltas of anchors are exact in bf16, boxes are whole
@@ -160,15 +160,15 @@ def anchor_numbers(numbers, images):
     count = sum(h * w for h, w in shapes) * PER_CELL
     order = torch.stack([torch.argsort(numbers.integers((len(grades),), 1 << 30))[:count]
                          for _ in range(images)])
-    logits, at = [], 0
+    logits, begin = [], 0
     for h, w in shapes:
-        logits.append(grades[order[:, at:at + h * w * PER_CELL]].reshape(images, PER_CELL, h, w))
-        at += h * w * PER_CELL
-    deltas = [numbers.uniform((images, 4 * PER_CELL, h, w), most=63) for h, w in shapes]
+        logits.append(grades[order[:, begin:begin + h * w * PER_CELL]].reshape(images, PER_CELL, h, w))
+        begin += h * w * PER_CELL
+    deltas = [numbers.uniform((images, 4 * PER_CELL, h, w), largest=63) for h, w in shapes]
     return logits, deltas
 
 
-def last(images):
+def channels_last(images):
     """The images with channels last."""
     return [image.permute(0, 2, 3, 1) for image in images]
 
@@ -195,8 +195,8 @@ def add_rpn_losses(cases):
         found = torch.autograd.grad(losses.sum() * scale, values)
         cases.add(f"rpn loss of {samples}", {"operation": "rpn_loss", "anchors": settings,
                                              "loss_scale": scale},
-                  {**op_cases.numbered("input", [*last(logits), *last(deltas), rows])},
-                  {"output": losses, **op_cases.numbered("input_gradient", last(found))})
+                  {**op_cases.numbered("input", [*channels_last(logits), *channels_last(deltas), rows])},
+                  {"output": losses, **op_cases.numbered("input_gradient", channels_last(found))})
 
 
 def add_proposals(cases):
@@ -206,16 +206,16 @@ def add_proposals(cases):
         anchors, settings = anchors_of(network, images)
         logits, deltas = anchor_numbers(numbers, images)
         flat_logits, flat_deltas = concat_box_prediction_layers(list(logits), list(deltas))
-        moved = network.box_coder.decode(flat_deltas, anchors).view(images, -1, 4)
+        decoded = network.box_coder.decode(flat_deltas, anchors).view(images, -1, 4)
         counts = [x[0].numel() for x in logits]
-        boxes, scores = network.filter_proposals(moved, flat_logits, [(HEIGHT, WIDTH)] * images,
+        boxes, scores = network.filter_proposals(decoded, flat_logits, [(HEIGHT, WIDTH)] * images,
                                                  counts)
         output = torch.stack([padded(torch.cat([b, s[:, None]], 1), limit, (4, -1))
                               for b, s in zip(boxes, scores)])
         cases.add(f"{per_level} proposals a level, {limit} in all",
                   {"operation": "proposals", "anchors": settings, "per_level": per_level,
                    "limit": limit},
-                  op_cases.numbered("input", [*last(logits), *last(deltas)]), {"output": output})
+                  op_cases.numbered("input", [*channels_last(logits), *channels_last(deltas)]), {"output": output})
 
 
 def make_heads(samples=64, limit=30, threshold=0.05):
@@ -225,7 +225,7 @@ def make_heads(samples=64, limit=30, threshold=0.05):
 
 
 def proposals_of(numbers, images, rows, unused=3):
-    """(images, rows, 5); the last ones of each image are unused."""
+    """(images, rows, 5); the last rows of each image are unused."""
     scores = numbers.integers((images, rows), 256).double() / 256
     proposals = torch.cat([boxes_of(numbers, images, rows), scores[..., None]], 2)
     proposals[:, rows - unused:] = torch.tensor([0, 0, 0, 0, -1]).double()
@@ -235,12 +235,12 @@ def proposals_of(numbers, images, rows, unused=3):
 def roi_targets(network, proposals, labelled, keys):
     """The rows of RoiTargets, (images, samples, 9)."""
     images, rows = proposals.shape[:2]
-    used = [one[one[:, 4] >= 0][:, :4] for one in proposals]
+    used = [rows[rows[:, 4] >= 0][:, :4] for rows in proposals]
     sampler = network.fg_bg_sampler
     sampler.keys, sampler.numbers = keys, []
-    for one, boxes in zip(used, labelled):
+    for candidates, boxes in zip(used, labelled):
         valid = torch.where(boxes[:, 4] > 0)[0].tolist()
-        sampler.numbers.append([*range(len(one)), *(rows + box for box in valid)])
+        sampler.numbers.append([*range(len(candidates)), *(rows + box for box in valid)])
     kept, _, labels, deltas = network.select_training_samples(used, targets_of(labelled))
     output = []
     for box, label, delta in zip(kept, labels, deltas):
@@ -273,7 +273,7 @@ def add_roi_align(cases):
         regions[..., :4] = regions[..., :4] * growth - 8 * (regions[..., 4:] >= 0)
         pooler = MultiScaleRoIAlign(["0", "1", "2", "3"], pooled, ratio)
         values = op_cases.leaves(*pyramid)
-        used = [one[one[:, 4] >= 0][:, :4] for one in regions]
+        used = [boxes[boxes[:, 4] >= 0][:, :4] for boxes in regions]
         found = pooler({str(i): x for i, x in enumerate(values)}, used, [(height, width)] * images)
         found = found.permute(0, 2, 3, 1).reshape(images, rows - 2, -1)
         unused = torch.zeros(images, 2, found.shape[2]).double()
@@ -282,9 +282,9 @@ def add_roi_align(cases):
         gradients = torch.autograd.grad(output, values, gradient)
         cases.add(f"regions of {channels} channels in {pooled}x{pooled} bins",
                   {"operation": "roi_align", "pooled": pooled, "sampling_ratio": ratio},
-                  {**op_cases.numbered("input", [*last(pyramid), regions]),
+                  {**op_cases.numbered("input", [*channels_last(pyramid), regions]),
                    "output_gradient.0": gradient},
-                  {"output": output, **op_cases.numbered("input_gradient", last(gradients))})
+                  {"output": output, **op_cases.numbered("input_gradient", channels_last(gradients))})
 
 
 def add_roi_losses(cases):
@@ -315,10 +315,10 @@ def add_detections(cases):
         numbers, images, rows = op_cases.Numbers(stream), 2, 80
         proposals = proposals_of(numbers, images, rows)
         logits = numbers.integers((images * rows, classes), 1 << 16).double() / (1 << 13) - 4
-        deltas = numbers.uniform((images * rows, 4 * classes), most=127)
+        deltas = numbers.uniform((images * rows, 4 * classes), largest=127)
         used = proposals[..., 4].flatten() >= 0
         found = make_heads(limit=limit).postprocess_detections(
-            logits[used], deltas[used], [one[one[:, 4] >= 0][:, :4] for one in proposals],
+            logits[used], deltas[used], [rows[rows[:, 4] >= 0][:, :4] for rows in proposals],
             [(HEIGHT, WIDTH)] * images)
         output = []
         for boxes, scores, labels in zip(*found):

@@ -9,13 +9,13 @@ tests/parity/faster_rcnn_formula.hpp computes again to the same bits. They are o
 channels have the same shift, and later layers without normalization have opposite weights for them,
 so that the constant parts cancel and do not dominate.
 
-Both samplers draw by ops::sampling_key. No result may depend on rounding. So the script rejects a
-case (faster_rcnn_detector.py) if fp32 could decide otherwise: if an IoU, a score or a logit is too
+Both samplers draw by ops::sampling_key. No result may depend on rounding. Therefore the script rejects
+a case (faster_rcnn_detector.py) if fp32 could decide differently: if an IoU, a score or a logit is too
 near to a threshold or to its neighbour in an order, or a value before a ReLU too near to zero. The
 images of the cases were chosen, by their numbers, so that no case is rejected.
 
-torchvision divides its losses by the samples of all images, hpcai500 the loss of an image by the
-samples of this image. Both agree if all images have equally many samples, which is checked.
+torchvision divides its losses by the samples of all images; hpcai500 divides the loss of an image by
+the samples of this image. Both agree if all images have equally many samples, which is checked.
 
 faster_rcnn_statistics.safetensors has running statistics to go with the weights. A case's file has
 boxes, keys, and fingerprints (see resnet50_cases.py) of values and gradients. It has all sampled
@@ -39,7 +39,7 @@ import safetensors.numpy
 import torch
 import torchvision
 
-from faster_rcnn_detector import Detector, Refused
+from faster_rcnn_detector import Detector, Rejected
 from faster_rcnn_network import CASES, LEVELS, boxes_of, images, keys_of, make_network
 from resnet50_cases import fingerprint, relative
 
@@ -58,17 +58,17 @@ def padded(rows, count, filler):
 
 
 def proposal_rows(detector, limit):
-    boxes, scores = detector.seen["proposals"]
+    boxes, scores = detector.recorded["proposals"]
     return numpy.stack([padded(torch.cat([box, score[:, None]], 1), limit, (0, 0, 0, 0, -1))
                         for box, score in zip(boxes, scores)])
 
 
 def anchor_target_rows(detector):
     """(N, samples, 6) of anchor number, label and deltas; positive rows first."""
-    _, matched = detector.seen["anchor_labels"]
+    _, matched = detector.recorded["anchor_labels"]
     result = []
     for image, (positive, negative) in enumerate(detector.network.rpn.fg_bg_sampler.drawn):
-        anchors = detector.seen["anchors"][image]
+        anchors = detector.recorded["anchors"][image]
         deltas = detector.network.rpn.box_coder.encode([matched[image][positive].double()],
                                                        [anchors[positive].double()])[0]
         rows = torch.zeros(len(positive) + len(negative), 6, dtype=torch.float64)
@@ -82,12 +82,12 @@ def anchor_target_rows(detector):
 def region_order(detector):
     """Per image the order of torchvision's sampled regions in hpcai500: foreground first."""
     return [torch.cat([torch.where(labels > 0)[0], torch.where(labels == 0)[0]])
-            for labels in detector.seen["regions"][2]]
+            for labels in detector.recorded["regions"][2]]
 
 
 def region_rows(detector):
     """(N, samples, 9) of box, class and targets."""
-    boxes, _, labels, targets = detector.seen["regions"]
+    boxes, _, labels, targets = detector.recorded["regions"]
     result = []
     for image, order in enumerate(region_order(detector)):
         foreground = (labels[image] > 0)[:, None]
@@ -99,29 +99,29 @@ def region_rows(detector):
 
 def values_of(detector):
     """Values of a training step, flat."""
-    seen = detector.seen
-    order = torch.cat([of_image + image * detector.case.region_samples
-                       for image, of_image in enumerate(region_order(detector))])
+    recorded = detector.recorded
+    order = torch.cat([rows + image * detector.case.region_samples
+                       for image, rows in enumerate(region_order(detector))])
     values = {f"P{level + 2}": channels_last(feature)
-              for level, feature in enumerate(seen["features"].values())}
+              for level, feature in enumerate(recorded["features"].values())}
     for part, name in enumerate(("rpn_logits", "rpn_deltas")):
         for level in range(LEVELS):
-            values[f"{name}.P{level + 2}"] = channels_last(seen["rpn"][part][level])
-    values["roi_align"] = channels_last(seen["roi_align"][order])
+            values[f"{name}.P{level + 2}"] = channels_last(recorded["rpn"][part][level])
+    values["roi_align"] = channels_last(recorded["roi_align"][order])
     for part, name in enumerate(("class_logits", "class_deltas")):
-        values[name] = seen["head"][part].detach()[order].double().numpy().ravel()
+        values[name] = recorded["head"][part].detach()[order].double().numpy().ravel()
     return values
 
 
 def training_tensors(detector, losses):
     case = detector.case
-    labels = torch.stack(detector.seen["anchor_labels"][0]).numpy().astype(numpy.float32)
+    labels = torch.stack(detector.recorded["anchor_labels"][0]).numpy().astype(numpy.float32)
     tensors = {"number": numpy.array([case.number], numpy.float64),
                "losses": numpy.array([losses[name] for name in LOSSES]),
                "boxes": boxes_of(case), "keys": keys_of(case).astype(numpy.float64),
                "proposals": proposal_rows(detector, case.training_proposals),
                "anchor_targets": anchor_target_rows(detector), "regions": region_rows(detector)}
-    anchors = torch.stack(list(detector.seen["anchors"])).double().numpy()
+    anchors = torch.stack(list(detector.recorded["anchors"])).double().numpy()
     tensors["anchors"] = fingerprint(anchors[0].ravel())
     tensors["anchor_labels"] = fingerprint(labels.astype(numpy.float64).ravel())
     tensors |= {f"value/{name}": fingerprint(value) for name, value in values_of(detector).items()}
@@ -192,10 +192,10 @@ def search(name, statistics):
     for number in range(case.number, case.number + 100):
         try:
             tensors_of(dataclasses.replace(case, number=number), statistics)
-            print(number, "holds", flush=True)
+            print(number, "is not rejected", flush=True)
             return
-        except Refused as refusal:
-            print(number, refusal, flush=True)
+        except Rejected as rejection:
+            print(number, rejection, flush=True)
 
 
 def main():

@@ -8,7 +8,7 @@ from torchvision.ops import box_iou
 from faster_rcnn_network import CLASSES, Sampler, boxes_of, images, keys_of, make_network
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The result of a case depends on rounding."""
 
 
@@ -20,28 +20,28 @@ class Margins:
     @staticmethod
     def require(condition, what):
         if not bool(condition):
-            raise Refused(what)
+            raise Rejected(what)
 
     @classmethod
-    def apart(cls, values, threshold, margin, what):
+    def require_distance(cls, values, threshold, margin, what):
         cls.require(values.numel() == 0 or (values - threshold).abs().min() > margin, what)
 
     @classmethod
-    def falling(cls, scores, margin, what):
+    def require_decreasing(cls, scores, margin, what):
         cls.require(scores.numel() < 2 or (scores[:-1] - scores[1:]).min() > margin, what)
 
     @classmethod
-    def matches(cls, overlaps, thresholds, margin, what):
+    def require_clear_matches(cls, overlaps, thresholds, margin, what):
         """`overlaps` is (boxes, candidates). Checks each candidate's best box against the thresholds."""
         best = overlaps.max(0).values
         for threshold in thresholds:
-            cls.apart(best, threshold, margin, f"{what}: an overlap at {threshold}")
+            cls.require_distance(best, threshold, margin, f"{what}: an overlap at {threshold}")
         if len(overlaps) > 1:
             two = overlaps.topk(2, dim=0).values[:, best > min(thresholds) - margin]
-            cls.require((two[0] - two[1] > margin).all(), f"{what}: two boxes match alike")
+            cls.require((two[0] - two[1] > margin).all(), f"{what}: two boxes match equally")
 
     @classmethod
-    def suppression(cls, boxes, scores, threshold, what):
+    def require_clear_suppression(cls, boxes, scores, threshold, what):
         """Requires that no decision of greedy suppression depends on rounding."""
         order = scores.argsort(descending=True)
         boxes, scores = boxes[order], scores[order]
@@ -63,40 +63,40 @@ class Detector:
     def __init__(self, case, statistics, dtype=torch.float64):
         self.case, self.dtype = case, dtype
         self.network = make_network(case, statistics, dtype)
-        self.seen = {}
+        self.recorded = {}
         self.keys = keys_of(case)
         rpn, heads = self.network.rpn, self.network.roi_heads
         rpn.fg_bg_sampler = Sampler(case.anchor_samples, 0.5, 0, self.keys, lambda _, all: all)
         heads.fg_bg_sampler = Sampler(case.region_samples, 0.25, 1, self.keys, self.candidates)
-        self.keep(rpn, "filter_proposals", "proposals")
-        self.keep(rpn, "assign_targets_to_anchors", "anchor_labels")
-        self.keep(heads, "select_training_samples", "regions")
-        self.keep(heads, "postprocess_detections", "detections")
+        self.record(rpn, "filter_proposals", "proposals")
+        self.record(rpn, "assign_targets_to_anchors", "anchor_labels")
+        self.record(heads, "select_training_samples", "regions")
+        self.record(heads, "postprocess_detections", "detections")
         for name, module in (("features", self.network.backbone), ("rpn", rpn.head),
                              ("anchors", rpn.anchor_generator), ("roi_align", heads.box_roi_pool),
                              ("head", heads.box_predictor), ("fc6", heads.box_head.fc6),
                              ("fc7", heads.box_head.fc7)):
             module.register_forward_hook(lambda _, inputs, output, name=name:
-                                         self.seen.update({name: output, name + " in": inputs}))
+                                         self.recorded.update({name: output, name + " in": inputs}))
         for module in self.network.modules():
             if isinstance(module, torch.nn.ReLU):
-                module.register_forward_pre_hook(lambda _, inputs: self.refuse_near_zero(inputs[0]))
+                module.register_forward_pre_hook(lambda _, inputs: self.reject_near_zero(inputs[0]))
 
-    def keep(self, owner, method, name):
+    def record(self, owner, method, name):
         """Records the arguments and the result of a method."""
         original = getattr(owner, method)
-        def kept(*arguments):
-            self.seen[name + " in"] = [list(a) if isinstance(a, list) else a for a in arguments]
-            self.seen[name] = original(*arguments)
-            return self.seen[name]
-        setattr(owner, method, kept)
+        def recording(*arguments):
+            self.recorded[name + " in"] = [list(a) if isinstance(a, list) else a for a in arguments]
+            self.recorded[name] = original(*arguments)
+            return self.recorded[name]
+        setattr(owner, method, recording)
 
     def candidates(self, image, indices):
-        """Candidate numbers: those of the true boxes begin after the maximum number of proposals."""
-        proposals = len(self.seen["proposals"][0][image])
+        """Candidate numbers. The true boxes are numbered from the maximum number of proposals on."""
+        proposals = len(self.recorded["proposals"][0][image])
         return indices + (indices >= proposals) * (self.case.training_proposals - proposals)
 
-    def refuse_near_zero(self, values):
+    def reject_near_zero(self, values):
         if self.network.training:
             Margins.require(values.abs().min() > Margins.OPEN, "a value before a ReLU is near zero")
 
@@ -106,9 +106,9 @@ class Detector:
                     .permute(0, 3, 1, 2).contiguous().to(self.dtype))
 
     def targets(self):
-        rows = [torch.from_numpy(of_image[of_image[:, 4] > 0]) for of_image in boxes_of(self.case)]
-        return [{"boxes": of_image[:, :4].to(self.dtype), "labels": of_image[:, 4].long()}
-                for of_image in rows]
+        rows = [torch.from_numpy(boxes[boxes[:, 4] > 0]) for boxes in boxes_of(self.case)]
+        return [{"boxes": boxes[:, :4].to(self.dtype), "labels": boxes[:, 4].long()}
+                for boxes in rows]
 
     def training(self):
         """The four losses; the gradient of their sum is left in the parameters."""
@@ -130,8 +130,8 @@ class Detector:
 
     def check_proposals(self, limit):
         """Checks the choice of proposals by the logits of the anchors, level by level."""
-        logits = [level.permute(0, 2, 3, 1).flatten(1).detach() for level in self.seen["rpn"][0]]
-        boxes = self.seen["proposals in"][0]
+        logits = [level.permute(0, 2, 3, 1).flatten(1).detach() for level in self.recorded["rpn"][0]]
+        boxes = self.recorded["proposals in"][0]
         for image in range(self.case.batch()):
             begin = 0
             for level in logits:
@@ -139,14 +139,14 @@ class Detector:
                 best, index = level[image].sort(descending=True)
                 Margins.require(len(best) <= limit or best[limit - 1] - best[limit] > Margins.SCORE,
                                 "proposals: a tie at the limit of a level")
-                of_level = self.clipped(boxes[image, begin:end][index[:limit]])
-                sides = (of_level[:, 2:] - of_level[:, :2]).min(1).values
-                Margins.apart(sides, 1e-3, 1e-4, "proposals: a side at the limit")
-                Margins.suppression(of_level[sides > 1e-3], best[:limit][sides > 1e-3], 0.7,
+                level_boxes = self.clipped(boxes[image, begin:end][index[:limit]])
+                sides = (level_boxes[:, 2:] - level_boxes[:, :2]).min(1).values
+                Margins.require_distance(sides, 1e-3, 1e-4, "proposals: a side at the limit")
+                Margins.require_clear_suppression(level_boxes[sides > 1e-3], best[:limit][sides > 1e-3], 0.7,
                                     "proposals")
                 begin = end
-            Margins.falling(torch.logit(self.seen["proposals"][1][image]), Margins.SCORE,
-                            "proposals: two of the same score")
+            Margins.require_decreasing(torch.logit(self.recorded["proposals"][1][image]), Margins.SCORE,
+                            "proposals: two equal scores")
 
     def clipped(self, boxes):
         return torchvision.ops.clip_boxes_to_image(boxes, (self.case.height, self.case.width))
@@ -154,35 +154,35 @@ class Detector:
     def check_training(self):
         self.check_proposals(self.case.training_proposals)
         for name in ("fc6", "fc7"):
-            self.refuse_near_zero(self.seen[name])
+            self.reject_near_zero(self.recorded[name])
         for image, target in enumerate(self.targets()):
-            regions = self.seen["regions"][0][image].double()
+            regions = self.recorded["regions"][0][image].double()
             areas = torchvision.ops.box_area(regions)
             levels = 4 + torch.log2(areas.sqrt() / 224) + 1e-6
-            Margins.apart(levels - levels.round(), 0, Margins.LEVEL, "regions: between two levels")
+            Margins.require_distance(levels - levels.round(), 0, Margins.LEVEL, "regions: between two levels")
             if len(target["boxes"]) == 0:
                 continue
-            overlaps = box_iou(target["boxes"], self.seen["anchors"][image])
-            Margins.matches(overlaps, (0.3, 0.7), Margins.EXACT, "anchors")
+            overlaps = box_iou(target["boxes"], self.recorded["anchors"][image])
+            Margins.require_clear_matches(overlaps, (0.3, 0.7), Margins.EXACT, "anchors")
             best = overlaps.max(1, keepdim=True).values
             Margins.require(((overlaps == best) | (overlaps < best - Margins.EXACT)).all(),
-                            "anchors: two nearly the best for a box")
-            Margins.matches(box_iou(target["boxes"], self.seen["proposals"][0][image]), (0.5,),
+                            "anchors: two are nearly the best for a box")
+            Margins.require_clear_matches(box_iou(target["boxes"], self.recorded["proposals"][0][image]), (0.5,),
                             Margins.OVERLAP, "regions")
 
     def check_inference(self):
         self.check_proposals(self.case.inference_proposals)
-        logits, deltas, proposals, _ = self.seen["detections in"]
-        scores = logits.softmax(-1).split([len(one) for one in proposals])
+        logits, deltas, proposals, _ = self.recorded["detections in"]
+        scores = logits.softmax(-1).split([len(boxes) for boxes in proposals])
         decoded = self.network.roi_heads.box_coder.decode(deltas, proposals).split(
-            [len(one) for one in proposals])
+            [len(boxes) for boxes in proposals])
         for image in range(self.case.batch()):
-            Margins.apart(scores[image][:, 1:], 0.05, Margins.SCORE, "detections: a score at 0.05")
-            kept = self.seen["detections"][1][image]
-            Margins.falling(torch.logit(kept), Margins.SCORE, "detections: two of the same score")
-            for of_class in range(1, CLASSES):
-                over = scores[image][:, of_class] > 0.05
-                boxes = self.clipped(decoded[image][over, of_class])
-                Margins.apart((boxes[:, 2:] - boxes[:, :2]).flatten(), 0.01, 1e-4,
+            Margins.require_distance(scores[image][:, 1:], 0.05, Margins.SCORE, "detections: a score at 0.05")
+            kept = self.recorded["detections"][1][image]
+            Margins.require_decreasing(torch.logit(kept), Margins.SCORE, "detections: two equal scores")
+            for label in range(1, CLASSES):
+                over = scores[image][:, label] > 0.05
+                boxes = self.clipped(decoded[image][over, label])
+                Margins.require_distance((boxes[:, 2:] - boxes[:, :2]).flatten(), 0.01, 1e-4,
                               "detections: a side at the limit")
-                Margins.suppression(boxes, scores[image][over, of_class], 0.5, "detections")
+                Margins.require_clear_suppression(boxes, scores[image][over, label], 0.5, "detections")

@@ -113,29 +113,29 @@ def sampling_keys(image_key, stage, candidates):
 
 
 class Sampler:
-    """Replaces BalancedPositiveNegativeSampler: takes the smallest keys, in a tie the lower number.
-    `number(image, indices)` are the candidates' numbers."""
+    """Replaces BalancedPositiveNegativeSampler: takes the smallest keys, and in a tie the lower number.
+    `number(image, indices)` returns the candidates' numbers."""
 
     def __init__(self, samples, share, stage, keys, number):
-        self.samples, self.most = samples, int(samples * share)
+        self.samples, self.max_positive = samples, int(samples * share)
         self.stage, self.keys, self.number = stage, keys, number
         self.drawn = []  # per image: positive and negative indices, ascending
 
     def __call__(self, labels):
         self.drawn = []
-        for image, of_image in enumerate(labels):
-            positive = self.draw(image, torch.where(of_image >= 1)[0], self.most)
-            negative = self.draw(image, torch.where(of_image == 0)[0],
+        for image, row in enumerate(labels):
+            positive = self.draw(image, torch.where(row >= 1)[0], self.max_positive)
+            negative = self.draw(image, torch.where(row == 0)[0],
                                  self.samples - len(positive))
             self.drawn.append((positive, negative))
-        assert len({len(p) + len(n) for p, n in self.drawn}) == 1, "images sample unlike numbers"
-        return tuple([torch.zeros_like(of_image, dtype=torch.uint8).index_fill_(0, drawn[part], 1)
-                      for of_image, drawn in zip(labels, self.drawn)] for part in (0, 1))
+        assert len({len(p) + len(n) for p, n in self.drawn}) == 1, "images have different numbers of samples"
+        return tuple([torch.zeros_like(row, dtype=torch.uint8).index_fill_(0, drawn[sign], 1)
+                      for row, drawn in zip(labels, self.drawn)] for sign in (0, 1))
 
-    def draw(self, image, indices, most):
+    def draw(self, image, indices, limit):
         numbers = self.number(image, indices)
         keys = sampling_keys(int(self.keys[image]), self.stage, numbers)
-        order = sorted(range(len(keys)), key=lambda i: (keys[i], int(numbers[i])))[:most]
+        order = sorted(range(len(keys)), key=lambda i: (keys[i], int(numbers[i])))[:limit]
         return indices[sorted(order)]
 
 

@@ -114,8 +114,8 @@ def out_of_bag_quality(rows, labels):
 
 
 def clear_labels(rows):
-    """For each sample a class whose mean over the voting members is far from that of all others, so
-    that its rank does not depend on rounding. -1, which is not counted, if there is none."""
+    """For each sample a class whose mean over the voting members is far from the means of all other
+    classes, so that its rank does not depend on rounding; -1, which is not counted, without one."""
     masks = numpy.array(out_of_bag_masks(), dtype=bool)
     labels = []
     for i in range(SAMPLES):

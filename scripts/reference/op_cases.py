@@ -3,15 +3,15 @@
 """Writes tests/data/reference/ops_convolution.safetensors, ops_batch_norm.safetensors and
 ops_others.safetensors: every operation, forward and backward, by PyTorch in float64.
 
-The file's metadata has only one entry, because the writer's order of several is random: "reference",
-a JSON object with the versions that wrote it and "cases". A case is its NAME there, with the operation
-and its settings, and the tensors NAME/ROLE. Inputs are input.N, parameter.N, output_gradient.N,
+The file's metadata has only one entry, because the writer orders several at random: "reference", a
+JSON object with the versions that wrote the file and "cases". A case NAME has the operation and its
+settings there, and the tensors NAME/ROLE. Inputs are input.N, parameter.N, output_gradient.N,
 running_mean, running_variance. Results are expected.output, expected.input_gradient.N,
 expected.parameter_gradient.N, expected.losses, expected.running_mean, expected.running_variance.
-Images are (N, H, W, C) and filters (K, R, S, C), PyTorch's with channels moved to the end.
+Images are (N, H, W, C) and filters (K, R, S, C): PyTorch's tensors with channels last.
 
 All inputs are exact in bf16, so that one case serves every precision. Every tensor is
-stored in the smallest of bf16, fp32 and fp64 that loses nothing.
+stored in the smallest of bf16, fp32 and fp64 that represents it exactly.
 
 usage: op_cases.py [DIRECTORY]            (default: tests/data/reference of this repository)
 Needs PyTorch, torchvision, NumPy and safetensors; the files name the versions that wrote them.
@@ -41,9 +41,9 @@ class Numbers:
         raw = self.generator.random_raw(int(numpy.prod(shape))) >> numpy.uint64(32)
         return torch.from_numpy((raw % numpy.uint64(below)).astype(numpy.int64)).reshape(shape)
 
-    def uniform(self, shape, most=255, unit=1 / 64):
-        """Multiples of `unit` in [-most, most] units."""
-        return (self.integers(shape, 2 * most + 1) - most).double() * unit
+    def uniform(self, shape, largest=255, unit=1 / 64):
+        """Multiples of `unit` in [-largest, largest] units."""
+        return (self.integers(shape, 2 * largest + 1) - largest).double() * unit
 
 
 class Cases:
@@ -187,8 +187,8 @@ def normalized(x, weight, bias, buffers, settings):
 
 
 def residual_for(y, numbers):
-    """A second summand that keeps the sum away from 0, so that no rounding opens or closes ReLU."""
-    residual = numbers.uniform(y.shape, most=127)
+    """A residual that keeps the sum away from 0, so that rounding cannot change the ReLU's mask."""
+    residual = numbers.uniform(y.shape, largest=127)
     distance = y + residual
     return torch.where(distance.abs() < 1 / 16, residual + distance.sign() / 8, residual)
 
@@ -196,9 +196,9 @@ def residual_for(y, numbers):
 def batch_norm_case(cases, stream, shape, settings):
     n, h, w, c = shape
     numbers = Numbers(stream)
-    x = numbers.uniform((n, c, h, w)) + 0.5 * numbers.uniform((1, c, 1, 1), most=2, unit=1)
+    x = numbers.uniform((n, c, h, w)) + 0.5 * numbers.uniform((1, c, 1, 1), largest=2, unit=1)
     x = x.bfloat16().double()
-    weight, bias = 1 + numbers.uniform((c,), most=63, unit=1 / 128), numbers.uniform((c,), most=64)
+    weight, bias = 1 + numbers.uniform((c,), largest=63, unit=1 / 128), numbers.uniform((c,), largest=64)
     if settings["relu"]:
         weight[0] = bias[0] = 0  # channel 0 has a scale of 0, so that all inputs of its ReLU are 0
     buffers = [numbers.uniform((c,)), numbers.integers((c,), 200).double() / 64 + 0.25]
@@ -210,7 +210,7 @@ def batch_norm_case(cases, stream, shape, settings):
     if settings["add"]:
         output = output + inputs[1]
     if settings["relu"]:
-        assert output[output != 0].abs().min() > 1e-5, f"{shape}: a gate hangs on rounding"
+        assert output[output != 0].abs().min() > 1e-5, f"{shape}: a ReLU depends on rounding"
         output = F.relu(output)
     given = {**numbered("input", inputs), **numbered("parameter", parameters),
              "running_mean": buffers[0], "running_variance": buffers[1]}
@@ -238,7 +238,7 @@ def add_elementwise(cases):
     for stream, (n, h, w, c) in enumerate([(1, 1, 1, 1), (2, 3, 4, 16), (2, 3, 3, 5),
                                            (1, 2, 7, 24)], 300):
         numbers, shape = Numbers(stream), (n, c, h, w)
-        with_zeros = numbers.uniform(shape, most=2, unit=1)
+        with_zeros = numbers.uniform(shape, largest=2, unit=1)
         add_differentiated(cases, f"relu of {n}x{h}x{w}x{c}", {"operation": "relu"}, F.relu,
                            [numbers.uniform(shape)], numbers=numbers)
         add_differentiated(cases, f"relu of {n}x{h}x{w}x{c} with zeros", {"operation": "relu"},

@@ -6,9 +6,9 @@ sgd.json: torch.optim.SGD in float64 on two parameter groups, with and without w
 parameters and the velocities (momentum_buffer) after each of 12 steps, whose rates differ.
 optimizers.json: the same after some of the steps, by torch.optim for Adam, AdamW and Adagrad, and by
 formulas in NumPy for optimizers that PyTorch lacks: SGD without momentum correction, LARS and LAMB.
-LARS is that of lars_optimizer.py in MLPerf's ResNet-50 for TensorFlow, with the learning rate outside
-of the velocity as in NVIDIA's apex LARC. LAMB is algorithm 2 of You et al. 2020 with bias correction,
-which is apex's FusedLAMB without its limit on the gradient's norm.
+LARS follows lars_optimizer.py in MLPerf's ResNet-50 for TensorFlow, with the learning rate outside
+the velocity as in NVIDIA's apex LARC. LAMB is algorithm 2 of You et al. 2020 with bias correction:
+apex's FusedLAMB without its limit on the gradient's norm.
 schedule.json: the rate of every step from PyTorch's schedulers, stepped once per iteration, and from
 the formula in decimals of 60 digits.
 
@@ -30,7 +30,7 @@ WEIGHTS = ("conv.weight", "fc.weight")  # parameters that decay by default
 RATES = [(step * 5 % 7 + 1) / 64 for step in range(STEPS)]  # 1/64 to 7/64, exact in fp32
 
 
-def started(name):
+def start_values(name):
     """Start values: multiples of 1/8 in [-1, 1), which differ between parameters."""
     return [((7 * i + 3 * len(name)) % 16 - 8) / 8 for i in range(SIZES[name])]
 
@@ -40,7 +40,7 @@ def gradient(name, step):
 
 
 def sgd_case(momentum, nesterov, weight_decay, everywhere):
-    tensors = {name: torch.tensor(started(name), dtype=torch.float64) for name in SIZES}
+    tensors = {name: torch.tensor(start_values(name), dtype=torch.float64) for name in SIZES}
     decayed = [tensors[name] for name in SIZES if everywhere or name in WEIGHTS]
     plain = [tensors[name] for name in SIZES if not everywhere and name not in WEIGHTS]
     optimizer = torch.optim.SGD(
@@ -66,7 +66,7 @@ def sgd_cases():
     return {
         "torch": torch.__version__,
         "rates": RATES,
-        "start": {name: started(name) for name in SIZES},
+        "start": {name: start_values(name) for name in SIZES},
         "gradients": [{name: gradient(name, step) for name in SIZES} for step in range(STEPS)],
         "cases": [sgd_case(momentum, nesterov, weight_decay, everywhere)
                   for momentum, nesterov in ((0, False), (0.9, False), (0.9, True))
@@ -86,7 +86,7 @@ def optimizer_gradient(name, step):
 
 
 def optimizer_start(case, name):
-    return [0.0] * SIZES[name] if case.get("zero_start") == name else started(name)
+    return [0.0] * SIZES[name] if case.get("zero_start") == name else start_values(name)
 
 
 def decay_of(case, name):
@@ -125,7 +125,7 @@ def norm_ratio(weights, other):
     return over / under if over > 0 and under > 0 else None
 
 
-def momentum_move(case, name, weights, slope, states, rate):
+def momentum_update(case, name, weights, slope, states, rate):
     """The update of SGD or LARS."""
     decay = decay_of(case, name)
     ratio = 1
@@ -136,19 +136,19 @@ def momentum_move(case, name, weights, slope, states, rate):
     inside, outside = (1, rate) if corrected else (rate, 1)
     share = inside * ratio * (slope + decay * weights)
     states[0][:] = case["momentum"] * states[0] + share
-    move = share + case["momentum"] * states[0] if case.get("nesterov") else states[0]
-    return outside * move
+    update = share + case["momentum"] * states[0] if case.get("nesterov") else states[0]
+    return outside * update
 
 
-def lamb_move(case, name, weights, slope, states, rate, step):
+def lamb_update(case, name, weights, slope, states, rate, step):
     beta1, beta2 = case.get("beta1", 0.9), case.get("beta2", 0.999)
     states[0][:] = beta1 * states[0] + (1 - beta1) * slope
     states[1][:] = beta2 * states[1] + (1 - beta2) * slope ** 2
     mean = states[0] / (1 - beta1 ** (step + 1))
     square = states[1] / (1 - beta2 ** (step + 1))
-    move = mean / (numpy.sqrt(square) + case.get("epsilon", 1e-6)) + decay_of(case, name) * weights
-    ratio = norm_ratio(weights, move) if name in WEIGHTS else None
-    return rate * (1 if ratio is None else ratio) * move
+    update = mean / (numpy.sqrt(square) + case.get("epsilon", 1e-6)) + decay_of(case, name) * weights
+    ratio = norm_ratio(weights, update) if name in WEIGHTS else None
+    return rate * (1 if ratio is None else ratio) * update
 
 
 def numpy_steps(case):
@@ -159,10 +159,10 @@ def numpy_steps(case):
         for name in SIZES:
             slope = optimizer_gradient(name, step)
             if case["optimizer"] == "lamb":
-                move = lamb_move(case, name, weights[name], slope, states[name], rate, step)
+                update = lamb_update(case, name, weights[name], slope, states[name], rate, step)
             else:
-                move = momentum_move(case, name, weights[name], slope, states[name], rate)
-            weights[name] = weights[name] - move
+                update = momentum_update(case, name, weights[name], slope, states[name], rate)
+            weights[name] = weights[name] - update
         yield ({name: value.tolist() for name, value in weights.items()},
                [{name: states[name][index].tolist() for name in SIZES} for index in range(count)])
 
@@ -209,7 +209,7 @@ BASE = {"learning_rate": 0.1, "final_learning_rate": 0, "warmup_epochs": 0, "war
 
 
 def schedule_cases():
-    """Each schedule without and with warm-ups: of whole epochs, of part of one, of one step."""
+    """Each schedule without and with warm-ups of two epochs, of part of an epoch and of one step."""
     warmups = ({}, {"warmup_epochs": 2}, {"warmup_epochs": 0.6, "warmup_start": 0.25},
                {"warmup_epochs": 0.2, "warmup_start": 0.5})
     schedules = (
@@ -250,7 +250,7 @@ def pytorch_after(optimizer, case, first, last):
 
 
 def pytorch_warmup(optimizer, case, first):
-    """LinearLR reaches its end after total_iters steps, the program in the last step of the warm-up."""
+    """LinearLR reaches its end after total_iters steps; the program, in the last step of the warm-up."""
     start = case["warmup_start"] + (1 - case["warmup_start"]) / first
     passed = sum(first >= e * case["steps_per_epoch"] for e in case["schedule_epochs"])
     if passed == 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counter-based random numbers of include/hpcai/base/philox.hpp, written again from the paper
 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011) and from that
-header's contract, for the scripts of this folder. Needs nothing but Python.
+header's contract, for the scripts of this folder. Needs only Python.
 
 usage: philox.py        (checks the generator against the known answers of Random123)
 """
@@ -57,7 +57,7 @@ class CounterStream:
         return (self.next_u64() >> 11) * 2.0**-53
 
     def below(self, n):
-        """Uniform in [0, n): Lemire's product with rejection of the values that favour some."""
+        """Uniform in [0, n): Lemire's product with rejection of values that would cause a bias."""
         if n <= 1:
             return 0
         while True:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what Pillow and torchvision make of forty real photographs, for
+"""Writes the results of Pillow and torchvision for forty real photographs, for
 tests/data/torchvision_test.cpp: tests/data/reference/photographs.json (which files, their hashes,
-the crops) and photographs.safetensors (pixels at places that `places` chooses). The photographs
+the crops) and photographs.safetensors (pixels at the positions of sample_positions()). The photographs
 themselves (UC Merced Land Use, BCCD) are not part of the repository.
 
 Needs Pillow, torch, torchvision, NumPy and safetensors; the committed files were written by the
@@ -29,7 +29,7 @@ from philox import CounterStream, check_known_answers
 from random_crop_cases import training_view
 
 SIZES = (64, 224)  # image_size
-SPREAD, BORDER = 160, 64  # sampled pixels of a result, see places()
+SPREAD, BORDER = 160, 64  # sampled pixels of a result, see sample_positions()
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SEED, MODEL, EPOCH = 0x5EED00000007, 3, 2  # seed, model and epoch of the training views
 REPETITIONS = 2  # of each photograph in the epoch's order
@@ -38,8 +38,8 @@ BILINEAR = transforms.InterpolationMode.BILINEAR
 
 
 def chosen_files(root):
-    """For each UC Merced class the first photograph that is not 256 x 256, else the first one. For
-    every third class also another one. Every thirtieth photograph of BCCD."""
+    """For each UC Merced class the first photograph that is not 256 x 256, else the first. For every
+    third class also a second photograph. Every thirtieth photograph of BCCD."""
     files = []
     for index, folder in enumerate(sorted((root / "ucmerced" / "train").iterdir())):
         pictures = sorted(folder.glob("*.jpg"))
@@ -50,7 +50,7 @@ def chosen_files(root):
     return files + sorted((root / "bccd" / "BCCD" / "JPEGImages").glob("*.jpg"))[::30][:12]
 
 
-def places(size):
+def sample_positions(size):
     """Flat indices of the sampled pixels of size x size: SPREAD over the area, BORDER at the edge."""
     spread = [k * 40503 % (size * size) for k in range(SPREAD)]
     side = size - 1
@@ -64,11 +64,11 @@ def places(size):
 
 def sample(image):
     pixels = numpy.asarray(image)
-    return pixels.reshape(-1, 3)[places(pixels.shape[0])]
+    return pixels.reshape(-1, 3)[sample_positions(pixels.shape[0])]
 
 
 def given_boxes(number, width, height):
-    """(left, top, width, height): the whole picture, a small crop, a tall one, one in a corner."""
+    """(left, top, width, height) of the whole picture and of a small, a tall and a corner crop."""
     small = (48 + 5 * number % 40, 40 + 7 * number % 50)
     tall = (width // 2 + number, height - 1 - number % 9)
     corner = (width * 2 // 3, height // 2 + 3 * number % 60)
@@ -113,12 +113,13 @@ def crop_reduced(path, box, size):
     """The crop from the photograph, decoded at the largest reduction that leaves `size` pixels. It is
     cut to whole reduced pixels, then resized from the exact position."""
     left, top, width, height = box
-    by = next(d for d in (8, 4, 2, 1) if min(width, height) >= d * size or d == 1)
-    edges = [edge / by for edge in (left, top, left + width, top + height)]
+    denominator = next(d for d in (8, 4, 2, 1) if min(width, height) >= d * size or d == 1)
+    edges = [edge / denominator for edge in (left, top, left + width, top + height)]
     start = [math.floor(edge) for edge in edges[:2]]
-    touched = reduced(path, by).crop((*start, *(math.ceil(edge) for edge in edges[2:])))
-    place = [edge - offset for edge, offset in zip(edges, start * 2)]
-    return touched.resize((size, size), Image.Resampling.BILINEAR, box=place)
+    picture = reduced(path, denominator)
+    cut = picture.crop((*start, *(math.ceil(edge) for edge in edges[2:])))
+    exact_box = [edge - offset for edge, offset in zip(edges, start * 2)]
+    return cut.resize((size, size), Image.Resampling.BILINEAR, box=exact_box)
 
 
 def sha256(data):

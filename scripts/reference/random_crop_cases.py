@@ -33,9 +33,9 @@ LOG_RATIO = 0.3  # half the range of the histogram; log(4/3) is 0.288
 CASES = [(256, 256, 0.08), (640, 480, 0.08), (247, 256, 0.25), (600, 200, 0.2), (90, 300, 0.2)]
 
 
-class Drawn:
+class TorchWithRandomNumbers:
     """Replaces torch in torchvision's module. Every random number comes from the given functions,
-    uniform() in [0, 1) and below(n) in 0 ... n - 1; the rest is torch's, in double precision."""
+    uniform() in [0, 1) and below(n) in 0 ... n - 1. All else is torch, in double precision."""
 
     def __init__(self, uniform, below):
         self.uniform, self.below = uniform, below
@@ -67,8 +67,8 @@ def torchvision_crops(uniform, below):
         top, left, height, width = RandomResizedCrop.get_params(picture, scale, RATIOS)
         return left, top, width, height
 
-    with mock.patch.object(implementation, "torch", Drawn(uniform, below)), \
-            mock.patch.object(implementation.F, "get_dimensions", lambda it: [3, *it.size[::-1]]):
+    with mock.patch.object(implementation, "torch", TorchWithRandomNumbers(uniform, below)), \
+            mock.patch.object(implementation.F, "get_dimensions", lambda image: [3, *image.size[::-1]]):
         yield draw
 
 

@@ -7,8 +7,8 @@ Weights, pixels and labels are formulas of integer hashes (`parameter`, `batch`)
 tests/parity/formula.hpp computes again to the same bits. There are two kinds of weights:
 
 * "ordinary": as at the start of a training run. A few values before a ReLU are so near to zero that
-  rounding decides whether their gradient passes. So even PyTorch's own fp32 gradients differ from
-  float64 by up to 1 %. resnet50.json has PyTorch's distances.
+  rounding decides whether their gradient passes. Therefore even PyTorch's fp32 gradients differ
+  from float64 by up to 1 %. resnet50.json has PyTorch's distances.
 * "open": shifts of +6 or -6, so that the ReLU of a channel passes all of its values or none. The
   network is smooth there, and its gradients are comparable to the accuracy of fp32. The script
   checks that no value before a ReLU is near to zero.
@@ -19,8 +19,8 @@ the difference of the sketches, and its squared length is an unbiased estimate o
 squared length with the relative deviation sqrt(2 / 128) = 1/8. Every fingerprint begins with the
 tensor's exact length.
 
-resnet50_<version>_open.safetensors has one gradient, the state after three steps of SGD, and what
-the network then predicts for a batch in inference. resnet50_<version>_ordinary.safetensors has one
+resnet50_<version>_open.safetensors has one gradient, the state after three steps of SGD, and
+the network's predictions for a batch after them. resnet50_<version>_ordinary.safetensors has one
 gradient for pictures of odd size, resnet50.json the losses of thirty steps in float64, fp32 and bf16.
 
 usage: resnet50_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
@@ -132,7 +132,7 @@ class Training:
                   {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0}]
         self.optimizer = torch.optim.SGD(groups, lr=0.0, momentum=MOMENTUM)
 
-    def refuse_values_near_zero(self):
+    def reject_values_near_zero(self):
         """Fails if a value before a ReLU is near zero in training."""
         def check(relu, inputs):
             assert not relu.training or inputs[0].abs().min() > 1e-3, "a value is near zero"
@@ -187,7 +187,7 @@ def array(tensor):
 
 
 def rate(step, peak):
-    """A straight line up to `peak` at the end of the warm-up, half a cosine down to 0."""
+    """Linear warm-up to `peak`, then half a cosine down to 0."""
     if step < WARMUP:
         return peak * (step + 1) / WARMUP
     return peak * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP))) / 2
@@ -212,7 +212,7 @@ def relative(got, want):
     return float(numpy.linalg.norm(got - want) / numpy.linalg.norm(want))
 
 
-def worst(got, want):
+def farthest_tensor(got, want):
     """The tensor farthest from its reference: distance / length, and name. A shift has no gradient if
     the next normalization removes it, so a shift's length is at least that of its scale's
     gradient."""
@@ -229,7 +229,7 @@ def distances(version, kind, size, exact):
     for precision in ("float32", "bfloat16"):
         training = Training(version, kind, precision, size)
         logits, losses = training.backward(0)
-        gradient, name = worst(training.gradients(), exact["gradients"])
+        gradient, name = farthest_tensor(training.gradients(), exact["gradients"])
         result[precision] = {"losses": relative(losses, exact["losses"]),
                              "logits": relative(centred(logits), centred(exact["logits"])),
                              "gradients": gradient, "worst": name}
@@ -260,11 +260,11 @@ def three_steps(training):
 def write_case(folder, version, kind, size):
     training = Training(version, kind, "float64", size)
     if kind == "open":
-        training.refuse_values_near_zero()
+        training.reject_values_near_zero()
     tensors, exact = one_gradient(training)
     if kind == "open":
         training = Training(version, kind, "float64", size)
-        training.refuse_values_near_zero()
+        training.reject_values_near_zero()
         tensors |= three_steps(training)
     path = folder / f"resnet50_{version}_{kind}.safetensors"
     safetensors.numpy.save_file(tensors, path, {"torch": torch.__version__})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/reference/sampling.json: what the random streams of base/philox.hpp and the
-bags and epoch orders of plan/data_sampler.hpp must be, by a second implementation that follows
-their contracts in whole numbers of any size, decimals of 60 digits and Python's own functions.
+"""Writes tests/data/reference/sampling.json: the expected random streams of base/philox.hpp and the
+expected bags and epoch orders of plan/data_sampler.hpp. A second implementation computes them from
+their contracts, with integers of any size, decimals of 60 digits and Python's own functions.
 
 usage: sampling_cases.py [DIRECTORY]     (default: tests/data/reference of this repository)
 Needs nothing but Python, and some seconds; the committed file names the version that wrote it.

@@ -7,7 +7,7 @@ implementation of `hpcai500 verify` that needs Python's standard library only. P
 and exits with 0 if all checks hold. Otherwise prints a line for each finding and exits with 10, or
 with 2 if there is no such directory.
 
-These checks are left to `hpcai500 verify`: the size of each bootstrap from run.seed; the interval of
+Only `hpcai500 verify` checks the size of each bootstrap from run.seed; the interval of
 quality for segmentation; intervals of a detector and intervals over members that take more than some
 ten million additions; ledgers except table3; the places of ranks on nodes, stages and shards; the
 summary except its last line and its digest; legal values, order and spelling of the configuration's

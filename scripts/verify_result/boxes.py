@@ -29,14 +29,14 @@ def overlap(a, b):
 
 def matches(boxes, detections, threshold):
     """(score, hit) of the detections of one image and category, as pycocotools matches them."""
-    taken, found = [False] * len(boxes), []
-    for score, box in sorted(detections, key=lambda one: -one[0])[:DETECTIONS_PER_IMAGE]:
+    matched, found = [False] * len(boxes), []
+    for score, box in sorted(detections, key=lambda detection: -detection[0])[:DETECTIONS_PER_IMAGE]:
         best, choice = min(threshold, 1 - 1e-10), None
         for index, truth in enumerate(boxes):
-            if not taken[index] and overlap(box, truth) >= best:
+            if not matched[index] and overlap(box, truth) >= best:
                 best, choice = overlap(box, truth), index
         if choice is not None:
-            taken[choice] = True
+            matched[choice] = True
         found.append((score, choice is not None))
     return found
 
@@ -50,23 +50,23 @@ def average_precisions(ranks, positives):
     precision = [hits / (rank + EPSILON) for hits, rank in enumerate(ranks, 1)]
     for index in range(len(precision) - 1, 0, -1):
         precision[index - 1] = max(precision[index - 1], precision[index])
-    area = before = 0
+    area = previous_recall = 0
     for r, p in zip(recall, precision):
-        area += (r - before) * p
-        before = r
+        area += (r - previous_recall) * p
+        previous_recall = r
     return mean_at_recalls(recall, precision), area
 
 
 def mean_at_recalls(recall, precision):
-    """The mean precision. The program adds that at recall 1 first, then those at 0, 0.01, ... 0.99."""
-    place = bisect.bisect_left(recall, 1.0)
-    coco, place = precision[place] if place < len(recall) else 0, 0
+    """The mean precision. The program adds the precision at recall 1 first, then at 0, 0.01, ... 0.99."""
+    hit = bisect.bisect_left(recall, 1.0)
+    coco, hit = precision[hit] if hit < len(recall) else 0, 0
     for index in range(100):
-        while place < len(recall) and recall[place] < index * 0.01:
-            place += 1
-        if place == len(recall):
+        while hit < len(recall) and recall[hit] < index * 0.01:
+            hit += 1
+        if hit == len(recall):
             break  # the precision at higher recalls is 0
-        coco += precision[place]
+        coco += precision[hit]
     return coco / 101
 
 

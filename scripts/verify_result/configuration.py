@@ -3,7 +3,7 @@
 import json
 import re
 
-from findings import Broken
+from findings import MalformedFile
 
 SETTINGS = {  # all keys of the configuration, by section
     "run":
@@ -48,17 +48,17 @@ def parse_configuration(text):
     config, section = {}, ""
     lines = text.split("\n")
     if lines.pop() != "":
-        raise Broken("result.json: config ends without the end of a line")
+        raise MalformedFile("result.json: config ends without the end of a line")
     for line in lines:
         if match := re.fullmatch(r"(\w+):", line):
             section = match[1]
         elif match := re.fullmatch(r"  (\w+): (.*)", line):
             key, value = f"{section}.{match[1]}", match[2]
             if key in config:
-                raise Broken(f"result.json: config has {key} twice")
+                raise MalformedFile(f"result.json: config has {key} twice")
             config[key] = json.loads(value) if value.startswith('"') else value
         else:
-            raise Broken(f"result.json: config has the line {line!r}, which the program does not write")
+            raise MalformedFile(f"result.json: config has the line {line!r}, which the program does not write")
     check_keys(config)
     return config
 
@@ -67,10 +67,10 @@ def check_keys(config):
     keys = [f"{section}.{name}" for section, names in SETTINGS.items() for name in names.split()]
     for key in config:
         if key not in keys:
-            raise Broken(f"result.json: config has {key}, which is no key")
+            raise MalformedFile(f"result.json: config has {key}, which is no key")
     for key in keys:
         if key not in config:
-            raise Broken(f"result.json: config has no {key}")
+            raise MalformedFile(f"result.json: config has no {key}")
 
 
 def image_extent(config):

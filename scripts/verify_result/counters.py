@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters that groups read on their nodes during training, such as joules and bytes."""
-from findings import Broken
+from findings import MalformedFile
 
 
 def check_steps_counter(findings, name, counters, group, source):
     """Checks the leader's counter of steps: its readings at begin and end of the training."""
-    steps = next((one for one in counters if one["name"] == "training:steps"), None)
+    steps = next((counter for counter in counters if counter["name"] == "training:steps"), None)
     if steps is None or not steps["readings"]:
-        raise Broken(f"{name}: counters has no readings of training:steps")
+        raise MalformedFile(f"{name}: counters has no readings of training:steps")
     begin = steps["readings"][0]["utc_seconds"]
     expected = [{"utc_seconds": begin, "value": 0.0},
                 {"utc_seconds": begin + group["training_seconds"], "value": float(group["iterations"])}]
@@ -30,20 +30,20 @@ def value_at(readings, when, other_value):
 
 
 def growth(series):
-    """The growth of one counter that several groups read; counts each stretch of time once.
+    """The growth of one counter that several groups read. Counts each time interval once.
 
-    None where a reading failed or no group read the counter for a while.
+    None if a reading failed or if at some time no group read the counter.
     """
-    if any(one["failure"] or not one["readings"] for one in series):
+    if any(counter["failure"] or not counter["readings"] for counter in series):
         return None
-    spans = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"], one["readings"])
-             for one in series]
+    spans = [(readings[0]["utc_seconds"], readings[-1]["utc_seconds"], readings)
+             for readings in (counter["readings"] for counter in series)]
     now, grown, last_value = min(begin for begin, _, _ in spans), 0.0, None
     while any(end > now for _, end, _ in spans):
         covering = [span for span in spans if span[0] <= now < span[1]]
         if not covering:
             return None
-        _, end, readings = max(covering, key=lambda span: span[1])  # the first of those that end last
+        _, end, readings = max(covering, key=lambda span: span[1])  # the first span of those that end last
         grown += readings[-1]["value"] - value_at(readings, now, last_value)
         now = end
         # Each group integrates the power from its own start, so values of two groups are unrelated.
@@ -56,6 +56,6 @@ def series_of(counters):
     """(host, name) -> the series of all groups, in the order of the groups."""
     series = {}
     for group in sorted(counters):
-        for one in counters[group]:
-            series.setdefault((one["host"], one["name"]), []).append(one)
+        for counter in counters[group]:
+            series.setdefault((counter["host"], counter["name"]), []).append(counter)
     return series

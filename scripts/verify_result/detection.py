@@ -4,7 +4,7 @@ import itertools
 
 from arithmetic import total
 from boxes import DETECTIONS_PER_IMAGE, average_precisions, fuse, matches, suppress
-from findings import Broken
+from findings import MalformedFile
 from json_reader import read_json
 from random_stream import BOOTSTRAP, REPLICATES, Stream, draws_of_members
 from result_files import sha256
@@ -27,7 +27,7 @@ class Detection(Task):
         self.labels_sha256 = sha256(run.files.read(name))
         images = sorted(truth["images"], key=lambda image: image["id"])
         self.images = {image["id"]: index for index, image in enumerate(images)}
-        self.categories = sorted(truth["categories"], key=lambda one: one["id"])
+        self.categories = sorted(truth["categories"], key=lambda category: category["id"])
         self.findings.must_be(name, "the number of images", len(self.images),
                               run.record["workload"]["validation_samples"], "result.json")
         self.findings.must_be(name, "the number of categories", len(self.categories),
@@ -35,15 +35,15 @@ class Detection(Task):
         self.boxes = {}  # (category, image) -> boxes
         for box in truth["annotations"]:
             if box.get("iscrowd"):
-                raise Broken(f"{name}: has a crowd, which this program does not know")
-            place = box["category_id"], self.images[box["image_id"]]
-            self.boxes.setdefault(place, []).append(box["bbox"])
+                raise MalformedFile(f"{name}: has a crowd (iscrowd), which this program does not support")
+            key = box["category_id"], self.images[box["image_id"]]
+            self.boxes.setdefault(key, []).append(box["bbox"])
         self.pooled = {}  # image -> (category, score, box, member) of all members
 
     def read(self, name):
         """((image, category, score, box) by image, SHA-256 of the file)."""
-        rows = [(self.images[one["image_id"]], one["category_id"], one["score"], one["bbox"])
-                for one in read_json(self.run.files, name, False)]
+        rows = [(self.images[row["image_id"]], row["category_id"], row["score"], row["bbox"])
+                for row in read_json(self.run.files, name, False)]
         return sorted(rows, key=lambda row: row[0]), sha256(self.run.files.read(name))
 
     def judge(self, name):
@@ -55,16 +55,16 @@ class Detection(Task):
 
     def ranked(self, detections, threshold):
         """(image, score, hit), best first, and images of the true boxes, for each category."""
-        by_place, found = {}, []
+        by_image, found = {}, []
         for image, category, score, box in detections:
-            by_place.setdefault((category, image), []).append((score, box))
+            by_image.setdefault((category, image), []).append((score, box))
         for category in self.categories:
             rows, boxes = [], []
             for image in range(len(self.images)):
-                place = (category["id"], image)
-                truth = self.boxes.get(place, [])
+                key = (category["id"], image)
+                truth = self.boxes.get(key, [])
                 boxes += [image] * len(truth)
-                rows += [(image, *one) for one in matches(truth, by_place.get(place, []), threshold)]
+                rows += [(image, *match) for match in matches(truth, by_image.get(key, []), threshold)]
             found.append((sorted(rows, key=lambda row: -row[1]), boxes))
         return found
 
@@ -73,10 +73,10 @@ class Detection(Task):
         rows = []
         for ranked, boxes in self.ranked(detections, threshold):
             ranks = [rank for rank, (_, _, hit) in enumerate(ranked, 1) if hit]
-            precisions = average_precisions(ranks, len(boxes)) if boxes else None
-            rows.append((len(boxes), len(ranked), len(ranks), precisions))
-        counted = [row[3] for row in rows if row[3]]
-        means = [total(one[kind] for one in counted) / len(counted) if counted else None
+            precision = average_precisions(ranks, len(boxes)) if boxes else None
+            rows.append((len(boxes), len(ranked), len(ranks), precision))
+        precisions = [row[3] for row in rows if row[3]]
+        means = [total(pair[kind] for pair in precisions) / len(precisions) if precisions else None
                  for kind in (0, 1)]
         return rows, means
 
@@ -90,13 +90,13 @@ class Detection(Task):
             kept = [(category, (weights[member] if is_weighted else 1) * score, box)
                     for category, score, box, member in self.pooled[image]
                     if weights[member] and box[2] * box[3] > 0 and score > 0 and score >= min_score]
-            kept.sort(key=lambda one: (one[0], -one[1]))
+            kept.sort(key=lambda detection: (detection[0], -detection[1]))
             rows = []
-            for category, group in itertools.groupby(kept, key=lambda one: one[0]):
-                candidates = [one[1:] for one in group]
-                made = (fuse(candidates, min_overlap, weights) if is_weighted
-                        else suppress(candidates, min_overlap))
-                rows += [(image, category, score, box) for score, box in made]
+            for category, group in itertools.groupby(kept, key=lambda detection: detection[0]):
+                candidates = [detection[1:] for detection in group]
+                boxes = (fuse(candidates, min_overlap, weights) if is_weighted
+                         else suppress(candidates, min_overlap))
+                rows += [(image, category, score, box) for score, box in boxes]
             fused += sorted(rows, key=lambda row: -row[2])[:DETECTIONS_PER_IMAGE]
         return fused
 
@@ -108,7 +108,7 @@ class Detection(Task):
         pairs = enumerate(itertools.zip_longest(map(comparable, fused), map(comparable, stored)))
         index = next((i for i, (wanted, found) in pairs if wanted != found), None)
         if index is not None:
-            self.findings.find(name, f"detection {index} of {len(stored)} differs from the {len(fused)} "
+            self.findings.add(name, f"detection {index} of {len(stored)} differs from the {len(fused)} "
                                      "fused detections of groups/*/detections.json")
         interval = self.interval_of([equal_weights] * REPLICATES, 1, SAMPLES_ALONE)
         return self.ensemble_numbers(fused), digest, interval
@@ -131,7 +131,7 @@ class Detection(Task):
         if (len(set(draws)) * detections > MAX_FUSED_DETECTIONS
                 or REPLICATES * (detections + len(self.images)) > MAX_DRAWN_ROWS):
             return False
-        categories = {weights: [drawable(*one) for one in self.ranked(self.combined(weights), 0.5)]
+        categories = {weights: [drawable(*category) for category in self.ranked(self.combined(weights), 0.5)]
                       for weights in set(draws)}
         means = [self.mean_of_draw(categories[weights], Stream(seed, BOOTSTRAP, replicate, stage))
                  for replicate, weights in enumerate(draws)]
@@ -140,7 +140,7 @@ class Detection(Task):
         return (means[tail], means[-1 - tail]) if means else None
 
     def mean_of_draw(self, categories, stream):
-        """Mean COCO precision of as many images, drawn with replacement; None without a box."""
+        """Mean COCO precision of a bootstrap sample of the images; None if it has no box."""
         times, found = [0] * len(self.images), []
         for _ in times:
             times[stream.below(len(times))] += 1
@@ -160,6 +160,6 @@ def comparable(row):
 
 
 def drawable(ranked, boxes):
-    """Images of a category's detections, which of these are hits, and images of its boxes."""
+    """Images of a category's detections, indices of the hits among these, and images of its boxes."""
     return ([image for image, _, _ in ranked],
             [index for index, (_, _, hit) in enumerate(ranked) if hit], boxes)

@@ -25,8 +25,8 @@ def total_of_hosts(rows, key, hosts):
 
 def core_phase(series):
     """(begin, end) over all groups in UTC seconds; None if unknown or if the hosts' clocks differ."""
-    spans = [(one["readings"][0]["utc_seconds"], one["readings"][-1]["utc_seconds"])
-             for (_, name), group in series.items() if name == "training:steps" for one in group]
+    spans = [(counter["readings"][0]["utc_seconds"], counter["readings"][-1]["utc_seconds"])
+             for (_, name), group in series.items() if name == "training:steps" for counter in group]
     if not spans:
         return None
     begin, end = min(span[0] for span in spans), max(span[1] for span in spans)

@@ -6,7 +6,7 @@ from tables import PHASES
 
 
 class ExtremesCheck:
-    """`groups` are rows of work.groups, `results` the record.json of each, `{}` where there is none."""
+    """`groups` are rows of work.groups, `results` the record.json of each, `{}` if it has none."""
 
     def __init__(self, run, groups, results):
         self.run, self.record, self.config = run, run.record, run.config
@@ -24,10 +24,10 @@ class ExtremesCheck:
 
     def largest(self, key):
         """The largest value of `key` over the record.json of all groups; None if no group has one."""
-        return max(known(one.get(key) for one in self.results), default=None)
+        return max(known(result.get(key) for result in self.results), default=None)
 
     def largest_count(self, key):
-        return max(one.get(key, 0) for one in self.results)
+        return max(result.get(key, 0) for result in self.results)
 
     def check_utilization(self):
         flops, ceiling = self.record["scores"]["flops"], self.record["roofline"]["ceiling_flops"]
@@ -38,27 +38,28 @@ class ExtremesCheck:
 
     def check_time_breakdown(self):
         finished = [group["time_breakdown"] for group in self.groups if not group["failure"]]
-        step_seconds = known(one["step_seconds"] for one in finished)
+        step_seconds = known(breakdown["step_seconds"] for breakdown in finished)
         self.compare("time_breakdown", "step_seconds", max(step_seconds, default=None))
         for name in (*(phase.removesuffix("_seconds") for phase in PHASES), "overlapped_communication"):
             for key in SPREAD:
-                wanted = max(known(one[name][key] for one in finished), default=None)
+                wanted = max(known(breakdown[name][key] for breakdown in finished), default=None)
                 self.run.must_be(f"time_breakdown.{name}.{key}",
                                  self.record["time_breakdown"][name][key], wanted, "work.groups")
-        stragglers = [row for one in finished for row in one["stragglers"]]
+        stragglers = [row for breakdown in finished for row in breakdown["stragglers"]]
         self.compare("time_breakdown", "stragglers", stragglers)
 
     def check_communication(self):
         for key in ("algorithm", "precision"):
             self.compare("communication", key, self.config["communication." + key], "config")
-        backends = sorted({one["all_reduce_backend"] for one in self.results if one.get("all_reduce_backend")})
+        backends = sorted({result["all_reduce_backend"] for result in self.results
+                           if result.get("all_reduce_backend")})
         self.compare("communication", "backend", " and ".join(backends) or "none")
         for key in ("gradient_bytes", "buckets", "statistics_sums_per_step", "statistics_bytes_per_step"):
             self.compare("communication", key, self.largest_count(key))
         for key in ("sent_bytes_per_step", "between_nodes_bytes_per_step", "out_of_node_bytes_per_step",
                     "statistics_seconds"):
             self.compare("communication", key, self.largest(key))
-        bandwidths = known(one.get("bandwidth_bytes_per_second") for one in self.results)
+        bandwidths = known(result.get("bandwidth_bytes_per_second") for result in self.results)
         self.compare("communication", "bandwidth_bytes_per_second", min(bandwidths, default=None))
 
     def check_exposed_communication(self):

@@ -5,12 +5,12 @@ import os
 import struct
 
 
-class Broken(Exception):
+class MalformedFile(Exception):
     """A missing or malformed file. The text is the file's name, a colon and the reason."""
 
 
 class Findings:
-    """Findings in one result directory. below() makes those of a directory inside, in the same list."""
+    """Findings in one result directory. below() is for a directory inside it and shares the list."""
 
     def __init__(self, directory, prefix="", rows=None):
         self.directory = directory
@@ -20,32 +20,32 @@ class Findings:
     def below(self, folder):
         return Findings(os.path.join(self.directory, folder), f"{self.prefix}{folder}/", self.rows)
 
-    def find(self, file, text):
+    def add(self, file, text):
         self.rows.append((self.prefix + file, text))
 
     def must_be(self, file, key, stored, expected, source=""):
-        """Adds a finding unless both are equal and of one type; numbers to the last bit."""
+        """Adds a finding unless both values are equal and of the same type. Numbers must be bitwise equal."""
         if stored == expected and type(stored) is type(expected):
             return
         texts = [json.dumps(value) for value in (stored, expected)]
         start = max(0, len(os.path.commonprefix(texts)) - 60)  # shows where the two differ
         stored, expected = (("..." if start else "") + text[start:start + 100] for text in texts)
         reason = f", according to {source}" if source else ""
-        self.find(file, f"{key} is {stored}; must be {expected}{reason}")
+        self.add(file, f"{key} is {stored}; must be {expected}{reason}")
 
     def attempt(self, function, *arguments):
-        """The function's result; a finding and None where a file is missing or malformed."""
+        """The function's result. If a file is missing or malformed, adds a finding and returns None."""
         try:
             return function(*arguments)
-        except Broken as error:
+        except MalformedFile as error:
             name, _, text = str(error).partition(": ")
-            self.find(name, text)
+            self.add(name, text)
         except OSError as error:
             name = os.path.relpath(error.filename or self.directory, self.directory)
-            self.find(name, f"cannot be read: {error.strerror}")
+            self.add(name, f"cannot be read: {error.strerror}")
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error,
                 ArithmeticError, RecursionError, MemoryError) as error:
-            self.find("result.json", f"or another file lacks a value or has one of a wrong type: {error!r}")
+            self.add("result.json", f"or another file has a missing value or a value of a wrong type: {error!r}")
         return None
 
 

@@ -21,7 +21,7 @@ COUNTS = {"group", "ranks", "samples_drawn", "samples_trained", "iterations", "s
 
 
 def blank_row(row):
-    """The row of a group that has stored nothing."""
+    """The row of a group without stored files."""
     blank = {}
     for key, value in row.items():
         if key in COUNTS and not isinstance(value, list):  # an audit has "ranks", too
@@ -84,7 +84,7 @@ class GroupCheck:
             counts["record.audit." + key] = audit[key]
         for key, count in counts.items():
             if count < 0:
-                self.findings.find(self.name, f"{key} is {count}; must be 0 or more")
+                self.findings.add(self.name, f"{key} is {count}; must be 0 or more")
 
     def check_finished(self):
         diverged = self.group["audit"]["diverged_at_step"]
@@ -108,18 +108,18 @@ class GroupCheck:
         self.group["failure"] = self.listed["failure"]
 
     def check_draw(self):
-        """The Poisson sampler draws about as many samples as there are."""
-        drawn, usual = self.group["samples_drawn"], self.record["workload"]["training_samples"]
-        if self.config["bagging.sampler"] == "poisson" and abs(drawn - usual) > 10 * math.sqrt(usual):
-            self.findings.find(
-                self.name, f"record.samples_drawn is {drawn}; must be near {usual}, "
+        """The Poisson sampler draws about as many samples as the data set has."""
+        drawn, expected = self.group["samples_drawn"], self.record["workload"]["training_samples"]
+        if self.config["bagging.sampler"] == "poisson" and abs(drawn - expected) > 10 * math.sqrt(expected):
+            self.findings.add(
+                self.name, f"record.samples_drawn is {drawn}; must be near {expected}, "
                            f"according to the sampler")
 
     def check_steps(self, steps):
         source, batch = self.folder + "steps.csv", int(self.config["training.batch_size"])
         wanted = int(self.config["workload.epochs"]) * (self.group["samples_drawn"] // batch)
         if len(steps) != wanted or not steps:
-            self.findings.find(source, f"has {len(steps)} steps; must have {wanted} for all epochs")
+            self.findings.add(source, f"has {len(steps)} steps; must have {wanted} for all epochs")
         StepsCheck(self.run, self.group, steps, self.folder).check()
         self.replace("samples_trained", sum(step.samples for step in steps), source)
         self.replace("iterations", len(steps), source)
@@ -136,10 +136,10 @@ class GroupCheck:
     def check_quality(self):
         task, file = self.task, self.folder + self.task.files[0]
         if task.unscored > self.stored["bad_samples"]:
-            task.find_unscored(f"at most {self.stored['bad_samples']}, the bad_samples of {self.name}")
+            task.add_unscored_finding(f"at most {self.stored['bad_samples']}, the bad_samples of {self.name}")
         judged = self.run.attempt(task.judge, file)
         if not judged:
-            task.lacks_a_member = True
+            task.has_missing_member = True
             return
         numbers, digest = judged
         check_numbers(lambda key, stored, wanted: self.compare(key, stored, wanted, file + " and labels"),
@@ -148,7 +148,7 @@ class GroupCheck:
         self.replace("predictions_sha256", digest, file)
 
     def learning_curve(self, steps):
-        """The expected curve; qualities before the last epoch are as stored: no other file has them."""
+        """The expected curve. Takes qualities before the last epoch as stored; no other file has them."""
         every, last = int(self.config["run.evaluate_epochs"]), int(self.config["workload.epochs"])
         if not has_evaluations(self.config) or self.quality is None:
             return []
@@ -184,14 +184,14 @@ class GroupCheck:
             rank = gpu["world_rank"]
             is_of_group = last < rank < len(places) and places[rank]["group"] == self.number
             if not is_of_group or self.config["run.meters"] == "none":
-                self.findings.find(name, f"record.device_health has rank {rank} after {last}; must have the "
+                self.findings.add(name, f"record.device_health has rank {rank} after {last}; must have the "
                                          "ranks of the group in order, and none with run.meters none")
                 return
             last = rank
             self.compare("record.device_health[].host", gpu["host"], places[rank]["host"],
                          "topology.map in result.json")
             if not is_possible(gpu):
-                self.findings.find(name, "record.device_health has an impossible share of polls or count of "
+                self.findings.add(name, "record.device_health has an impossible share of polls or count of "
                                          f"errors of rank {rank}")
 
 
@@ -206,9 +206,9 @@ def is_possible(gpu):
 def check_continuations(findings, name, group, started):
     """Checks that steps and start times of the resumptions do not decrease."""
     step = 0
-    for one in group["continuations"]:
-        if not (step <= one["step"] <= group["iterations"] and one["started_utc"] >= started):
-            findings.find(name, f"record.continuations has step {one['step']} at {one['started_utc']}; must "
+    for row in group["continuations"]:
+        if not (step <= row["step"] <= group["iterations"] and row["started_utc"] >= started):
+            findings.add(name, f"record.continuations has step {row['step']} at {row['started_utc']}; must "
                                 f"be from step {step} to {group['iterations']} and not before {started}")
             return
-        step, started = one["step"], one["started_utc"]
+        step, started = row["step"], row["started_utc"]

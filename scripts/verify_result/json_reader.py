@@ -5,7 +5,7 @@ import json
 import math
 import re
 
-from findings import Broken
+from findings import MalformedFile
 
 
 def layout_of(digits, point):
@@ -21,7 +21,7 @@ def layout_of(digits, point):
 
 
 def canonical_float(text):
-    """The number of `text`, which must have the shortest digits that give it, or 16 or 17 digits.
+    """The number in `text`, which must have the shortest digits that represent it, or 16 or 17 digits.
 
     The program's printer does not always find the shortest digits.
     """
@@ -34,25 +34,25 @@ def canonical_float(text):
     shortest = re.sub(r"e.*|\D", "", repr(abs(float(text)))).strip("0") or "0"
     is_laid_out = bool(match) and text.lstrip("-") == layout_of(digits, point)
     if not is_laid_out or (digits != shortest and len(digits) not in (16, 17)):
-        raise Broken(f"the number {text} is not as the program writes it")
+        raise MalformedFile(f"the number {text} is not as the program writes it")
     if math.isinf(float(text)):
-        raise Broken(f"the number {text} is none that a double has")
+        raise MalformedFile(f"the number {text} does not fit in a double")
     return float(text)
 
 
 def unique_keys(pairs):
     keys = dict(pairs)
     if len(keys) != len(pairs):
-        raise Broken("a key occurs twice")
+        raise MalformedFile("a key occurs twice")
     return keys
 
 
-def refuse_constant(text):
-    raise Broken(f"{text} is no JSON number")
+def reject_constant(text):
+    raise MalformedFile(f"{text} is not a JSON number")
 
 
 def check_layout(files, name, text):
-    """Two spaces of indentation, keys in their order, each number as it was parsed."""
+    """Checks the indentation of two spaces and the line breaks. Numbers are compared as texts."""
     raw = json.loads(text, parse_float=lambda number: "\0" + number)
     printed = json.dumps(raw, indent=2, ensure_ascii=False)
     layout = re.sub(r'"\\u0000([^"]*)"', r"\1", printed) + "\n"
@@ -60,16 +60,16 @@ def check_layout(files, name, text):
     if layout != text:
         lines = itertools.zip_longest(text.split("\n"), layout.split("\n"))
         number, (got, wanted) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])
-        files.findings.find(name, f"line {number} is {got!r}; must be {wanted!r}")
+        files.findings.add(name, f"line {number} is {got!r}; must be {wanted!r}")
 
 
 def read_json(files, name, checks_layout=True):
     text = files.text(name)
     try:
         value = json.loads(text, parse_float=canonical_float, object_pairs_hook=unique_keys,
-                           parse_constant=refuse_constant)
+                           parse_constant=reject_constant)
         if checks_layout:
             check_layout(files, name, text)
-    except (ValueError, RecursionError, Broken) as error:
-        raise Broken(f"{name}: {error}") from error
+    except (ValueError, RecursionError, MalformedFile) as error:
+        raise MalformedFile(f"{name}: {error}") from error
     return value

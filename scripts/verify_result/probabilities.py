@@ -5,12 +5,12 @@ import math
 import operator
 
 from arrays import read_npy
-from findings import Broken
+from findings import MalformedFile
 from task import Task
 
 
 def predicted_class(row):
-    """The class of the highest score, in a tie the lowest; None with a NaN."""
+    """The class with the highest score, the lowest class in a tie; None if a score is NaN."""
     if any(map(math.isnan, row)):
         return None
     return row.index(max(row))
@@ -32,10 +32,10 @@ class ProbabilityTask(Task):
         self.labels, self.labels_sha256 = read_npy(run.files, self.labels_file, "i", (self.rows,))
         self.unscored = self.count_unscored(cells)
         if self.unscored and self.config["data.on_bad_sample"] != "skip":
-            self.find_unscored("none, according to data.on_bad_sample")
+            self.add_unscored_finding("none, according to data.on_bad_sample")
         lines = run.files.text("evaluation/samples.txt").count("\n")
         if lines != self.samples:
-            self.findings.find("evaluation/samples.txt",
+            self.findings.add("evaluation/samples.txt",
                                f"has {lines} lines; must have {self.samples}, one per sample")
         self.by_majority = self.config["bagging.aggregation"] == "majority"
         self.sums = array.array("f", bytes(4 * self.rows * classes))
@@ -49,7 +49,7 @@ class ProbabilityTask(Task):
             absent = self.labels[sample * cells:(sample + 1) * cells].count(-1)
             unscored += absent > 0
             if 0 < absent < cells:
-                self.findings.find(
+                self.findings.add(
                     self.labels_file, f"sample {sample} has {absent} unscored of {cells} cells; "
                                       "must have none or all")
                 break
@@ -61,7 +61,7 @@ class ProbabilityTask(Task):
             if label == -1:
                 continue
             if not 0 <= label < self.classes:
-                raise Broken(f"{self.labels_file}: {self.row_name} {row} has the label {label}")
+                raise MalformedFile(f"{self.labels_file}: {self.row_name} {row} has the label {label}")
             yield row, label
 
     def row(self, values, index):
@@ -85,7 +85,7 @@ class ProbabilityTask(Task):
         return array.array("f", (value / self.members for value in self.sums))
 
     def majority(self):
-        """Each class's share of the members' votes; NaN where no member votes."""
+        """Each class's share of the members' votes; NaN in rows without a vote."""
         shares = array.array("f")
         for row in range(self.rows):
             votes = self.row(self.votes, row)
@@ -99,7 +99,7 @@ class ProbabilityTask(Task):
             if math.isnan(value) and math.isnan(wanted) or abs(value - wanted) <= allowed:
                 continue
             row, label = divmod(index, self.classes)
-            self.findings.find(name, f"{self.row_name} {row}, class {label} is {value}; "
+            self.findings.add(name, f"{self.row_name} {row}, class {label} is {value}; "
                                      f"must be {wanted}, according to groups/*/predictions.npy")
             return
 

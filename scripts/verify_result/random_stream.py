@@ -17,9 +17,9 @@ class Stream:
         if not self.words:
             counter, key = (self.name[0] | self.block, *self.name[1:]), self.key
             for _ in range(10):
-                one, two = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-                counter = ((two >> 32) ^ counter[1] ^ key[0], two & 0xFFFFFFFF,
-                           (one >> 32) ^ counter[3] ^ key[1], one & 0xFFFFFFFF)
+                product_0, product_1 = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+                counter = ((product_1 >> 32) ^ counter[1] ^ key[0], product_1 & 0xFFFFFFFF,
+                           (product_0 >> 32) ^ counter[3] ^ key[1], product_0 & 0xFFFFFFFF)
                 key = (key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF
             self.words = list(reversed(counter))
             self.block += 1
@@ -37,7 +37,7 @@ class Stream:
 
 
 def draws_of_members(seed, members):
-    """How often each member is in each of 1000 draws of as many members."""
+    """How often each member occurs in each of 1000 draws, with replacement, of all members."""
     draws = []
     for replicate in range(REPLICATES):
         stream, weights = Stream(seed, BOOTSTRAP, replicate, 1), [0] * members

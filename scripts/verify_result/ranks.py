@@ -4,7 +4,7 @@ import re
 
 from arithmetic import known, median, nearest_rank, total
 from steps import ROUNDING_SECONDS, phases_of, step_seconds
-from tables import PHASES, shown
+from tables import PHASES, format_number
 
 SPREAD = ("minimum", "median", "p99", "maximum")
 WORK_PHASES = PHASES[:3]  # input wait, forward, backward
@@ -20,7 +20,7 @@ def stragglers_of(group, ranks):
     for rank, work in zip(ranks, works):
         if not middle or work / middle <= STRAGGLER_RATIO:
             continue
-        excess = [getattr(rank, phase) - median([getattr(one, phase) for one in ranks])
+        excess = [getattr(rank, phase) - median([getattr(other, phase) for other in ranks])
                   for phase in WORK_PHASES]
         slowest = WORK_PHASES[excess.index(max(excess))].removesuffix("_seconds")
         found.append({"group": group, "group_rank": rank.group_rank, "world_rank": rank.world_rank,
@@ -37,7 +37,7 @@ class RanksCheck:
 
     def check(self, steps):
         if len(self.ranks) != self.group["ranks"]:
-            self.findings.find(self.name, f"has {len(self.ranks)} ranks; must have {self.group['ranks']}")
+            self.findings.add(self.name, f"has {len(self.ranks)} ranks; must have {self.group['ranks']}")
             return
         for number in range(len(self.ranks)):
             self.check_place(number)
@@ -52,14 +52,14 @@ class RanksCheck:
         self.findings.must_be(self.record_name, "record.time_breakdown." + key, stored, wanted, self.name)
 
     def check_place(self, number):
-        place = next(one for one in self.run.places_of(self.group["group"])
-                     if one["group_rank"] == number)
+        place = next(row for row in self.run.places_of(self.group["group"])
+                     if row["group_rank"] == number)
         host = re.sub('[^!-~]|[,"]', "_", place["host"].encode().decode("latin-1"))
         for key, wanted in (("group_rank", number), ("world_rank", place["world_rank"]),
                             ("host", host), ("steps", self.group["iterations"])):
             stored = getattr(self.ranks[number], key)
             if stored != wanted:
-                self.findings.find(self.name, f"{key} of rank {number} is {stored}; must be {wanted}")
+                self.findings.add(self.name, f"{key} of rank {number} is {stored}; must be {wanted}")
 
     def check_leader(self, steps):
         """The row of the rank that has stored the steps."""
@@ -80,8 +80,8 @@ class RanksCheck:
         stored = getattr(self.ranks[0], column)
         if stored == wanted or (None not in (stored, wanted) and abs(stored - wanted) <= allowed):
             return
-        self.findings.find(self.name, f"{column} of rank 0 is {shown(stored)}; "
-                                      f"must be {shown(wanted)}, according to {self.steps_name}")
+        self.findings.add(self.name, f"{column} of rank 0 is {format_number(stored)}; "
+                                      f"must be {format_number(wanted)}, according to {self.steps_name}")
 
     def check_breakdown(self):
         stored = self.group["time_breakdown"]

@@ -18,7 +18,7 @@ ECHOED = (("kind", "workload.kind"), ("problem_class", "workload.problem_class")
           ("sampler", "bagging.sampler"), ("aggregation", "bagging.aggregation"),
           ("seed", "run.seed"), ("data_kind", "data.kind"))
 
-# Rows of the summary whose values are the effective ones, which may differ from the configuration.
+# Rows of the summary that have effective values, which may differ from the configuration.
 EFFECTIVE = ("bagging.M", "bagging.P_degree", "training.precision", "training.batch_norm_samples",
              "parallel.data_degree", "parallel.pipeline_degree", "parallel.model_degree",
              "parallel.micro_batches")
@@ -35,13 +35,13 @@ def check_record(run):
         task = run.attempt(task_of(run.config), run)
     checked = []
     for number, row in enumerate(rows):
-        one = run.attempt(GroupCheck(run, number, model, task).check)
-        if one is None:
+        group = run.attempt(GroupCheck(run, number, model, task).check)
+        if group is None:
             return
-        run.must_be(f"work.groups[{number}]", row, one.group,
+        run.must_be(f"work.groups[{number}]", row, group.group,
                     f"groups/{number}/record.json and the files that it follows from")
-        checked.append(one)
-    digests = ["" if one.group["failure"] else one.digest for one in checked]
+        checked.append(group)
+    digests = ["" if group.group["failure"] else group.digest for group in checked]
     run.must_be("training_digest", run.record["training_digest"], digests, "groups/<m>/weights.safetensors")
     scores = ScoresCheck(run, checked, task)
     scores.check()
@@ -49,7 +49,7 @@ def check_record(run):
     check_ceiling(run)
     for group, quality in zip(scores.groups, scores.members):
         run.attempt(check_log, run, group, quality)
-    ExtremesCheck(run, scores.groups, [one.stored for one in checked]).check()
+    ExtremesCheck(run, scores.groups, [group.stored for group in checked]).check()
 
 
 def check_workload(run):
@@ -76,9 +76,9 @@ def check_topology(run):
 def check_flops(run, model):
     flops = run.record["flops"]
     run.must_be("flops.convention", flops["convention"], "table3", "docs/METRICS.md")
-    for one in (flops, *(one for one in flops["ledgers"] if one["convention"] == "table3")):
+    for ledger in (flops, *(row for row in flops["ledgers"] if row["convention"] == "table3")):
         for key, wanted in (("forward_per_sample", model.flops), ("training_per_sample", 3 * model.flops)):
-            run.must_be("flops." + key, one[key], wanted, "the model's layers")
+            run.must_be("flops." + key, ledger[key], wanted, "the model's layers")
 
 
 def check_parameters(run, bad_samples):
@@ -97,7 +97,7 @@ def check_parameters(run, bad_samples):
         run.must_be(f"parameters has {key}, which", dict(rows).get(key), wanted, source)
     wanted = ["staged"] if record["staging"]["scope"] != "none" else []
     wanted += ["bad samples"] if bad_samples > 0 else []
-    run.must_be("parameters has besides settings what", [key for key, _ in facts], wanted,
+    run.must_be("parameters has, besides settings, what", [key for key, _ in facts], wanted,
                 "staging and work.groups")
     if bad_samples > 0:
         run.must_be("parameters has bad samples, which", dict(facts).get("bad samples"), str(bad_samples),
@@ -124,12 +124,12 @@ def check_log(run, group, quality):
 
     def compare(what, stored, wanted, shown):
         if stored != wanted:
-            run.findings.find(name, f"does not follow from result.json: {what} must be {shown}")
+            run.findings.add(name, f"does not follow from result.json: {what} must be {shown}")
 
     seed = run.record["workload"]["seed"]
     compare("seed", [event["value"] for event in events.get("seed", [])], [seed], seed)
-    qualities = [one["quality"] for one in group["quality_by_epoch"]
-                 if one["epoch"] < run.record["workload"]["epochs"]]
+    qualities = [row["quality"] for row in group["quality_by_epoch"]
+                 if row["epoch"] < run.record["workload"]["epochs"]]
     qualities += [quality] if not group["failure"] and quality is not None else []
     accuracies = [event["value"] for event in events.get("eval_accuracy", [])]
     compare("eval_accuracy", accuracies, qualities, qualities)

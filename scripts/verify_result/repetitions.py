@@ -26,7 +26,7 @@ class RepetitionsCheck:
         was_stopped = bool(self.summary["stopped"])
         self.check_folders(len(rows) + was_stopped)
         if len(rows) > requested or (len(rows) == requested) == was_stopped:
-            self.findings.find(NAME, "has too many runs, or no reason why there are fewer")
+            self.findings.add(NAME, "has too many runs, or no reason why there are fewer")
         for number, row in enumerate(rows, 1):
             self.check_repetition(number, row)
         worst = max((row["exit_code"] for row in rows), key=severity, default=0)
@@ -41,13 +41,13 @@ class RepetitionsCheck:
     def check_folders(self, count):
         known = {NAME} | {f"repetition_{number}" for number in range(1, count + 1)}
         for name in sorted(set(os.listdir(self.findings.directory)) - known):
-            self.findings.find(name, "exists; repetitions.json does not list it")
+            self.findings.add(name, "exists; repetitions.json does not list it")
 
     def check_repetition(self, number, row):
         name = f"repetition_{number}"
         folder = os.path.join(self.findings.directory, name)
         if os.path.islink(folder) or not os.path.isdir(folder):
-            self.findings.find(name, "is missing; repetitions.json lists it")
+            self.findings.add(name, "is missing; repetitions.json lists it")
             return
         record, manifest = check_run(self.findings.below(name))
         if record is None:
@@ -66,7 +66,7 @@ class RepetitionsCheck:
         first = self.first_config = self.first_config or config
         for key in sorted(config.keys() | first.keys()):
             if first.get(key) != config.get(key):
-                self.findings.find(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
+                self.findings.add(f"repetition_{number}/config.yaml", f"{key} is not as in repetition_1")
 
     def check_spread(self, key):
         values = [row[key] for row in self.summary["repetitions"]

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 
-from findings import Broken
+from findings import MalformedFile
 
 
 def sha256(data):
@@ -21,11 +21,11 @@ class ResultFiles:
         self.list_files()
 
     def list_files(self):
-        def refuse(error):
-            self.findings.find(os.path.relpath(error.filename, self.directory),
+        def add_error(error):
+            self.findings.add(os.path.relpath(error.filename, self.directory),
                                f"cannot be listed: {error.strerror}")
 
-        for folder, folders, files in os.walk(self.directory, onerror=refuse):
+        for folder, folders, files in os.walk(self.directory, onerror=add_error):
             links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
             for name in files + links:
                 path = os.path.join(folder, name)
@@ -35,12 +35,12 @@ class ResultFiles:
 
     def read(self, name, max_bytes=1 << 30):
         if name not in self.present:
-            raise Broken(f"{name}: is missing")
+            raise MalformedFile(f"{name}: is missing")
         if name not in self.regular:
-            raise Broken(f"{name}: is not a regular file")
+            raise MalformedFile(f"{name}: is not a regular file")
         path = os.path.join(self.directory, name)
         if os.path.getsize(path) > max_bytes:
-            raise Broken(f"{name}: has {os.path.getsize(path)} bytes; must have at most {max_bytes}")
+            raise MalformedFile(f"{name}: has {os.path.getsize(path)} bytes; must have at most {max_bytes}")
         with open(path, "rb") as file:
             return file.read()
 
@@ -48,7 +48,7 @@ class ResultFiles:
         try:
             return self.read(name).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise Broken(f"{name}: is no UTF-8: {error}") from error
+            raise MalformedFile(f"{name}: is no UTF-8: {error}") from error
 
     def digest(self, name):
         """SHA-256 of a file of any size."""
@@ -63,12 +63,12 @@ def parse_manifest_line(number, line):
     """(name, digest) of a line as sha256sum writes it."""
     match = re.fullmatch(r"(\\?)([0-9a-f]{64})  (.+)", line, re.DOTALL)
     if not match or (match[1] == "\\") != ("\\" in match[3]) or "\r" in line:
-        raise Broken(f"manifest.sha256: line {number} is none that the program writes")
+        raise MalformedFile(f"manifest.sha256: line {number} is not in the program's format")
     name = match[3]
     if match[1]:
         name = re.sub(r"\\([\\nr])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), name)
     if os.path.normpath(name) != name:
-        raise Broken(f"manifest.sha256: line {number} has a path that the program does not write")
+        raise MalformedFile(f"manifest.sha256: line {number} has a path that the program does not write")
     return name, match[2]
 
 
@@ -77,29 +77,29 @@ def is_listable(name):
 
 
 def check_listed_file(files, name, digest):
-    find = files.findings.find
+    add = files.findings.add
     if name not in files.present or not is_listable(name):
-        find(name, "is missing; manifest.sha256 lists it")
+        add(name, "is missing; manifest.sha256 lists it")
     elif name not in files.regular:
-        find(name, "is not a regular file; manifest.sha256 lists one")
+        add(name, "is not a regular file; manifest.sha256 lists one")
     elif (stored := files.digest(name)) != digest:
-        find(name, f"has the SHA-256 {stored}; must have {digest}, as manifest.sha256 lists it")
+        add(name, f"has the SHA-256 {stored}; must have {digest}, as manifest.sha256 lists it")
 
 
 def check_manifest(files):
     """Checks all files against the manifest; returns the SHA-256 of the manifest."""
-    find = files.findings.find
+    add = files.findings.add
     data = files.read("manifest.sha256")
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     if lines.pop() != "":
-        find("manifest.sha256", "ends without the end of a line")
+        add("manifest.sha256", "ends without the end of a line")
     rows = [parse_manifest_line(number, line) for number, line in enumerate(lines, 1)]
     names = [os.fsencode(name) for name, _ in rows]
     if names != sorted(set(names)):
-        find("manifest.sha256", "lists a file twice or not in the order of the names")
+        add("manifest.sha256", "lists a file twice or not in the order of the names")
     listed = dict(rows)
     for name, digest in sorted(listed.items()):
         check_listed_file(files, name, digest)
     for name in sorted(filter(is_listable, files.present - listed.keys())):
-        find(name, "exists; manifest.sha256 does not list it")
+        add(name, "exists; manifest.sha256 does not list it")
     return sha256(data)

@@ -82,7 +82,7 @@ class Rules:
         found = first_and_count(disqualifications)
         return rule(1, "disqualifications of the data", "none", found, not disqualifications, f"rule 1: {found}")
 
-    def of_problem(self, problem):
+    def problem_rows(self, problem):
         rows = [self.setting(1, "data.kind", f"{problem.data_kind} ({problem.data})",
                              self.config["data.kind"] == problem.data_kind),
                 self.samples(problem, "training"), self.samples(problem, "validation"),
@@ -102,7 +102,7 @@ class Rules:
         if level == "custom":
             return []
         problem = PROBLEMS.get((self.config["workload.kind"], self.config["workload.problem_class"]))
-        rows = self.of_problem(problem) if problem else self.other_workload()
+        rows = self.problem_rows(problem) if problem else self.other_workload()
         rows += [self.setting(5, "bagging.sampler", "bootstrap or poisson",
                               sampler in ("bootstrap", "poisson")),
                  self.setting(6, "training.initial_weights", "empty",

@@ -12,10 +12,10 @@ class ScoresCheck:
 
     def __init__(self, run, checked, task):
         self.run, self.record, self.config, self.task = run, run.record, run.config, task
-        self.groups = [one.group for one in checked]
+        self.groups = [group.group for group in checked]
         self.finished = [group for group in self.groups if not group["failure"]]
-        self.members = [None if one.group["failure"] else one.quality for one in checked]
-        self.bad_samples = sum(one.stored.get("bad_samples", 0) for one in checked)
+        self.members = [None if group.group["failure"] else group.quality for group in checked]
+        self.bad_samples = sum(group.stored.get("bad_samples", 0) for group in checked)
         self.kind = task_of(run.config)
 
     def check(self):
@@ -108,8 +108,8 @@ class ScoresCheck:
         """The longest time of the finished groups to their first quality of at least the target."""
         target, times = self.record["quality"]["target"], []
         for group in self.finished if has_evaluations(self.config) else []:
-            reached = [one["training_seconds"] for one in group["quality_by_epoch"]
-                       if one["quality"] >= target]
+            reached = [epoch["training_seconds"] for epoch in group["quality_by_epoch"]
+                       if epoch["quality"] >= target]
             times.append(reached[0] if reached else None)
         longest = None if None in times else max(times, default=None)
         self.compare("time", "time_to_quality_seconds", longest, "work.groups")

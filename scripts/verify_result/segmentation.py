@@ -22,7 +22,7 @@ class Segmentation(ProbabilityTask):
         name = "evaluation/classes.txt"
         *self.names, rest = run.files.text(name).split("\n")
         if rest:
-            self.findings.find(name, "the last line has no newline")
+            self.findings.add(name, "the last line has no newline")
             self.names.append(rest)
         self.findings.must_be(name, "the number of lines", len(self.names), self.classes)
 

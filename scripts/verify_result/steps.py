@@ -4,7 +4,7 @@ import json
 import math
 
 from arithmetic import total
-from tables import PHASES, shown
+from tables import PHASES, format_number
 
 ROUNDING_SECONDS = 1e-6
 MAX_PAUSE_SECONDS = 5.0  # from the end of an epoch's last step to the reading of its time
@@ -53,7 +53,7 @@ class StepsCheck:
     """Samples, epochs, learning rates and phases of the steps, and the seconds of the epochs."""
 
     def __init__(self, run, group, steps, folder):
-        self.config, self.find = run.config, run.findings.find
+        self.config, self.add_finding = run.config, run.findings.add
         self.group, self.steps = group, steps
         self.name, self.record_name = folder + "steps.csv", folder + "record.json"
         self.batch = int(self.config["training.batch_size"])
@@ -71,7 +71,7 @@ class StepsCheck:
                 ("epoch", lambda step: step.step // self.per_epoch, "samples_drawn")):
             wrong = next((step for step in self.steps if getattr(step, key) != wanted(step)), None)
             if wrong:
-                self.find(self.name, f"{key} of step {wrong.step} is {getattr(wrong, key)}; "
+                self.add_finding(self.name, f"{key} of step {wrong.step} is {getattr(wrong, key)}; "
                                      f"must be {wanted(wrong)}, according to {source}")
 
     def check_learning_rates(self):
@@ -80,7 +80,7 @@ class StepsCheck:
         for step in self.steps:
             wanted = learning_rate(self.config, step.step, self.per_epoch)
             if abs(step.learning_rate - wanted) > allowed:
-                self.find(self.name, f"learning_rate of step {step.step} is {shown(step.learning_rate)}; "
+                self.add_finding(self.name, f"learning_rate of step {step.step} is {format_number(step.learning_rate)}; "
                                      f"must be {wanted}, according to training.schedule")
                 return
 
@@ -88,14 +88,14 @@ class StepsCheck:
         for step, length in zip(self.steps, step_seconds(self.steps)):
             phases = phases_of(step)
             if step.input_wait_seconds is not None and phases > length + ROUNDING_SECONDS:
-                self.find(self.name, f"phases of step {step.step} take {phases} s; "
+                self.add_finding(self.name, f"phases of step {step.step} take {phases} s; "
                                      f"must take {length} s or less, according to end_seconds")
                 return
 
     def check_epochs(self):
         epochs, stored = int(self.config["workload.epochs"]), self.group["epoch_seconds"]
         if len(stored) != epochs:
-            self.find(self.record_name, f"record.epoch_seconds has {len(stored)} epochs; "
+            self.add_finding(self.record_name, f"record.epoch_seconds has {len(stored)} epochs; "
                                         f"must have {epochs}, according to config")
             return
         before = 0.0
@@ -105,7 +105,7 @@ class StepsCheck:
                 return
             least, most = ends[-1] - ends[0], ends[-1] - before + MAX_PAUSE_SECONDS
             if not least - ROUNDING_SECONDS <= seconds <= most:
-                self.find(self.record_name, f"record.epoch_seconds[{epoch}] is {seconds}; "
+                self.add_finding(self.record_name, f"record.epoch_seconds[{epoch}] is {seconds}; "
                                             f"must be {least} to {most}, according to {self.name}")
                 return
             before = ends[-1]

@@ -4,7 +4,7 @@ import collections
 import math
 import re
 
-from findings import Broken
+from findings import MalformedFile
 
 STEP_COLUMNS = ("step,epoch,samples,end_seconds,learning_rate,loss,input_wait_seconds,forward_seconds,"
                 "backward_seconds,communication_seconds,optimizer_seconds,other_seconds")
@@ -20,7 +20,7 @@ Rank = collections.namedtuple("Rank", RANK_COLUMNS.split(","))
 def number_in(cell):
     """The number in a cell; None if it is empty."""
     number = float(cell) if cell else None
-    if number is not None and (not math.isfinite(number) or shown(number) != cell):
+    if number is not None and (not math.isfinite(number) or format_number(number) != cell):
         raise ValueError
     return number
 
@@ -31,7 +31,7 @@ def whole_number_in(cell):
     return int(cell)
 
 
-def shown(number):
+def format_number(number):
     """The program's text of a number in a table."""
     return "nan" if number is None else repr(number).removesuffix(".0")
 
@@ -40,16 +40,16 @@ def read_table(files, name, columns, row_of):
     """row_of(cells) of each line after the header."""
     lines = files.text(name).split("\n")
     if lines[0] != columns or lines[-1] != "":
-        raise Broken(f"{name}: has another header or was cut off")
+        raise MalformedFile(f"{name}: has another header or is truncated")
     rows = []
     for number, line in enumerate(lines[1:-1], 2):
         cells = line.split(",")
         if len(cells) != columns.count(",") + 1:
-            raise Broken(f"{name}: line {number} has {len(cells)} cells")
+            raise MalformedFile(f"{name}: line {number} has {len(cells)} cells")
         try:
             rows.append(row_of(cells))
         except ValueError as error:
-            raise Broken(f"{name}: line {number} has a cell that is no number as the program writes it"
+            raise MalformedFile(f"{name}: line {number} has a cell that is not a number in the program's format"
                          ) from error
     return rows
 
@@ -61,9 +61,9 @@ def read_steps(files, name):
     steps = read_table(files, name, STEP_COLUMNS, row_of)
     for number, step in enumerate(steps):
         if step.step != number or step.end_seconds is None or step.learning_rate is None:
-            raise Broken(f"{name}: line {number + 2} is no step {number}")
+            raise MalformedFile(f"{name}: line {number + 2} is not step {number}")
         if number and step.end_seconds < steps[number - 1].end_seconds:
-            raise Broken(f"{name}: line {number + 2}: end_seconds goes back")
+            raise MalformedFile(f"{name}: line {number + 2}: end_seconds decreases")
     return steps
 
 

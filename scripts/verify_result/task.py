@@ -9,7 +9,7 @@ class Task:
     * judge(file) -> (numbers by member_keys, SHA-256 of the file), and adds the member
     * ensemble() -> (numbers by ensemble_keys, SHA-256 of the file, confidence interval)
     * members_interval(seed) -> interval
-    An interval is (low, high), None where there is none, False where it takes too long here.
+    An interval is (low, high), None if there is none, False if it takes too long to compute here.
     """
 
     files = ("", "", "")  # of a member, of the ensemble, of the labels
@@ -22,11 +22,11 @@ class Task:
         self.labels_file = "evaluation/" + self.files[2]
         self.members = 0
         self.unscored = 0  # samples without a label
-        self.lacks_a_member = False  # if True, the ensemble cannot be recomputed
+        self.has_missing_member = False  # if True, the ensemble cannot be recomputed
 
     def has_ensemble(self):
-        return self.members > 0 and not self.lacks_a_member
+        return self.members > 0 and not self.has_missing_member
 
-    def find_unscored(self, wanted):
-        self.findings.find(self.labels_file,
+    def add_unscored_finding(self, wanted):
+        self.findings.add(self.labels_file,
                            f"has {self.unscored} unscored samples; must have {wanted}")

@@ -34,10 +34,10 @@ def health_rules(groups):
     gpus = [gpu for group in groups if not group["failure"] for gpu in group["device_health"]]
     if not gpus:
         return []
-    ill = [f"rank {gpu['world_rank']} on {gpu['host']}: {errors}"
-           for gpu in gpus if (errors := errors_of(gpu))]
-    found = first_and_count(ill)
-    return [rule(10, "GPUs with uncorrected memory errors or Xids", "none", found, not ill,
+    unhealthy = [f"rank {gpu['world_rank']} on {gpu['host']}: {errors}"
+                 for gpu in gpus if (errors := errors_of(gpu))]
+    found = first_and_count(unhealthy)
+    return [rule(10, "GPUs with uncorrected memory errors or Xids", "none", found, not unhealthy,
                  f"rule 10: {found}")]
 
 
@@ -46,13 +46,13 @@ class Verdict:
         self.config, self.record, self.groups = run.config, run.record, groups
         self.diverged = divergence_rule(groups)
         others = Rules(run.config, run.record).rows(bad_samples) + health_rules(groups)
-        self.broken = [one.broken for one in others if not one.kept]
-        self.rules = sorted([*others, self.diverged], key=lambda one: one.number)
+        self.broken = [rule_row.broken for rule_row in others if not rule_row.kept]
+        self.rules = sorted([*others, self.diverged], key=lambda rule_row: rule_row.number)
 
     def row(self, status, reasons, code, rankable=False):
         names = ("number", "what", "required", "found", "kept")
         return {"status": status, "reasons": reasons, "exit_code": code, "rankable": rankable,
-                "rules": [{name: getattr(one, name) for name in names} for one in self.rules]}
+                "rules": [{name: getattr(rule_row, name) for name in names} for rule_row in self.rules]}
 
     def judge(self):
         """The object `verdict` of result.json."""
@@ -79,10 +79,10 @@ class Verdict:
 
     def valid(self):
         missing = submission_of(self.config)["missing"]
-        lacks = []
+        reasons = []
         if missing:
-            lacks.append(f"not rankable: the section submission lacks {', '.join(missing)}")
+            reasons.append(f"not rankable: the section submission lacks {', '.join(missing)}")
         if any(group["continuations"] for group in self.groups):
-            lacks.append("a group was resumed from a checkpoint: not rankable, because the time between "
+            reasons.append("a group was resumed from a checkpoint: not rankable, because the time between "
                          "launches is not counted")
-        return self.row("VALID", lacks, SUCCESS, not lacks)
+        return self.row("VALID", reasons, SUCCESS, not reasons)

@@ -7,13 +7,13 @@ import json
 import math
 import struct
 
-from findings import Broken
+from findings import MalformedFile
 
 MAX_HEADER_BYTES = 100_000_000
 
 
 class Safetensors:
-    """A safetensors file whose tensors are taken one by one."""
+    """A safetensors file from which tensors are taken one after another."""
 
     def __init__(self, name, data):
         self.name, self.data, self.spans = name, data, []
@@ -21,7 +21,7 @@ class Safetensors:
             size = struct.unpack("<Q", data[:8])[0]
             self.entries = json.loads(data[8:8 + size])
         except (ValueError, struct.error) as error:
-            raise Broken(f"{name}: is no safetensors file") from error
+            raise MalformedFile(f"{name}: is not a safetensors file") from error
         self.start = 8 + size
         self.entries.pop("__metadata__", None)
 
@@ -29,22 +29,22 @@ class Safetensors:
         """Bytes of `count` elements of F32 or I64."""
         entry = self.entries.pop(tensor, None)
         if entry is None or entry["dtype"] != kind:
-            raise Broken(f"{self.name}: has no {tensor} of {kind}")
+            raise MalformedFile(f"{self.name}: has no {tensor} of {kind}")
         begin, end = (self.start + offset for offset in entry["data_offsets"])
         size = count * (8 if kind == "I64" else 4)
         if end - begin != size or end > len(self.data) or begin < self.start:
-            raise Broken(f"{self.name}: tensor {tensor} has another size")
+            raise MalformedFile(f"{self.name}: tensor {tensor} has another size")
         self.spans.append((begin, end))
         return self.data[begin:end]
 
-    def require_nothing_left(self):
-        """Every tensor was taken, and the tensors fill the file."""
+    def require_fully_read(self):
+        """Requires that all tensors were taken and that they fill the file."""
         if self.entries:
-            raise Broken(f"{self.name}: has tensors that the model has not: {sorted(self.entries)[:3]}")
+            raise MalformedFile(f"{self.name}: has tensors that the model does not have: {sorted(self.entries)[:3]}")
         spans = sorted(self.spans)
         begins = [begin for begin, _ in spans] + [len(self.data)]
         if begins != [self.start] + [end for _, end in spans]:
-            raise Broken(f"{self.name}: has bytes between or after its tensors")
+            raise MalformedFile(f"{self.name}: has bytes between or after its tensors")
 
 
 def channels_last(stored, rows, channels, pixels):
@@ -70,5 +70,5 @@ def weights_digest(files, name, model, batches):
         digest.update(weights.take(norm + ".running_var", "F32", channels))
         steps = struct.unpack("<q", weights.take(norm + ".num_batches_tracked", "I64", 1))[0]
         files.findings.must_be(name, norm + ".num_batches_tracked", steps, batches)
-    weights.require_nothing_left()
+    weights.require_fully_read()
     return digest.hexdigest()

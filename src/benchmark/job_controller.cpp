@@ -18,20 +18,20 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Returns the world ranks of the leaders that agreed, without the writer.
-std::vector<int> living_leaders(const comm::Membership& decision, std::span<const int> leaders) {
-    std::vector<int> found;
+/// Returns the world ranks of the leaders that took part in the agreement, without the writer.
+std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<const int> leaders) {
+    std::vector<int> ranks;
     for (const comm::GroupStatus& status : decision.statuses()) {
-        const bool is_alive =
+        const bool has_agreed =
             status.state == comm::GroupState::completed || status.state == comm::GroupState::failed;
-        if (!is_alive || status.group == decision.writer()) continue;
-        found.push_back(leaders[status.group]);
+        if (!has_agreed || status.group == decision.writer()) continue;
+        ranks.push_back(leaders[status.group]);
     }
-    return found;
+    return ranks;
 }
 
-/// Returns whether no rank was lost. If a watchdog failed a group, one rank is dead or hangs.
-bool all_answer(const comm::Membership& decision) {
+/// Returns whether no rank was lost. A group that its watchdog failed has a dead or hanging rank.
+bool have_all_answered(const comm::Membership& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
     });
@@ -39,21 +39,21 @@ bool all_answer(const comm::Membership& decision) {
 
 /// Returns whether the watchdogs of all absent groups have reported a hang, so that no rank waits
 /// for them.
-bool do_all_absent_hang(const comm::Membership& decision, const std::filesystem::path& output) {
+bool are_all_absent_hung(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
                !results::describe_hang(output, status.group).empty();
     });
 }
 
-/// Returns whether every group completed or stopped; a failed one may have caused the SIGTERM.
-bool have_all_stopped(const comm::Membership& decision) {
+/// Returns whether every group completed or stopped; a failed group may have caused the SIGTERM.
+bool have_all_completed_or_stopped(const comm::Membership& decision) {
     return std::ranges::all_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::completed || status.has_stopped();
     });
 }
 
-bool was_any_terminated(const context::RunContext& context) {
+bool has_terminated_group(const context::RunContext& context) {
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const GroupProgress found = results::read_progress(context.output, group);
         if (found.progress && found.progress->state == ProgressState::terminated) return true;
@@ -63,8 +63,8 @@ bool was_any_terminated(const context::RunContext& context) {
 
 constexpr const char* kNoStatus = "no status at the end";
 
-/// Marks an absent group as failed. Otherwise `status` would show it as training permanently. A
-/// late group replaces the file when it ends.
+/// Marks an absent group as failed. Otherwise `hpcai500 status` would show it as training
+/// permanently. A late group replaces the file when it ends.
 void mark_absent(const context::RunContext& context, int group) {
     GroupProgress found = results::read_progress(context.output, group);
     ProgressRecord progress = found.progress.value_or(ProgressRecord{});
@@ -77,34 +77,33 @@ void mark_absent(const context::RunContext& context, int group) {
     results::write_progress(context.output, group, std::move(progress));
 }
 
-/// A stop that took long extends the deadline for stopped groups: their checkpoints are as large.
-comm::MembershipAgreementDeadlines deadlines_of(const context::RunContext& context,
-                                                const group::GroupOutcome& mine,
-                                                double training_seconds) {
+/// Extends the deadline of stopped groups to this group's stop time; checkpoints have equal sizes.
+comm::MembershipAgreementDeadlines make_deadlines(const context::RunContext& context,
+                                                  const group::GroupOutcome& outcome,
+                                                  double training_seconds) {
     comm::MembershipAgreementDeadlines deadlines;
     deadlines.status_seconds = group::peer_wait_seconds(context.config.run, training_seconds);
-    deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, mine.stop_seconds);
+    deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, outcome.stop_seconds);
     return deadlines;
 }
 
-/// Returns the error of a leader that the agreement excluded.
-Error excluded(const group::GroupOutcome& mine) {
-    if (mine.status.has_stopped()) {
-        const ExitCode code = mine.end == ProgressState::unsaved      ? ExitCode::internal
-                              : mine.end == ProgressState::terminated ? ExitCode::watchdog
-                                                                      : ExitCode::stopped;
+Error exclusion_error(const group::GroupOutcome& outcome) {
+    if (outcome.status.has_stopped()) {
+        const ExitCode code = outcome.end == ProgressState::unsaved      ? ExitCode::internal
+                              : outcome.end == ProgressState::terminated ? ExitCode::watchdog
+                                                                         : ExitCode::stopped;
         return {code,
                 fmt::format("group {} {}; the other leaders do not answer or continued without it",
-                            mine.status.group, mine.status.reason_text())};
+                            outcome.status.group, outcome.status.reason_text())};
     }
     return {ExitCode::partial,
             fmt::format("group {} is excluded: the other leaders do not answer or continued "
                         "without it; its predictions are stored",
-                        mine.status.group)};
+                        outcome.status.group)};
 }
 
 comm::Afterwards afterwards(const results::RunEnd& end) {
-    return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
+    return end.has_next_run ? comm::Afterwards::another_run : comm::Afterwards::the_end;
 }
 
 /// Reports an error in the log, which is a file, and on standard error. Returns its code.
@@ -117,43 +116,43 @@ ExitCode report_error(const std::exception& error, Logger& log) {
 
 }  // namespace
 
-results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& log,
+results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger& log,
                                       std::ostream& out) {
     const int group = context_.place.group;
     if (context_.place.group_rank != 0) {
-        if (mine.is_acting_leader) world_.announce_loss(mine.status, leaders());
-        if (mine.has_lost_leader && context_.launch.exit_ends_others) {
-            wait_until_others_exit(mine.is_acting_leader);
+        if (outcome.is_acting_leader) world_.announce_loss(outcome.status, leaders());
+        if (outcome.has_lost_leader && context_.launch.exit_ends_others) {
+            wait_until_others_exit(outcome.is_acting_leader);
             return {ExitCode::watchdog, false};
         }
-        const double seconds = mine.has_lost_leader ? 0 : world_.grace_seconds();
+        const double seconds = outcome.has_lost_leader ? 0 : world_.grace_seconds();
         const auto next = world_.wait_for_exit_permit(context_.controller.leader(group), seconds);
         return {ExitCode::ok, next == comm::Afterwards::another_run};
     }
     results::RunEnd end{ExitCode::internal, false};
     try {
-        end = lead(mine, log, out);
+        end = run_as_leader(outcome, log, out);
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
     }
-    std::vector<int> others;
+    std::vector<int> members;
     for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
-        others.push_back(context_.controller.world_rank_of(group, rank));
+        members.push_back(context_.controller.world_rank_of(group, rank));
     }
-    world_.release(others, afterwards(end));
+    world_.release(members, afterwards(end));
     return end;
 }
 
-/// Waits for the other groups, because the exit of this process would end all ranks. The exit then
-/// ends the job, which a leader that hangs cannot do.
-void JobController::wait_until_others_exit(bool logs) {
-    constexpr std::chrono::seconds kBetweenLooks{1};
-    constexpr double kSecondsToLog = 60;  // for the rank that logs
+/// Waits for the other groups, because the exit of this process would end all ranks. Its exit then
+/// ends the job, which a hanging leader cannot do.
+void JobController::wait_until_others_exit(bool is_acting_leader) {
+    constexpr std::chrono::seconds kPollInterval{1};
+    constexpr double kSecondsToLog = 60;  // for the acting leader, which logs
     group::PeerGroups others(context_);
-    while (!others.have_ended()) std::this_thread::sleep_for(kBetweenLooks);
+    while (!others.have_ended()) std::this_thread::sleep_for(kPollInterval);
     const Stopwatch since_end;
-    while (!logs && since_end.seconds() < kSecondsToLog) {
-        std::this_thread::sleep_for(kBetweenLooks);
+    while (!is_acting_leader && since_end.seconds() < kSecondsToLog) {
+        std::this_thread::sleep_for(kPollInterval);
     }
     world_.mark_others_gone();
 }
@@ -166,22 +165,22 @@ std::vector<int> JobController::leaders() const {
     return leaders;
 }
 
-results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log,
-                                    std::ostream& out) {
+results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome, Logger& log,
+                                             std::ostream& out) {
     const int group = context_.place.group;
     const std::vector<int> leaders = this->leaders();
     comm::MembershipAgreementDeadlines deadlines =
-        deadlines_of(context_, mine, since_training_.seconds());
+        make_deadlines(context_, outcome, since_training_.seconds());
     deadlines.longest_seconds = world_.grace_seconds();
-    const comm::AgreedMembers agreed = world_.agree_on_members(mine.status, leaders, deadlines);
-    if (!agreed.decision.agreed) return {report_error(excluded(mine), log), false};
-    if (agreed.decision.anyone_absent() && do_all_absent_hang(agreed.decision, context_.output)) {
+    const comm::AgreedMembers agreed = world_.agree_on_members(outcome.status, leaders, deadlines);
+    if (!agreed.decision.agreed) return {report_error(exclusion_error(outcome), log), false};
+    if (agreed.decision.anyone_absent() && are_all_absent_hung(agreed.decision, context_.output)) {
         world_.mark_others_gone();
     }
     results::RunEnd end;
     try {
         end = agreed.decision.anyone_stopped() ? report_stop(agreed, out)
-                                               : vote_and_write(agreed, mine, out);
+                                               : vote_and_write(agreed, outcome, out);
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
@@ -189,23 +188,23 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
                 context_.output.parent_path(),
                 fmt::format("repetition {}: {}", context_.launch.repetition, error.what()), out);
         }
-        // The other leaders may wait for this one in the vote.
+        // The other leaders may wait for this leader in the vote.
         if (agreed.leaders != nullptr) {
             agreed.leaders->announce_failure(Error(end.code, error.what()));
         }
     }
     const int writer = agreed.decision.writer();
     if (group == writer) {
-        world_.release(living_leaders(agreed.decision, leaders), afterwards(end));
+        world_.release(agreed_leaders(agreed.decision, leaders), afterwards(end));
     } else {
         // The exit of this rank could end the writer, so it waits until the result is complete.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
-        end.another = next == comm::Afterwards::another_run;
+        end.has_next_run = next == comm::Afterwards::another_run;
     }
     return end;
 }
 
-/// Reports where each group has stopped, from its files.
+/// Prints where each group has stopped, from its files.
 results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                            std::ostream& out) const {
     if (agreed.decision.writer() != context_.place.group) return {};
@@ -222,45 +221,47 @@ results::RunEnd JobController::report_stop(const comm::AgreedMembers& agreed,
                                       .record;
         out << fmt::format("group {}: {}\n", status.group,
                            group.failure.empty() ? kNoStatus : printable(group.failure));
-        // A group without a stored record has no new checkpoint. A checkpoint after the record's
-        // steps is of an earlier launch, and this launch found it damaged.
+        // A group without a stored record has no new checkpoint. A checkpoint of a later step than
+        // the record's is from an earlier launch, and this launch found it damaged.
         const bool is_stored = status.has_stopped() && !group.failure.empty();
         const std::int64_t resumed_step =
             is_stored ? results::last_checkpoint(context_.output, status.group, group.ranks,
                                                  group.iterations)
                       : results::last_checkpoint(context_.output, status.group, group.ranks);
-        const bool is_held = is_stored && resumed_step == group.iterations;
-        is_saved = is_saved && (is_held || !status.has_stopped());
+        const bool has_checkpoint = is_stored && resumed_step == group.iterations;
+        is_saved = is_saved && (has_checkpoint || !status.has_stopped());
         step = std::min(step.value_or(resumed_step), resumed_step);
     }
     out << fmt::format("STOPPED step={} resume: {}\n", step.value_or(0),
                        results::resume_command(context_.controller.layout().ranks, context_.output))
         << std::flush;
     if (!is_saved) return {ExitCode::internal, false};
-    const bool has_died = was_any_terminated(context_) && !have_all_stopped(agreed.decision);
-    return {has_died ? ExitCode::watchdog : ExitCode::stopped, false};
+    const bool is_failure =
+        has_terminated_group(context_) && !have_all_completed_or_stopped(agreed.decision);
+    return {is_failure ? ExitCode::watchdog : ExitCode::stopped, false};
 }
 
 results::RunEnd JobController::vote_and_write(const comm::AgreedMembers& agreed,
-                                              const group::GroupOutcome& mine, std::ostream& out) {
+                                              const group::GroupOutcome& outcome,
+                                              std::ostream& out) {
     results::EnsembleResult ensemble;
     if (agreed.leaders != nullptr) {
         const auto evaluator = workloads::make_evaluator(context_.config, run_.samples);
-        ensemble = combine_members(*evaluator, mine, *agreed.leaders);
+        ensemble = combine_members(*evaluator, outcome, *agreed.leaders);
     }
-    const bool writes = agreed.decision.writer() == context_.place.group;
-    return writes ? write_result(agreed, ensemble, out) : results::RunEnd{};
+    const bool is_writer = agreed.decision.writer() == context_.place.group;
+    return is_writer ? write_result(agreed, ensemble, out) : results::RunEnd{};
 }
 
 results::RunEnd JobController::write_result(const comm::AgreedMembers& agreed,
                                             const results::EnsembleResult& ensemble,
                                             std::ostream& out) {
     const std::vector<comm::GroupStatus> groups = agreed.decision.statuses();
-    const results::Closing closing{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
-    const WrittenResult result = benchmark::write_result(run_, ensemble, closing, out);
+    const results::RunOutcome outcome{groups, {startup_seconds_, ""}, {since_start_.seconds(), ""}};
+    const WrittenResult result = benchmark::write_result(run_, ensemble, outcome, out);
     if (context_.launch.repetitions == 1) return {result.record.verdict.exit_code, false};
     return results::close_repetition(context_, result.record, result.manifest,
-                                     all_answer(agreed.decision), out);
+                                     have_all_answered(agreed.decision), out);
 }
 
 }  // namespace hpcai::benchmark

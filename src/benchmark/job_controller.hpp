@@ -15,10 +15,10 @@
 namespace hpcai::benchmark {
 
 /// The paper's Job Controller after its jobs have run. It finds the groups that finished, combines
-/// their predictions, scores the run and writes the result directory. Every rank has one.
+/// their predictions, scores the run and writes the result directory. Every rank has an instance.
 class JobController {
 public:
-    /// All arguments outlive the object. `since_start` measures from the start of this run.
+    /// All arguments must outlive the object. `since_start` measures from the start of this run.
     JobController(const results::LaunchedRun& run, comm::MpiWorld& world,
                   const Stopwatch& since_start)
         : run_(run),
@@ -27,9 +27,9 @@ public:
           since_start_(since_start),
           startup_seconds_(since_start.seconds()) {}
 
-    /// Ends this rank's part and returns when the result is complete, as far as this rank takes
-    /// part in it. All ranks agree whether another run follows. Reports errors on standard error
-    /// and returns their code; never throws. The exit codes are:
+    /// Ends the run on this rank. Returns after the result is complete, if this rank takes part in
+    /// it. All ranks agree whether another run follows. Reports errors on standard error and
+    /// returns their code; never throws. The exit codes are:
     ///  * The writer of the result returns the verdict's code. With run.repeat it returns ok while
     ///    another run follows, then the worst code of all runs.
     ///  * If a group has stopped, there is no vote. The writer prints the command and the step to
@@ -38,14 +38,15 @@ public:
     ///  * A leader that the others excluded returns partial, or the code of its stopped group.
     ///  * A rank that lost its leader returns watchdog if its exit would end other ranks.
     ///  * Any other rank returns ok.
-    results::RunEnd finish(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
+    results::RunEnd finish(const group::GroupOutcome& outcome, Logger& log, std::ostream& out);
 
 private:
-    void wait_until_others_exit(bool logs);
-    results::RunEnd lead(const group::GroupOutcome& mine, Logger& log, std::ostream& out);
+    void wait_until_others_exit(bool is_acting_leader);
+    results::RunEnd run_as_leader(const group::GroupOutcome& outcome, Logger& log,
+                                  std::ostream& out);
     results::RunEnd report_stop(const comm::AgreedMembers& agreed, std::ostream& out) const;
     results::RunEnd vote_and_write(const comm::AgreedMembers& agreed,
-                                   const group::GroupOutcome& mine, std::ostream& out);
+                                   const group::GroupOutcome& outcome, std::ostream& out);
     results::RunEnd write_result(const comm::AgreedMembers& agreed,
                                  const results::EnsembleResult& ensemble, std::ostream& out);
     std::vector<int> leaders() const;  // world ranks, by group

@@ -29,8 +29,7 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
     const context::RunContext& context = run.context;
     const auto evaluation = context.output / "evaluation";
     std::error_code error;
-    std::filesystem::remove(context.output / "checkpoints",
-                            error);  // stays if a group needs its checkpoint
+    std::filesystem::remove(context.output / "checkpoints", error);  // only if it is empty
     if (!ensemble.members.empty()) {
         workloads::make_evaluator(context.config, run.samples)
             ->store(ensemble.predictions, evaluation);
@@ -51,21 +50,21 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
 }  // namespace
 
 results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
-                                        const group::GroupOutcome& mine,
+                                        const group::GroupOutcome& member,
                                         comm::Communicator& leaders) {
     const Stopwatch watch;
     results::EnsembleResult ensemble;
-    for (const std::string& text : comm::gather_strings(leaders, records::to_json(mine.result))) {
+    for (const std::string& text : comm::gather_strings(leaders, records::to_json(member.result))) {
         ensemble.members.push_back(records::from_json<GroupResult>(text, "record.json"));
     }
-    ensemble.predictions = evaluator.combine(mine.predictions, leaders, ensemble.quality);
+    ensemble.predictions = evaluator.combine(member.predictions, leaders, ensemble.quality);
     ensemble.seconds = watch.seconds();
     return ensemble;
 }
 
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::Closing& closing, std::ostream& out) {
-    WrittenResult result{results::make_record(run, ensemble, closing), "none"};
+                           const results::RunOutcome& outcome, std::ostream& out) {
+    WrittenResult result{results::make_record(run, ensemble, outcome), "none"};
     std::exception_ptr failure;
     try {
         result.manifest = write_files(run, ensemble, result.record);

@@ -10,10 +10,10 @@
 
 namespace hpcai::benchmark {
 
-/// Combines the predictions of the `leaders` of the finished groups. The result is complete at rank
-/// 0 and empty elsewhere. Collective among the leaders.
+/// Combines the predictions of the finished groups, of which `member` is this leader's. The result
+/// is complete on rank 0 of `leaders` and empty on other ranks. Collective over `leaders`.
 results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
-                                        const group::GroupOutcome& mine,
+                                        const group::GroupOutcome& member,
                                         comm::Communicator& leaders);
 
 struct WrittenResult {
@@ -22,8 +22,8 @@ struct WrittenResult {
 };
 
 /// Scores the run and writes all files of its result, the summary last. If the files cannot be
-/// written, prints the summary to `out` all the same and throws Error(usage).
+/// written, still prints the summary to `out` and throws Error(usage).
 WrittenResult write_result(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
-                           const results::Closing& closing, std::ostream& out);
+                           const results::RunOutcome& outcome, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -35,7 +35,7 @@ namespace {
 using context::RunContext;
 using launch::PreparedRun;
 
-void print_start(const PreparedRun& run, std::ostream& log) {
+void print_run_header(const PreparedRun& run, std::ostream& log) {
     const RunContext& context = run.context;
     plan::GroupMapSettings settings;
     for (std::size_t rank = 0; rank < context.hostnames.size(); ++rank) {
@@ -72,31 +72,31 @@ void print_start(const PreparedRun& run, std::ostream& log) {
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
     reset_peak_resident_bytes();  // excludes find_ceiling() and earlier runs
-    const bool logs = run.context.place.world_rank == 0;
+    const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
-    std::optional<group::AutotuneLog> note;
-    if (logs) note.emplace(device::tuning_of(*run.resources.device), *log);
+    std::optional<group::AutotuneLog> autotune_log;
+    if (is_logging) autotune_log.emplace(device::tuning_of(*run.resources.device), *log);
     state.emplace(run.context, run.resources);
-    if (logs) note->finish(device::tuning_of(*run.resources.device));
+    if (is_logging) autotune_log->finish(device::tuning_of(*run.resources.device));
 }
 
-/// The data that must outlive MPI, because MPI may still use the gradients after a failure.
+/// Data that must outlive MPI, because MPI may still access the gradients after a failure.
 struct RunSession {
     std::optional<PreparedRun> run;
     std::optional<group::TrainingState> training;
 
     /// Frees data that no pending MPI request references.
-    void drop_data() {
+    void release_data() {
         training->pictures.reset();
         run->resources.samples = {};
     }
 };
 
-void leave_stage(const PreparedRun& run, bool is_success, Logger& log) {
+void leave_staging(const PreparedRun& run, bool is_success, Logger& log) {
     const auto& stage = run.resources.samples.stage;
     if (stage == nullptr) return;
     if (const std::int64_t lost = stage->lost_copies(); lost > 0) {
-        log.warn("rank {} read {} from their sources, as their staged copies were lost or damaged",
+        log.warn("rank {} read {} from the source, because the staged copies were lost or damaged",
                  run.context.place.world_rank, counted(lost, "sample"));
     }
     stage->release(is_success);
@@ -119,13 +119,13 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
     std::unique_ptr<Logger> log;
     comm::collective_try(everyone, [&] { log = group::open_group_log(context); });
-    if (context.place.world_rank == 0) print_start(run, std::cerr);
+    if (context.place.world_rank == 0) print_run_header(run, std::cerr);
     run.resources.counters = group::find_counters(context);
     context.launch.exit_ends_others = invocation.world.exit_would_end_others();
     return log;
 }
 
-/// Makes one run of `runs`. Drops its session after success, because MPI no longer uses it then.
+/// Makes one run of `runs`. Destroys its session after success, when MPI no longer accesses it.
 results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;
@@ -143,24 +143,24 @@ results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& ru
         const group::GroupOutcome outcome =
             group::run_group(run.context, run.resources, *session.training, *group, *log);
         is_success = outcome.status.state == comm::GroupState::completed;
-        leave_stage(run, is_success, *log);
+        leave_staging(run, is_success, *log);
         end = controller.finish(outcome, *log, invocation.out);
     }
-    if (end.another && is_success) {
+    if (end.has_next_run && is_success) {
         sessions.pop_back();
-    } else if (end.another) {
-        session.drop_data();
+    } else if (end.has_next_run) {
+        session.release_data();
     }
     return end;
 }
 
-/// Makes all runs of run.repeat while every rank takes part. Ends if a run cannot start.
+/// Makes the runs of run.repeat as long as all ranks take part. Throws if a run cannot start.
 ExitCode run_repetitions(const Invocation& invocation, context::RepeatedRuns runs,
                          std::list<RunSession>& sessions) {
     while (true) {
         try {
             const results::RunEnd end = run_once(invocation, runs, sessions);
-            if (!end.another) return end.code;
+            if (!end.has_next_run) return end.code;
         } catch (const Error& error) {
             if (runs.number > 1 && invocation.world.rank() == 0) {
                 results::record_stop(

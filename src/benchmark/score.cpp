@@ -65,37 +65,37 @@ context::RunContext context_of(const fs::path& output, const LaunchRecord& launc
 }
 
 data::SampleSets open_samples(const context::RunContext& context, const LaunchRecord& launch) {
-    const auto alone = comm::make_self_communicator();
-    data::SampleSets samples = data::make_sample_sets(context.config, *alone);
+    const auto self = comm::make_self_communicator();
+    data::SampleSets samples = data::make_sample_sets(context.config, *self);
     results::require_same_samples(context.output, samples, launch);
     launch::add_faults_disqualification(launch.environment, samples);
     return samples;
 }
 
-std::string last_report(const ProgressRecord& progress) {
+std::string describe_last_report(const ProgressRecord& progress) {
     const std::string when = fmt::format(
         "{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(progress.written_unix_seconds)));
     return fmt::format("{} at step {} of {} on {} in its last report, at {}",
                        word_of(progress.state), progress.step, progress.steps, progress.host, when);
 }
 
-/// Returns why a group has not finished, from its files and `why` of read_finished_group.
-std::string why_unfinished(const fs::path& output, int group, int ranks, std::string why) {
+/// Returns why a group has not finished, from its files and the reason of read_finished_group.
+std::string describe_unfinished(const fs::path& output, int group, int ranks, std::string reason) {
     const GroupProgress found = results::read_progress(output, group);
     const bool has_died = found.progress && found.progress->reason.empty() &&
                           found.progress->state != ProgressState::finished;
-    if (has_died) why = last_report(*found.progress);
-    if (found.progress && !found.progress->reason.empty()) why = found.progress->reason;
+    if (has_died) reason = describe_last_report(*found.progress);
+    if (found.progress && !found.progress->reason.empty()) reason = found.progress->reason;
     const std::int64_t step = results::last_checkpoint(output, group, ranks);
-    return step > 0 ? fmt::format("{}; has a checkpoint of step {}", why, step) : why;
+    return step > 0 ? fmt::format("{}; has a checkpoint of step {}", reason, step) : reason;
 }
 
 StoredGroups read_groups(const fs::path& output, const config::Config& config,
                          const TopologyRecord& topology) {
     StoredGroups groups;
     for (int group = 0; group < topology.groups; ++group) {
-        std::string why;
-        if (auto result = results::read_finished_group(output, config.workload, group, &why)) {
+        std::string reason;
+        if (auto result = results::read_finished_group(output, config.workload, group, &reason)) {
             groups.statuses.push_back(comm::GroupStatus::of(group, comm::GroupState::completed));
             group::GroupOutcome& outcome = groups.finished.emplace_back();
             outcome.result = std::move(*result);
@@ -103,13 +103,13 @@ StoredGroups read_groups(const fs::path& output, const config::Config& config,
         } else {
             groups.statuses.push_back(comm::GroupStatus::of(
                 group, comm::GroupState::failed, ExitCode::internal,
-                why_unfinished(output, group, topology.degree, std::move(why))));
+                describe_unfinished(output, group, topology.degree, std::move(reason))));
         }
     }
     return groups;
 }
 
-void require_all(const ScoreRequest& request, const StoredGroups& groups, int ranks) {
+void require_finished_groups(const ScoreRequest& request, const StoredGroups& groups, int ranks) {
     constexpr std::size_t kMaxNamed = 8;
     std::vector<std::string> missing;
     for (const comm::GroupStatus& status : groups.statuses) {
@@ -132,21 +132,21 @@ void require_all(const ScoreRequest& request, const StoredGroups& groups, int ra
             fmt::join(missing, "; "), resume);
 }
 
-/// Combines the members. Each member is a rank of the vote and runs in a thread.
+/// Combines the members. Each member is a rank of the vote, in a thread of this process.
 results::EnsembleResult combine(const results::LaunchedRun& run,
                                 std::vector<group::GroupOutcome>& members) {
     const config::Config& config = run.context.config;
     const int threads = device::count_cores().allowed;
     results::EnsembleResult ensemble;
     comm::run_as_threads(static_cast<int>(members.size()), [&](comm::Communicator& leaders) {
-        group::GroupOutcome& mine = members[leaders.rank()];
-        group::load_predictions(run.context, run.samples, threads, mine);
+        group::GroupOutcome& member = members[leaders.rank()];
+        group::load_predictions(run.context, run.samples, threads, member);
         if (config.bagging.sampler == config::Sampler::none) {  // every bag has all samples
-            mine.predictions.out_of_bag.resize(
+            member.predictions.out_of_bag.resize(
                 static_cast<std::size_t>(run.samples.training->samples()));
         }
         results::EnsembleResult combined =
-            combine_members(*workloads::make_evaluator(config, run.samples), mine, leaders);
+            combine_members(*workloads::make_evaluator(config, run.samples), member, leaders);
         if (leaders.rank() == 0) ensemble = std::move(combined);
     });
     return ensemble;
@@ -172,19 +172,20 @@ ExitCode score_run(const ScoreRequest& request, std::ostream& out) {
     results::require_same_config(output, config::to_yaml(config), launch);
     context::precision_named(launch.precision);  // throws if it is unknown
     StoredGroups groups = read_groups(output, config, launch.topology);
-    require_all(request, groups, launch.topology.ranks);
+    require_finished_groups(request, groups, launch.topology.ranks);
     const context::RunContext context = context_of(output, launch, std::move(config));
     const data::SampleSets samples = open_samples(context, launch);
     const results::LaunchedRun run{context, launch, samples};
     const results::EnsembleResult ensemble = combine(run, groups.finished);
-    std::set<int> whole_groups;
-    for (const group::GroupOutcome& one : groups.finished) whole_groups.insert(one.status.group);
-    results::move_attempt_away(context, results::StaleRecords::unreadable, whole_groups);
-    for (const int group : whole_groups) results::remove_group_checkpoints(output, group);
-    const Quantity unknown = nothing(
+    std::set<int> undamaged_groups;
+    for (const group::GroupOutcome& member : groups.finished)
+        undamaged_groups.insert(member.status.group);
+    results::archive_attempt(context, results::StaleRecords::unreadable, undamaged_groups);
+    for (const int group : undamaged_groups) results::remove_group_checkpoints(output, group);
+    const Quantity unknown = no_value(
         "the program that trained ended before its result, which `hpcai500 score` has written");
-    const results::Closing closing{groups.statuses, unknown, unknown};
-    return write_result(run, ensemble, closing, out).record.verdict.exit_code;
+    const results::RunOutcome outcome{groups.statuses, unknown, unknown};
+    return write_result(run, ensemble, outcome, out).record.verdict.exit_code;
 }
 
 }  // namespace hpcai::benchmark

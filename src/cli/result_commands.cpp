@@ -160,7 +160,7 @@ struct ReportOptions {
 
 ExitCode report(const ReportOptions& options, const Context& context) {
     if (options.output.empty()) {
-        results::renew_report_files(options.directory);
+        results::rerender_report_files(options.directory);
         context.out << "wrote report.html and mllog in " << printable(options.directory) << '\n';
         return ExitCode::ok;
     }

@@ -19,7 +19,7 @@ const std::vector<DeviceHealthRecord>& GpuHealthMonitor::finish(double timeout_s
     health.record.world_rank = context_.place.world_rank;
     health.record.host = context_.host();
     records_ = {std::move(health.record)};
-    xids_unknown_ = std::move(health.xids_unknown);
+    xids_failure_ = std::move(health.xids_failure);
     return records_;
 }
 

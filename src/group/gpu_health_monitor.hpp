@@ -22,13 +22,13 @@ public:
     const std::vector<DeviceHealthRecord>& finish(double timeout_seconds);
 
     /// Why the driver reports no Xids, after finish(). Empty if it reports them.
-    const std::string& xids_unknown() const { return xids_unknown_; }
+    const std::string& xids_failure() const { return xids_failure_; }
 
 private:
     const context::RunContext& context_;
-    std::optional<meters::GpuWatch> watch_;
+    std::optional<meters::GpuHealthPoller> watch_;
     std::vector<DeviceHealthRecord> records_;
-    std::string xids_unknown_;
+    std::string xids_failure_;
 };
 
 }  // namespace hpcai::group

@@ -147,10 +147,10 @@ void gather_readings(const GroupTraining& training, GroupResult mine, GroupResul
         std::ranges::copy(rank.record.device_health,
                           std::back_inserter(result.record.device_health));
     }
-    const std::string& xids_unknown = training.gpu_health_monitor.xids_unknown();
-    if (xids_unknown.empty() || group.rank() != 0) return;
+    const std::string& xids_failure = training.gpu_health_monitor.xids_failure();
+    if (xids_failure.empty() || group.rank() != 0) return;
     training.log.info("the driver reports no Xids of rank {}: {}",
-                      training.context.place.world_rank, xids_unknown);
+                      training.context.place.world_rank, xids_failure);
 }
 
 /// Fills in the measurements of all ranks. Collective in the group.

@@ -15,7 +15,7 @@ constexpr std::string_view kWatts = "time,watts";
 constexpr std::string_view kJoules = "time,joules";
 constexpr double kMaxValue = 1e15;  // a terawatt for a quarter of an hour
 
-/// Takes a line. It ends with "\n", with "\r\n" (loggers on Windows), or at the end of the text.
+/// Removes and returns the first line. It ends with "\n", "\r\n" (Windows) or the text's end.
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -24,61 +24,62 @@ std::string_view take_line(std::string_view& text) {
     return line;
 }
 
-std::optional<double> number(std::string_view cell) {
+std::optional<double> parse_value(std::string_view cell) {
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    const bool is_whole = error == std::errc() && end == cell.data() + cell.size();
-    if (!is_whole || !(value >= 0 && value <= kMaxValue)) return std::nullopt;
+    const bool is_complete = error == std::errc() && end == cell.data() + cell.size();
+    if (!is_complete || !(value >= 0 && value <= kMaxValue)) return std::nullopt;
     return value;
 }
 
 std::string quoted(std::string_view cell) {
-    constexpr std::size_t kShown = 60;
-    return fmt::format("\"{}{}\"", printable(cell.substr(0, kShown)),
-                       cell.size() > kShown ? "..." : "");
+    constexpr std::size_t kMaxShown = 60;
+    return fmt::format("\"{}{}\"", printable(cell.substr(0, kMaxShown)),
+                       cell.size() > kMaxShown ? "..." : "");
 }
 
-ExternalReading parse_line(std::string_view line, const ExternalReadings& before,
-                           std::size_t number_of_line) {
-    const std::string place = fmt::format("{}:{}", before.file, number_of_line);
+ExternalReading parse_line(std::string_view line, const ExternalReadings& previous,
+                           std::size_t line_number) {
+    const std::string location = fmt::format("{}:{}", previous.file, line_number);
     const std::size_t comma = line.find(',');
     require(comma != std::string_view::npos, ExitCode::data,
-            "{}: expected a time and a number with a comma between, found {}", place, quoted(line));
+            "{}: expected a time and a number with a comma between them, found {}", location,
+            quoted(line));
     const std::string_view time_cell = line.substr(0, comma);
     const std::string_view value_cell = line.substr(comma + 1);
     const auto time = parse_utc(time_cell);
     require(time.has_value(), ExitCode::data,
             "{}: time: expected UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, found {}",
-            place, quoted(time_cell));
-    const auto value = number(value_cell);
+            location, quoted(time_cell));
+    const auto value = parse_value(value_cell);
     require(value.has_value(), ExitCode::data, "{}: {}: expected a number from 0 to {}, found {}",
-            place, before.is_counter ? "joules" : "watts", kMaxValue, quoted(value_cell));
-    if (!before.readings.empty()) {
-        const ExternalReading& last = before.readings.back();
+            location, previous.is_counter ? "joules" : "watts", kMaxValue, quoted(value_cell));
+    if (!previous.readings.empty()) {
+        const ExternalReading& last = previous.readings.back();
         require(*time > last.utc_seconds, ExitCode::data,
-                "{}: time: expected a time after that of line {}, found {}", place, last.line,
+                "{}: time: expected a time after that of line {}, found {}", location, last.line,
                 quoted(time_cell));
-        require(!before.is_counter || *value >= last.value, ExitCode::data,
-                "{}: joules: expected no less than in line {}, as a counter has them, found {}",
-                place, last.line, quoted(value_cell));
+        require(!previous.is_counter || *value >= last.value, ExitCode::data,
+                "{}: joules: expected no less than in line {}, found {}", location, last.line,
+                quoted(value_cell));
     }
-    return {*time, *value, number_of_line};
+    return {*time, *value, line_number};
 }
 
-double at(const ExternalReading& left, const ExternalReading& right, double utc_seconds) {
+double interpolate(const ExternalReading& left, const ExternalReading& right, double utc_seconds) {
     return left.value + (right.value - left.value) * (utc_seconds - left.utc_seconds) /
                             (right.utc_seconds - left.utc_seconds);
 }
 
-void check_cover(const ExternalReadings& readings, const Phase& phase) {
+void require_coverage(const ExternalReadings& readings, const Phase& phase) {
     require(phase.end_utc_seconds > phase.begin_utc_seconds, ExitCode::usage,
             "the core phase has no length: {} to {}", utc_text(phase.begin_utc_seconds),
             utc_text(phase.end_utc_seconds));
     const double first = readings.readings.front().utc_seconds;
     const double last = readings.readings.back().utc_seconds;
     require(first <= phase.begin_utc_seconds && last >= phase.end_utc_seconds, ExitCode::data,
-            "{}: expected readings over the core phase from {} to {}, found some from {} to {}; "
-            "--clock-offset sets the meter's clock right",
+            "{}: expected readings over the core phase from {} to {}, found {} to {}; "
+            "--clock-offset corrects the meter's clock",
             readings.file, utc_text(phase.begin_utc_seconds), utc_text(phase.end_utc_seconds),
             utc_text(first), utc_text(last));
 }
@@ -104,8 +105,8 @@ ExternalReadings parse_readings(std::string_view text, std::string_view file) {
 
 MeteredEnergy integrate(const ExternalReadings& readings, const Phase& core,
                         const IntegrationSettings& settings) {
-    check_cover(readings, {core.begin_utc_seconds - settings.clock_offset_seconds,
-                           core.end_utc_seconds - settings.clock_offset_seconds});
+    require_coverage(readings, {core.begin_utc_seconds - settings.clock_offset_seconds,
+                                core.end_utc_seconds - settings.clock_offset_seconds});
     const double begin = core.begin_utc_seconds - settings.clock_offset_seconds;
     const double end = core.end_utc_seconds - settings.clock_offset_seconds;
     MeteredEnergy energy;
@@ -120,8 +121,8 @@ MeteredEnergy integrate(const ExternalReadings& readings, const Phase& core,
                 "{}:{}: {:.3f} s after the previous reading; expected at most {} s in the core "
                 "phase",
                 readings.file, right.line, gap, settings.longest_gap_seconds);
-        const double first = at(left, right, from);
-        const double last = at(left, right, to);
+        const double first = interpolate(left, right, from);
+        const double last = interpolate(left, right, to);
         energy.joules += readings.is_counter ? last - first : (first + last) / 2 * (to - from);
         energy.longest_gap_seconds = std::max(energy.longest_gap_seconds, gap);
         energy.readings += energy.readings == 0 ? 2 : 1;

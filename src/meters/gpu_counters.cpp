@@ -40,7 +40,7 @@ Counter counter_of(const std::shared_ptr<const Nvml>& nvml, const NvmlSource& so
         if (nvml->joules(device)) {
             counter.read = [nvml, device] {
                 const auto joules = nvml->joules(device);
-                require(joules.has_value(), ExitCode::data, "NVML: the energy counter is gone");
+                require(joules.has_value(), ExitCode::data, "NVML: no energy counter any more");
                 return *joules;
             };
             return counter;

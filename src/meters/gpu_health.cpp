@@ -18,8 +18,8 @@ struct ReasonRow {
     const char* name;
 };
 
-/// The reasons nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. The reasons
-/// idle, application clocks, sync boost and display clocks are omitted.
+/// The bits nvmlClocksEventReason... of nvml.h for clocks below the GPU's settings. Omits the
+/// reasons idle, application clocks, sync boost and display clocks.
 constexpr std::array kClockEventReasons{
     ReasonRow{0x08, "hw_slowdown"}, ReasonRow{0x40, "hw_thermal_slowdown"},
     ReasonRow{0x80, "hw_power_brake_slowdown"}, ReasonRow{0x20, "sw_thermal_slowdown"},
@@ -27,7 +27,7 @@ constexpr std::array kClockEventReasons{
 
 constexpr std::size_t kMaxXids = 256;
 
-/// Stores read(), or the message of its first failure, after which it is not called again.
+/// Stores the result of read(), or its error in `failure`. Does nothing if `failure` has a text.
 template <typename Number, typename Read>
 void read_into(Number& number, std::string& failure, const Read& read) {
     if (!failure.empty()) return;
@@ -70,10 +70,10 @@ struct GpuHealthLog::State {
     std::unique_ptr<NvmlXids> xids = {};
     std::string xids_failure = {};
     std::string reasons_failure = {};
-    std::uint64_t reasons = 0;  // of all polls
+    std::uint64_t reasons = 0;  // bits of all polls
     std::int64_t polls = 0;
     std::int64_t slowed_polls = 0;
-    std::vector<std::int64_t> numbers = {};
+    std::vector<std::int64_t> xid_numbers = {};
 
     void open(const std::string& library) {
         nvml = std::make_shared<const Nvml>(library);
@@ -83,11 +83,11 @@ struct GpuHealthLog::State {
         read_into(xids, xids_failure, [&] { return std::make_unique<NvmlXids>(nvml, device); });
     }
 
-    void take_xids() {
+    void read_xids() {
         std::vector<std::int64_t> more;
-        read_into(more, xids_failure, [&] { return xids->take(); });
-        more.resize(std::min(more.size(), kMaxXids - numbers.size()));
-        numbers.insert(numbers.end(), more.begin(), more.end());
+        read_into(more, xids_failure, [&] { return xids->read_new(); });
+        more.resize(std::min(more.size(), kMaxXids - xid_numbers.size()));
+        xid_numbers.insert(xid_numbers.end(), more.begin(), more.end());
     }
 };
 
@@ -106,19 +106,19 @@ GpuHealthLog::~GpuHealthLog() = default;
 void GpuHealthLog::poll() {
     State& state = *state_;
     if (!state.failure.empty()) return;
-    state.take_xids();
-    std::uint64_t now = 0;
-    read_into(now, state.reasons_failure,
+    state.read_xids();
+    std::uint64_t reasons = 0;
+    read_into(reasons, state.reasons_failure,
               [&] { return state.nvml->clock_event_reasons(state.device); });
     if (!state.reasons_failure.empty()) return;
     const bool is_slowed = std::ranges::any_of(
-        kClockEventReasons, [&](const ReasonRow& row) { return (now & row.bit) != 0; });
-    state.reasons |= now;
+        kClockEventReasons, [&](const ReasonRow& row) { return (reasons & row.bit) != 0; });
+    state.reasons |= reasons;
     state.slowed_polls += is_slowed ? 1 : 0;
     ++state.polls;
 }
 
-GpuHealth GpuHealthLog::so_far() const {
+GpuHealth GpuHealthLog::snapshot() const {
     const State& state = *state_;
     GpuHealth health;
     DeviceHealthRecord& record = health.record;
@@ -126,7 +126,7 @@ GpuHealth GpuHealthLog::so_far() const {
     if (!state.failure.empty()) {
         const Quantity unknown{std::nullopt, state.failure};
         record.slowed_share = record.corrected_ecc_errors = record.uncorrected_ecc_errors = unknown;
-        health.xids_unknown = state.failure;
+        health.xids_failure = state.failure;
         return health;
     }
     for (const ReasonRow& row : kClockEventReasons) {
@@ -137,65 +137,66 @@ GpuHealth GpuHealthLog::so_far() const {
         record.slowed_share.value =
             static_cast<double>(state.slowed_polls) / static_cast<double>(state.polls);
     }
-    record.xids = state.numbers;
-    health.xids_unknown = state.xids_failure;
+    record.xids = state.xid_numbers;
+    health.xids_failure = state.xids_failure;
     return health;
 }
 
 GpuHealth GpuHealthLog::finish() {
     poll();
     State& state = *state_;
-    GpuHealth health = so_far();
+    GpuHealth health = snapshot();
     if (!state.failure.empty()) return health;
     health.record.corrected_ecc_errors = state.corrected->since_begin(*state.nvml);
     health.record.uncorrected_ecc_errors = state.uncorrected->since_begin(*state.nvml);
     return health;
 }
 
-struct GpuWatch::Seen {
-    explicit Seen(const std::string& uuid) { health.record.device = uuid; }
+struct GpuHealthPoller::SharedHealth {
+    explicit SharedHealth(const std::string& uuid) { health.record.device = uuid; }
 
     std::mutex mutex;
     GpuHealth health = {};
-    std::unique_ptr<GpuHealthLog> log = {};  // used by the thread only
+    std::unique_ptr<GpuHealthLog> log = {};  // used only by the thread
 
-    void publish(GpuHealth now) {
+    void publish(GpuHealth latest) {
         const std::lock_guard lock(mutex);
-        health = std::move(now);
+        health = std::move(latest);
     }
 };
 
-GpuWatch::GpuWatch(const std::string& library, const std::string& uuid, double seconds_between)
-    : seen_(std::make_shared<Seen>(uuid)),
+GpuHealthPoller::GpuHealthPoller(const std::string& library, const std::string& uuid,
+                                 double interval_seconds)
+    : shared_(std::make_shared<SharedHealth>(uuid)),
       repeater_({.begin =
-                     [seen = seen_, library, uuid] {
-                         seen->log = std::make_unique<GpuHealthLog>(library, uuid);
-                         seen->publish(seen->log->so_far());
+                     [shared = shared_, library, uuid] {
+                         shared->log = std::make_unique<GpuHealthLog>(library, uuid);
+                         shared->publish(shared->log->snapshot());
                      },
-                 .again =
-                     [seen = seen_] {
-                         seen->log->poll();
-                         seen->publish(seen->log->so_far());
+                 .repeat =
+                     [shared = shared_] {
+                         shared->log->poll();
+                         shared->publish(shared->log->snapshot());
                      },
                  .end =
-                     [seen = seen_] {
-                         seen->publish(seen->log->finish());
-                         seen->log.reset();
+                     [shared = shared_] {
+                         shared->publish(shared->log->finish());
+                         shared->log.reset();
                      },
-                 .seconds_between = seconds_between}) {}
+                 .interval_seconds = interval_seconds}) {}
 
-GpuHealth GpuWatch::finish(double timeout_seconds) {
+GpuHealth GpuHealthPoller::finish(double timeout_seconds) {
     const bool has_answered = repeater_.stop_within(timeout_seconds);
-    const std::lock_guard lock(seen_->mutex);
-    GpuHealth health = seen_->health;
+    const std::lock_guard lock(shared_->mutex);
+    GpuHealth health = shared_->health;
     if (has_answered) return health;
-    const std::string why = fmt::format("NVML has not answered for {} s", timeout_seconds);
+    const std::string reason = fmt::format("NVML has not answered for {} s", timeout_seconds);
     DeviceHealthRecord& record = health.record;
     for (Quantity* const unknown :
          {&record.slowed_share, &record.corrected_ecc_errors, &record.uncorrected_ecc_errors}) {
-        if (!unknown->value && unknown->reason.empty()) unknown->reason = why;
+        if (!unknown->value && unknown->reason.empty()) unknown->reason = reason;
     }
-    if (health.xids_unknown.empty()) health.xids_unknown = why;
+    if (health.xids_failure.empty()) health.xids_failure = reason;
     return health;
 }
 

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr int kLoopback = 772;  // ARPHRD_LOOPBACK of <linux/if_arp.h>
 constexpr int kInfiniband = 32;
-constexpr double kBytesOfWord = 4;           // InfiniBand ports count words
-constexpr std::uint64_t kFull = 0xffffffff;  // the limit of a 32-bit port counter
+constexpr double kBytesPerWord = 4;              // InfiniBand ports count words
+constexpr std::uint64_t kMaxCount = 0xffffffff;  // where a 32-bit port counter stops
 
 struct Direction {
     std::string_view name;
@@ -50,17 +50,17 @@ Counter counter_of(std::string name, std::function<double()> read) {
 
 std::vector<Counter> port_counters(const fs::path& adapters) {
     std::vector<Counter> counters;
-    for (const std::string& adapter : names_in(adapters)) {
-        for (const std::string& port : names_in(adapters / adapter / "ports")) {
+    for (const std::string& adapter : list_names(adapters)) {
+        for (const std::string& port : list_names(adapters / adapter / "ports")) {
             for (const Direction& direction : kDirections) {
                 const fs::path file =
                     adapters / adapter / "ports" / port / "counters" / direction.port_file;
                 counters.push_back(
                     counter_of(fmt::format("ib:{}/{}:{}", adapter, port, direction.name), [file] {
-                        const std::uint64_t words = whole_number(file);
-                        require(words != kFull, ExitCode::data,
-                                "{}: has reached the maximum of 32 bits", file.string());
-                        return kBytesOfWord * static_cast<double>(words);
+                        const std::uint64_t words = read_unsigned(file);
+                        require(words != kMaxCount, ExitCode::data,
+                                "{}: the counter is at the maximum of 32 bits", file.string());
+                        return kBytesPerWord * static_cast<double>(words);
                     }));
             }
         }
@@ -70,7 +70,7 @@ std::vector<Counter> port_counters(const fs::path& adapters) {
 
 int type_of(const fs::path& interface) {
     try {
-        return static_cast<int>(whole_number(interface / "type"));
+        return static_cast<int>(read_unsigned(interface / "type"));
     } catch (const Error&) {
         return 0;
     }
@@ -81,25 +81,25 @@ bool has(const fs::path& interface, const char* name) {
     return fs::exists(interface / name, error);
 }
 
-/// Returns false for bridges, bonds, VLANs, tunnels, members: another interface has the same bytes.
-bool stands_alone(const fs::path& interface) {
-    constexpr std::array kSigns{"bridge", "bonding", "tun_flags", "master"};
-    return std::ranges::none_of(kSigns, [&](auto sign) { return has(interface, sign); }) &&
-           std::ranges::none_of(names_in(interface), [](const std::string& name) {
+/// Returns false for bridges, bonds, VLANs, tunnels and members, which count bytes of others.
+bool is_independent(const fs::path& interface) {
+    constexpr std::array kMarkers{"bridge", "bonding", "tun_flags", "master"};
+    return std::ranges::none_of(kMarkers, [&](auto marker) { return has(interface, marker); }) &&
+           std::ranges::none_of(list_names(interface), [](const std::string& name) {
                return name.starts_with("lower_") || name.starts_with("upper_");
            });
 }
 
-/// Returns the interfaces that together carry each byte once.
+/// Returns interfaces that together count each byte once.
 std::vector<std::string> counted_interfaces(const fs::path& interfaces, bool ports_are_counted) {
     std::vector<std::string> devices, others;
-    for (const std::string& name : names_in(interfaces)) {
+    for (const std::string& name : list_names(interfaces)) {
         const fs::path interface = interfaces / name;
         const int type = type_of(interface);
         if (type == kLoopback || (type == kInfiniband && ports_are_counted)) continue;
         if (has(interface, "device")) {
             devices.push_back(name);
-        } else if (has(interface, "statistics") && stands_alone(interface)) {
+        } else if (has(interface, "statistics") && is_independent(interface)) {
             others.push_back(name);
         }
     }
@@ -113,10 +113,10 @@ std::string text_of(const sockaddr_ll& address) {
     return fmt::format("{:02x}", fmt::join(bytes, ":"));
 }
 
-bool is_shown(const std::filesystem::path& interface, const sockaddr_ll& address) {
+bool has_address(const std::filesystem::path& interface, const sockaddr_ll& address) {
     try {
-        return whole_number(interface / "ifindex") == static_cast<unsigned>(address.sll_ifindex) &&
-               first_line(interface / "address").starts_with(text_of(address));
+        return read_unsigned(interface / "ifindex") == static_cast<unsigned>(address.sll_ifindex) &&
+               read_first_line(interface / "address").starts_with(text_of(address));
     } catch (const Error&) {
         return false;
     }
@@ -131,7 +131,7 @@ std::vector<Counter> interface_counters(const fs::path& sysfs) {
         for (const Direction& direction : kDirections) {
             const fs::path file = interfaces / name / direction.interface_file;
             counters.push_back(counter_of(fmt::format("net:{}:{}", name, direction.name), [file] {
-                return static_cast<double>(whole_number(file));
+                return static_cast<double>(read_unsigned(file));
             }));
         }
     }
@@ -144,16 +144,16 @@ bool shows_own_interfaces(const std::filesystem::path& sysfs) {
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
     const std::filesystem::path shown = sysfs / "class/net";
     std::set<std::string> own;
-    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
-        if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET) continue;
+    for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+        if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET) continue;
         sockaddr_ll address{};
-        std::memcpy(&address, one->ifa_addr, sizeof address);
-        if (!is_shown(shown / one->ifa_name, address)) return false;
-        own.insert(one->ifa_name);
+        std::memcpy(&address, entry->ifa_addr, sizeof address);
+        if (!has_address(shown / entry->ifa_name, address)) return false;
+        own.insert(entry->ifa_name);
     }
-    return std::ranges::all_of(names_in(shown), [&](const std::string& name) {
+    return std::ranges::all_of(list_names(shown), [&](const std::string& name) {
         return own.contains(name) ||
-               names_in(shown / name).empty();  // a file of the kernel, not an interface
+               list_names(shown / name).empty();  // a file of the kernel, not an interface
     });
 }
 

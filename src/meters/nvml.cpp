@@ -25,20 +25,20 @@ Nvml::Nvml(const std::string& library)
     const char* why = handle_ == nullptr ? dlerror() : nullptr;
     require(handle_ != nullptr, ExitCode::data, "{}",
             printable(why == nullptr ? library + ": cannot be opened" : why));
-    find(init_, "nvmlInit_v2");
-    find(shutdown_, "nvmlShutdown");
-    find(error_string_, "nvmlErrorString");
-    find(handle_by_uuid_, "nvmlDeviceGetHandleByUUID");
-    find(total_energy_, "nvmlDeviceGetTotalEnergyConsumption");
-    find(power_usage_, "nvmlDeviceGetPowerUsage");
-    look_for(clock_reasons_, {"nvmlDeviceGetCurrentClocksEventReasons",
-                              "nvmlDeviceGetCurrentClocksThrottleReasons"});
-    look_for(ecc_errors_, {"nvmlDeviceGetTotalEccErrors"});
-    look_for(event_set_create_, {"nvmlEventSetCreate"});
-    look_for(event_set_free_, {"nvmlEventSetFree"});
-    look_for(register_events_, {"nvmlDeviceRegisterEvents"});
-    // The first version writes a prefix of the same struct.
-    look_for(event_set_wait_, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
+    find_required(init_, "nvmlInit_v2");
+    find_required(shutdown_, "nvmlShutdown");
+    find_required(error_string_, "nvmlErrorString");
+    find_required(handle_by_uuid_, "nvmlDeviceGetHandleByUUID");
+    find_required(total_energy_, "nvmlDeviceGetTotalEnergyConsumption");
+    find_required(power_usage_, "nvmlDeviceGetPowerUsage");
+    find_optional(clock_reasons_, {"nvmlDeviceGetCurrentClocksEventReasons",
+                                   "nvmlDeviceGetCurrentClocksThrottleReasons"});
+    find_optional(ecc_errors_, {"nvmlDeviceGetTotalEccErrors"});
+    find_optional(event_set_create_, {"nvmlEventSetCreate"});
+    find_optional(event_set_free_, {"nvmlEventSetFree"});
+    find_optional(register_events_, {"nvmlDeviceRegisterEvents"});
+    // nvmlEventSetWait writes a prefix of the struct of nvmlEventSetWait_v2.
+    find_optional(event_set_wait_, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
     check("nvmlInit_v2", init_());
 }
 
@@ -76,13 +76,13 @@ std::uint64_t Nvml::ecc_errors(NvmlDevice device, EccErrors kind) const {
 }
 
 template <typename Function>
-void Nvml::find(Function& function, const char* name) const {
-    look_for(function, {name});
+void Nvml::find_required(Function& function, const char* name) const {
+    find_optional(function, {name});
     require(function != nullptr, ExitCode::data, "NVML: the library has no {}", name);
 }
 
 template <typename Function>
-void Nvml::look_for(Function& function, std::initializer_list<const char*> names) const {
+void Nvml::find_optional(Function& function, std::initializer_list<const char*> names) const {
     for (const char* name : names) {
         if (function != nullptr) return;
         function = reinterpret_cast<Function>(dlsym(handle_, name));
@@ -117,7 +117,7 @@ NvmlXids::~NvmlXids() {
     nvml_->event_set_free_(events_);
 }
 
-std::vector<std::int64_t> NvmlXids::take() {
+std::vector<std::int64_t> NvmlXids::read_new() {
     std::vector<std::int64_t> xids;
     while (xids.size() < kMaxXidsAtOnce) {
         Nvml::Event event{};

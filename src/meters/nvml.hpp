@@ -10,7 +10,7 @@
 
 namespace hpcai::meters {
 
-/// nvmlDevice_t of nvml.h (versions 12 and 13), which need not be installed.
+/// nvmlDevice_t of nvml.h (versions 12 and 13). The header need not be installed.
 using NvmlDevice = void*;
 
 enum class EccErrors { corrected = 0, uncorrected = 1 };  // nvmlMemoryErrorType_t
@@ -32,20 +32,20 @@ public:
 
     /// Returns why the clocks are lowered now: the bits nvmlClocksEventReason... of nvml.h.
     std::uint64_t clock_event_reasons(NvmlDevice device) const;
-    /// Returns the errors of all memories of the GPU since the driver was loaded.
+    /// Returns the number of errors in all memories of the GPU since the driver was loaded.
     std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;
 
 private:
     friend class NvmlXids;
 
     template <typename Function>
-    void find(Function& function, const char* name) const;
-    /// Finds a function by the first of these names that the library has, as NVIDIA renamed some.
-    /// Leaves it null if there is none.
+    void find_required(Function& function, const char* name) const;
+    /// Finds a function by the first of `names` that the library has, because NVIDIA renamed some.
+    /// Leaves it null if the library has none.
     template <typename Function>
-    void look_for(Function& function, std::initializer_list<const char*> names) const;
+    void find_optional(Function& function, std::initializer_list<const char*> names) const;
     void check(const char* call, int status) const;
-    /// Calls a function that look_for() has found; throws if it is null.
+    /// Calls `function`, which find_optional() has set. Throws if it is null.
     template <typename Function, typename... Arguments>
     void call(const char* name, Function function, Arguments... arguments) const;
 
@@ -56,7 +56,7 @@ private:
         unsigned gpu_instance, compute_instance;
     };
 
-    void* handle_;  // never closed
+    void* handle_;  // of dlopen; never closed
     int (*init_)() = nullptr;
     int (*shutdown_)() = nullptr;
     const char* (*error_string_)(int) = nullptr;
@@ -79,8 +79,8 @@ public:
     NvmlXids& operator=(const NvmlXids&) = delete;
     ~NvmlXids();
 
-    /// Returns at most 64 XIDs, in order, and leaves the rest to the next call. Does not block.
-    std::vector<std::int64_t> take();
+    /// Returns at most 64 new XIDs, in order, and leaves the rest to the next call. Does not block.
+    std::vector<std::int64_t> read_new();
 
 private:
     std::shared_ptr<const Nvml> nvml_;

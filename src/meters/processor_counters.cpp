@@ -14,20 +14,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kZones = "intel-rapl:";
+constexpr std::string_view kZonePrefix = "intel-rapl:";
 
 /// The energy of a zone, whose microjoule counter wraps at the end of its range.
 class WrappedEnergy {
 public:
     explicit WrappedEnergy(fs::path zone)
-        : file_(zone / "energy_uj"), range_(whole_number(zone / "max_energy_range_uj")) {
-        last_ = whole_number(file_);
+        : file_(zone / "energy_uj"), range_(read_unsigned(zone / "max_energy_range_uj")) {
+        last_ = read_unsigned(file_);
     }
     double joules() {
-        const std::uint64_t now = whole_number(file_);
-        if (now < last_) wrapped_ += static_cast<double>(range_);
-        last_ = now;
-        return (wrapped_ + static_cast<double>(now)) * 1e-6;
+        const std::uint64_t microjoules = read_unsigned(file_);
+        if (microjoules < last_) wrapped_ += static_cast<double>(range_);
+        last_ = microjoules;
+        return (wrapped_ + static_cast<double>(microjoules)) * 1e-6;
     }
 
 private:
@@ -48,12 +48,12 @@ Counter counter_of(const fs::path& zone, std::string name) {
     return counter;
 }
 
-/// Returns "package-0" for the zone of a package, "package-0:dram" for its memory, else "". Other
-/// zones are parts of a package or contain packages.
+/// Returns "package-0" for the zone of a package and "package-0:dram" for its memory, else "".
+/// Other zones are inside a package or contain packages.
 std::string domain_of(const fs::path& zones, const std::string& zone) {
     try {
         const auto depth = std::ranges::count(zone, ':');
-        const std::string name = first_line(zones / zone / "name");
+        const std::string name = read_first_line(zones / zone / "name");
         if (depth == 1) return name.starts_with("package-") ? name : "";
         if (depth != 2 || name != "dram") return "";
         const std::string package = domain_of(zones, zone.substr(0, zone.rfind(':')));
@@ -68,8 +68,8 @@ std::string domain_of(const fs::path& zones, const std::string& zone) {
 std::vector<Counter> processor_counters(const fs::path& sysfs) {
     const fs::path zones = sysfs / "class/powercap";
     std::vector<Counter> counters;
-    for (const std::string& zone : names_in(zones)) {
-        if (!zone.starts_with(kZones)) continue;
+    for (const std::string& zone : list_names(zones)) {
+        if (!zone.starts_with(kZonePrefix)) continue;
         const std::string domain = domain_of(zones, zone);
         if (!domain.empty()) counters.push_back(counter_of(zones / zone, "rapl:" + domain));
     }

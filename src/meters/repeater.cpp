@@ -9,7 +9,7 @@
 namespace hpcai::meters {
 namespace {
 
-constexpr double kSecondsToEnd = 5;
+constexpr double kStopTimeoutSeconds = 5;
 
 using Seconds = std::chrono::duration<double>;
 
@@ -18,29 +18,29 @@ using Seconds = std::chrono::duration<double>;
 struct Repeater::State {
     std::mutex mutex;
     std::condition_variable wake;
-    bool stops = false;
+    bool stop_requested = false;
     bool has_ended = false;
 };
 
-Repeater::Repeater(Repeated calls)
+Repeater::Repeater(RepeaterCallbacks callbacks)
     : state_(std::make_shared<State>()),
-      thread_([state = state_, calls = std::move(calls)] { run(*state, calls); }) {}
+      thread_([state = state_, callbacks = std::move(callbacks)] { run(*state, callbacks); }) {}
 
 Repeater::~Repeater() {
-    stop_within(kSecondsToEnd);
+    stop_within(kStopTimeoutSeconds);
 }
 
-void Repeater::run(State& state, const Repeated& calls) {
-    calls.begin();
+void Repeater::run(State& state, const RepeaterCallbacks& callbacks) {
+    callbacks.begin();
     std::unique_lock lock(state.mutex);
-    while (!state.wake.wait_for(lock, Seconds(calls.seconds_between),
-                                [&state] { return state.stops; })) {
-        lock.unlock();  // so that a hanging call does not block stop_within()
-        calls.again();
+    while (!state.wake.wait_for(lock, Seconds(callbacks.interval_seconds),
+                                [&state] { return state.stop_requested; })) {
+        lock.unlock();  // so that a hanging callback does not block stop_within()
+        callbacks.repeat();
         lock.lock();
     }
     lock.unlock();
-    calls.end();
+    callbacks.end();
     lock.lock();
     state.has_ended = true;
     state.wake.notify_all();
@@ -50,7 +50,7 @@ bool Repeater::stop_within(double seconds) {
     if (!thread_.joinable()) return has_stopped_;
     {
         std::unique_lock lock(state_->mutex);
-        state_->stops = true;
+        state_->stop_requested = true;
         state_->wake.notify_all();
         has_stopped_ =
             state_->wake.wait_for(lock, Seconds(seconds), [this] { return state_->has_ended; });

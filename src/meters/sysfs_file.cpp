@@ -23,7 +23,7 @@ namespace {
 
 }  // namespace
 
-std::string first_line(const std::filesystem::path& file) {
+std::string read_first_line(const std::filesystem::path& file) {
     struct Close {
         void operator()(std::FILE* open) const { std::fclose(open); }
     };
@@ -39,8 +39,8 @@ std::string first_line(const std::filesystem::path& file) {
     return line;
 }
 
-std::uint64_t whole_number(const std::filesystem::path& file) {
-    const std::string line = first_line(file);
+std::uint64_t read_unsigned(const std::filesystem::path& file) {
+    const std::string line = read_first_line(file);
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
     require(error == std::errc() && end == line.data() + line.size(), ExitCode::data,
@@ -48,7 +48,7 @@ std::uint64_t whole_number(const std::filesystem::path& file) {
     return value;
 }
 
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
+std::vector<std::string> list_names(const std::filesystem::path& folder) {
     std::vector<std::string> names;
     std::error_code error;
     for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;

@@ -9,13 +9,13 @@
 /// Readers of files in sysfs.
 namespace hpcai::meters {
 
-/// Returns the first line of `file`. Throws Error(data) naming the file and, if it applies, EACCES.
-std::string first_line(const std::filesystem::path& file);
+/// Reads the first line of `file`. Throws Error(data) naming the file and, if denied, EACCES.
+std::string read_first_line(const std::filesystem::path& file);
 
-/// Returns the whole number that is the first line. Throws Error(data) naming the file.
-std::uint64_t whole_number(const std::filesystem::path& file);
+/// Reads the first line as an unsigned integer. Throws Error(data) naming the file.
+std::uint64_t read_unsigned(const std::filesystem::path& file);
 
-/// Returns the names in `folder`, sorted; none if it cannot be read.
-std::vector<std::string> names_in(const std::filesystem::path& folder);
+/// Returns the sorted names in `folder`; an empty list if it cannot be read.
+std::vector<std::string> list_names(const std::filesystem::path& folder);
 
 }  // namespace hpcai::meters

@@ -69,14 +69,14 @@ public:
     void operator()(const std::string& key, const std::vector<Quantity>& quantities) {
         ordered_json values = ordered_json::array();
         ordered_json reasons = ordered_json::array();
-        bool complete = true;
+        bool is_complete = true;
         for (const Quantity& quantity : quantities) {
             values.push_back(number_or_null(quantity));
             reasons.push_back(reason_of(quantity));
-            complete = complete && reason_of(quantity).empty();
+            is_complete = is_complete && reason_of(quantity).empty();
         }
         object_[key] = std::move(values);
-        if (!complete) object_[key + "_reason"] = std::move(reasons);
+        if (!is_complete) object_[key + "_reason"] = std::move(reasons);
     }
 
     void operator()(const std::string& key, const std::vector<double>& values) {
@@ -157,10 +157,11 @@ requires requires(Enumeration value) {
 }
 void read(const json& in, const Place& place, Enumeration& value) {
     const auto& rows = words_of(value);
-    const auto row = std::ranges::find_if(rows, [&](const auto& one) { return in == one.word; });
+    const auto row =
+        std::ranges::find_if(rows, [&](const auto& candidate) { return in == candidate.word; });
     if (row == rows.end()) {
         std::vector<std::string_view> words;
-        for (const auto& one : rows) words.push_back(one.word);
+        for (const auto& candidate : rows) words.push_back(candidate.word);
         place.fail(fmt::format("one of {}", fmt::join(words, ", ")), in);
     }
     value = row->value;
@@ -203,9 +204,9 @@ public:
         if (!in.is_array()) place_.key(key).fail("a list", in);
         quantities.resize(in.size());
         std::vector<std::string> reasons(in.size());
-        const bool complete =
-            std::ranges::none_of(in, [](const json& one) { return one.is_null(); });
-        if (!complete) (*this)(key + "_reason", reasons);
+        const bool is_complete =
+            std::ranges::none_of(in, [](const json& element) { return element.is_null(); });
+        if (!is_complete) (*this)(key + "_reason", reasons);
         if (reasons.size() != in.size()) {
             place_.key(key + "_reason").fail(fmt::format("{} texts", in.size()), reasons);
         }
@@ -218,13 +219,13 @@ public:
     template <typename... Alternatives>
     void operator()(const std::string& key, std::variant<Alternatives...>& value) const {
         const json& name = member(key);
-        const auto take = [&]<typename Alternative>(Alternative alternative) {
+        const auto read_if_named = [&]<typename Alternative>(Alternative alternative) {
             if (name != Alternative::name) return false;
             for_each_field(alternative, *this);
             value = std::move(alternative);
             return true;
         };
-        if ((take(Alternatives{}) || ...)) return;
+        if ((read_if_named(Alternatives{}) || ...)) return;
         const std::vector<std::string_view> names{Alternatives::name...};
         place_.key(key).fail(fmt::format("one of {}", fmt::join(names, ", ")), name);
     }
@@ -269,7 +270,7 @@ void check_schema(const json& in, const Place& place, const std::string& expecte
     if (schema != expected) place.key("schema").fail(fmt::format("\"{}\"", expected), schema);
 }
 
-/// Returns the text of `document`. Replaces invalid UTF-8, which names of hosts and files may have.
+/// Returns the text of `document`. Replaces invalid UTF-8, which host and file names may contain.
 std::string text_of(const ordered_json& document) {
     return document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

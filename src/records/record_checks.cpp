@@ -19,7 +19,7 @@ void require_positive(const Quantity& quantity, const Place& place) {
     if (quantity.value) require_positive(*quantity.value, place);
 }
 
-/// Calls check(element, its place) for each element of a list.
+/// Calls check(element, place of the element) for each element of a list.
 template <typename Element, typename Check>
 void for_each(const std::vector<Element>& list, const Place& place, const Check& check) {
     for (std::size_t i = 0; i < list.size(); ++i) check(list[i], place.index(i));
@@ -29,15 +29,16 @@ void for_each(const std::vector<Element>& list, const Place& place, const Check&
 void check_counters(const std::vector<CounterRecord>& counters, const Place& place) {
     constexpr double kYear10000 = 253402300800.0;
     for_each(counters, place, [](const CounterRecord& counter, const Place& at_counter) {
-        CounterReading before;
-        const auto check = [&before](const CounterReading& reading, const Place& at) {
-            if (!(reading.utc_seconds >= before.utc_seconds && reading.utc_seconds < kYear10000)) {
-                at.key("utc_seconds").fail("a time not before the last one", reading.utc_seconds);
+        CounterReading last;
+        const auto check = [&last](const CounterReading& reading, const Place& at) {
+            if (!(reading.utc_seconds >= last.utc_seconds && reading.utc_seconds < kYear10000)) {
+                at.key("utc_seconds")
+                    .fail("a time not before the previous one", reading.utc_seconds);
             }
-            if (!(reading.value >= before.value && std::isfinite(reading.value))) {
-                at.key("value").fail("a number not below the last one", reading.value);
+            if (!(reading.value >= last.value && std::isfinite(reading.value))) {
+                at.key("value").fail("a number not below the previous one", reading.value);
             }
-            before = reading;
+            last = reading;
         };
         for_each(counter.readings, at_counter.key("readings"), check);
     });
@@ -47,14 +48,14 @@ void check_counters(const std::vector<CounterRecord>& counters, const Place& pla
 
 void check(const RunRecord& record, const Place& place) {
     const VerdictRecord& verdict = record.verdict;
-    const bool invalid = verdict.status == Status::invalid;
-    const ExitCode usual_code =
+    const bool is_invalid = verdict.status == Status::invalid;
+    const ExitCode expected_code =
         verdict.status == Status::partial ? ExitCode::partial : ExitCode::ok;
-    const bool failure =
+    const bool is_failure_code =
         verdict.exit_code != ExitCode::ok && verdict.exit_code != ExitCode::partial;
-    if (invalid ? !failure : verdict.exit_code != usual_code) {
+    if (is_invalid ? !is_failure_code : verdict.exit_code != expected_code) {
         place.key("verdict.exit_code")
-            .fail(fmt::format("one that {} has", word_of(verdict.status)),
+            .fail(fmt::format("an exit code of {}", word_of(verdict.status)),
                   static_cast<int>(verdict.exit_code));
     }
     const std::size_t groups = record.work.groups.size();
@@ -72,7 +73,7 @@ void check(const LaunchRecord& launch, const Place& file) {
     const Place place = file.key("topology");
     const std::int64_t ranks = topology.ranks;
     if (ranks < 1 || std::cmp_not_equal(ranks, topology.map.size())) {
-        place.key("ranks").fail(fmt::format("as many as map has, {}", topology.map.size()), ranks);
+        place.key("ranks").fail(fmt::format("{}, the length of map", topology.map.size()), ranks);
     }
     if (topology.groups < 1 || topology.degree < 1 ||
         std::int64_t{topology.groups} * topology.degree != ranks) {
@@ -87,7 +88,7 @@ void check(const LaunchRecord& launch, const Place& file) {
 
 void check(const GroupResult& result, const Place& place) {
     check_counters(result.counters, place.key("counters"));
-    // A negative count would hide the count of another group in a sum.
+    // A negative count would cancel the count of another group in a sum.
     const GroupRecord& record = result.record;
     for (const auto& [key, count] :
          {std::pair{"bad_samples", result.bad_samples},
@@ -101,7 +102,7 @@ void check(const GroupResult& result, const Place& place) {
     }
 }
 
-/// Checks the numbers by which predictions divide.
+/// Checks the numbers that predictions divide by.
 void check(const RooflineRecord& record, const Place& place) {
     for (const auto& [key, value] : {std::pair{"ranks", record.ranks},
                                      {"nodes", record.nodes},
@@ -110,21 +111,21 @@ void check(const RooflineRecord& record, const Place& place) {
                                      {"cores", record.cores}}) {
         require_positive(value, place.key(key));
     }
-    for_each(record.operations, place.key("operations"), [](const auto& one, const Place& at) {
-        require_positive(one.flops, at.key("flops"));
-        require_positive(one.bytes, at.key("bytes"));
-        require_positive(one.flops_per_second, at.key("flops_per_second"));
+    for_each(record.operations, place.key("operations"), [](const auto& rate, const Place& at) {
+        require_positive(rate.flops, at.key("flops"));
+        require_positive(rate.bytes, at.key("bytes"));
+        require_positive(rate.flops_per_second, at.key("flops_per_second"));
     });
-    for_each(record.bandwidths, place.key("bandwidths"), [](const auto& one, const Place& at) {
-        require_positive(one.bytes_per_second, at.key("bytes_per_second"));
+    for_each(record.bandwidths, place.key("bandwidths"), [](const auto& rate, const Place& at) {
+        require_positive(rate.bytes_per_second, at.key("bytes_per_second"));
     });
     for_each(record.all_reduce_fits, place.key("all_reduce_fits"),
-             [](const auto& one, const Place& at) {
-                 require_positive(one.ranks, at.key("ranks"));
-                 require_positive(one.bytes_per_second, at.key("bytes_per_second"));
-                 const auto latency = one.latency_seconds.value;
+             [](const auto& rate, const Place& at) {
+                 require_positive(rate.ranks, at.key("ranks"));
+                 require_positive(rate.bytes_per_second, at.key("bytes_per_second"));
+                 const auto latency = rate.latency_seconds.value;
                  if (latency && !(*latency >= 0)) {
-                     at.key("latency_seconds").fail("a number from 0 on", *latency);
+                     at.key("latency_seconds").fail("a number of at least 0", *latency);
                  }
              });
     int samples = 0;

@@ -74,15 +74,15 @@ Markup dl_entry(std::string_view value, std::string_view name, std::string_view 
                            element(R"(dd class="reason")", {text(detail)})});
 }
 
-std::string or_reason(const Quantity& quantity, const std::string& detail) {
+std::string detail_or_reason(const Quantity& quantity, const std::string& detail) {
     return number(quantity, "{}") != "n/a" ? detail
            : quantity.reason.empty()       ? "not measured"
                                            : quantity.reason;
 }
 
 std::string readable(const Quantity& flops, const std::string& source) {
-    return or_reason(flops,
-                     fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
+    return detail_or_reason(
+        flops, fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
 }
 
 Markup footer(const RunRecord& record) {
@@ -147,12 +147,12 @@ Markup headline(const RunRecord& record) {
                     {dl_entry(flops_text(scores.vflops), "VFLOPS",
                               readable(scores.vflops, "eq. 7")),
                      dl_entry(flops_text(scores.flops), "FLOPS", readable(scores.flops, "eq. 6")),
-                     dl_entry(
-                         quality_text(quality.ensemble), "quality",
-                         or_reason(quality.ensemble, metric_name(quality.metric) + ", target " +
-                                                         quality_text({quality.target, ""}))),
+                     dl_entry(quality_text(quality.ensemble), "quality",
+                               detail_or_reason(quality.ensemble,
+                                                metric_name(quality.metric) + ", target " +
+                                                    quality_text({quality.target, ""}))),
                      dl_entry(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                              "training", or_reason(seconds, "of the slowest group"))}),
+                              "training", detail_or_reason(seconds, "of the slowest group"))}),
                 paragraph(story)}) +
            Markup{"\n"};
 }

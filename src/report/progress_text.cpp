@@ -37,7 +37,7 @@ ProgressRow row_of(const GroupProgress& group, std::int64_t now) {
     ProgressRow row;
     row.group = std::to_string(group.group);
     if (!group.progress) {
-        row.state = group.trouble.empty() ? "not started" : "unreadable";
+        row.state = group.read_error.empty() ? "not started" : "unreadable";
         return row;
     }
     const ProgressRecord& progress = *group.progress;
@@ -60,7 +60,7 @@ std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
 }
 
 bool is_at_work(const RunProgress& run) {
-    return run.is_at_work.value_or(false);
+    return run.is_locked.value_or(false);
 }
 
 /// True if the records of all groups show an end and no group will evaluate the ensemble.
@@ -77,7 +77,7 @@ bool have_all_ended(const RunProgress& run) {
 
 /// True if the run is dead and can be resumed.
 bool has_died(const RunProgress& run) {
-    return run.is_at_work == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
+    return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }
 
 /// Explains a silence by the lock of the directory: held, free or unknown.
@@ -115,7 +115,7 @@ bool is_over(const RunProgress& run) {
 
 std::optional<std::int64_t> silence_seconds(const RunProgress& run) {
     if (have_all_ended(run) && !is_at_work(run)) return std::nullopt;
-    std::int64_t last = run.begun_unix_seconds;
+    std::int64_t last = run.started_unix_seconds;
     for (const GroupProgress& group : run.groups) {
         if (group.progress) last = std::max(last, group.progress->written_unix_seconds);
     }
@@ -129,7 +129,7 @@ std::string progress_table(const RunProgress& run) {
     std::string reasons;
     for (const GroupProgress& group : run.groups) {
         text += progress_line(row_of(group, run.now_unix_seconds));
-        const std::string& reason = group.progress ? group.progress->reason : group.trouble;
+        const std::string& reason = group.progress ? group.progress->reason : group.read_error;
         if (reason.empty()) continue;
         reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));
     }
@@ -137,10 +137,10 @@ std::string progress_table(const RunProgress& run) {
     if (const auto silence = silence_seconds(run); silence && *silence >= kSilenceSeconds) {
         text +=
             fmt::format("no heartbeat for {}: {}\n", format_seconds(static_cast<double>(*silence)),
-                        meaning_of_silence(run.is_at_work));
+                        meaning_of_silence(run.is_locked));
     }
     const bool is_certain = is_over(run) || has_died(run);
-    if ((is_certain || run.is_at_work == false) && !run.resume_command.empty()) {
+    if ((is_certain || run.is_locked == false) && !run.resume_command.empty()) {
         text += fmt::format("resume{}: {}\n", is_certain ? "" : ", unless another node runs it",
                             run.resume_command);
     }

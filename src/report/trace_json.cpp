@@ -55,7 +55,7 @@ std::string trace_events(const RankTrace& rank, double offset_seconds) {
                           {"pid", pid},
                           {"tid", static_cast<int>(event.lane)},
                           {"ts", begin}};
-        if (event.lane != TraceLane::sums) {
+        if (event.lane != TraceLane::all_reduces) {
             line["dur"] = end - begin;
             if (!event.pass.empty()) line["args"]["pass"] = event.pass;
             text += ",\n" + text_of(line);

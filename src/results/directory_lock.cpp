@@ -19,28 +19,28 @@ namespace fs = std::filesystem;
 
 using storage::FileLock;
 
-constexpr const char* kLocked = "config.yaml";  // no program replaces it
-constexpr std::chrono::milliseconds kBetweenTries{50};
-constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` holds the lock for a moment
+constexpr const char* kLockedFile = "config.yaml";  // no program replaces it
+constexpr std::chrono::milliseconds kRetryInterval{50};
+constexpr double kLockTimeoutSeconds = 1;  // `hpcai500 status` holds the lock briefly
 
-/// After a node has died, the file server keeps its locks for a while: 90 s with NFS 4, about 100 s
-/// with Lustre. A requeued job must wait for that.
-constexpr double kLockTimeoutInJobsSeconds = 180;
+/// After a node has died, the file server keeps its locks: 90 s with NFS 4, about 100 s with
+/// Lustre. A requeued job must wait that long.
+constexpr double kJobLockTimeoutSeconds = 180;
 
-void require_not_locked(const fs::path& output, const FileLock& lock) {
+void require_not_taken(const fs::path& output, const FileLock& lock) {
     require(lock.state() != FileLock::State::taken, ExitCode::usage,
-            "{}: another program uses it, a run or `hpcai500 resume` or `score`; wait for its end, "
-            "or end it",
+            "{}: another program uses it: a run, `hpcai500 resume` or `hpcai500 score`; wait until "
+            "it ends, or stop it",
             output.string());
 }
 
 FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
     const double timeout =
-        std::getenv("SLURM_JOB_ID") != nullptr ? kLockTimeoutInJobsSeconds : kLockTimeoutSeconds;
+        std::getenv("SLURM_JOB_ID") != nullptr ? kJobLockTimeoutSeconds : kLockTimeoutSeconds;
     const Stopwatch watch;
     bool has_reported = false;
     while (true) {
-        FileLock lock(output / kLocked, kind);
+        FileLock lock(output / kLockedFile, kind);
         const double seconds = watch.seconds();
         if (lock.state() != FileLock::State::taken || seconds > timeout) return lock;
         if (!has_reported && seconds > kLockTimeoutSeconds) {
@@ -50,17 +50,17 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
                 "to {:.0f} s for its lock\n",
                 printable(output.string()), timeout);
         }
-        std::this_thread::sleep_for(kBetweenTries);
+        std::this_thread::sleep_for(kRetryInterval);
     }
 }
 
-/// Returns the state of the lock; none if it cannot be tried.
+/// Returns the state of the lock; State::none if the file cannot be opened.
 FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
-    constexpr int kTries = 3;  // another `hpcai500 status` holds it for a moment
+    constexpr int kTries = 3;  // another `hpcai500 status` holds it briefly
     for (int attempt = 0; attempt < kTries; ++attempt) {
-        if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
+        if (attempt > 0) std::this_thread::sleep_for(kRetryInterval);
         try {
-            const FileLock lock(output / kLocked, kind);
+            const FileLock lock(output / kLockedFile, kind);
             if (lock.state() != FileLock::State::taken) return lock.state();
         } catch (const Error&) {
             return FileLock::State::none;
@@ -73,7 +73,7 @@ FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
 
 std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind kind) {
     auto lock = std::make_shared<FileLock>(try_lock(output, kind));
-    require_not_locked(output, *lock);
+    require_not_taken(output, *lock);
     if (lock->state() == FileLock::State::none && kind == FileLock::Kind::exclusive) {
         std::cerr << fmt::format(
             "hpcai500: {}: its file system has no locks; make sure that no other program resumes "
@@ -99,7 +99,7 @@ std::shared_ptr<FileLock> share_directory(const context::RunContext& context,
     comm::collective_try(everyone, [&] {
         if (!lock) return;
         lock->share();
-        require_not_locked(context.output, *lock);
+        require_not_taken(context.output, *lock);
     });
     comm::collective_try(everyone, [&] {
         if (context.place.group_rank != 0 || lock) return;

@@ -17,8 +17,8 @@
 namespace hpcai::results {
 namespace {
 
-/// Returns why a group has no record, and where the record of an earlier attempt is.
-std::string why_no_record(const std::filesystem::path& output, int group) {
+/// Returns why a group has no record, with the path of its latest record in attempts/.
+std::string describe_missing_record(const std::filesystem::path& output, int group) {
     std::string text = "it has stored no record";
     std::error_code error;
     std::string newest;
@@ -41,7 +41,7 @@ std::optional<bool> has_failed(const std::filesystem::path& record) {
 }
 
 /// Returns the progress from the record of a group whose leader could not write its progress.
-ProgressRecord progress_of_record(const std::filesystem::path& path) {
+ProgressRecord progress_from_record(const std::filesystem::path& path) {
     const GroupRecord record = read_record(path).record;
     ProgressRecord progress;
     progress.state = record.failure.empty() ? ProgressState::finished : ProgressState::failed;
@@ -53,8 +53,8 @@ ProgressRecord progress_of_record(const std::filesystem::path& path) {
     return progress;
 }
 
-/// Retries a failed write after removing the old file, which also frees space on a full disk. A
-/// missing file is better than an outdated file.
+/// Retries a failed write after removing the old file, which frees space on a full disk. A missing
+/// file is better than an outdated file.
 void replace_after_removal(const std::filesystem::path& path, const std::string& text) {
     std::error_code error;
     std::filesystem::remove(path, error);
@@ -73,15 +73,15 @@ GroupResult read_record(const std::filesystem::path& path) {
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
-                                               std::string* why) {
-    const auto reject = [&](const std::string& reason) -> std::optional<GroupResult> {
-        if (why != nullptr) *why = reason;
+                                               std::string* reason) {
+    const auto reject = [&](const std::string& text) -> std::optional<GroupResult> {
+        if (reason != nullptr) *reason = text;
         return std::nullopt;
     };
     const auto directory = group_directory(output, group);
     std::error_code error;
     if (!std::filesystem::exists(directory / "record.json", error)) {
-        return reject(why_no_record(output, group));
+        return reject(describe_missing_record(output, group));
     }
     try {
         GroupResult result = read_record(directory / "record.json");
@@ -109,15 +109,15 @@ void require_undamaged_groups(const std::filesystem::path& output,
         const auto directory = group_directory(output, group);
         std::error_code error;
         if (!std::filesystem::exists(directory / "record.json", error)) continue;
-        // If the record is unreadable: a finished group has removed its checkpoints.
+        // A group with an unreadable record may have finished if it has no checkpoint any more.
         const std::optional<bool> failed = has_failed(directory / "record.json");
         if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
-        std::string why;
+        std::string reason;
         require(
-            read_finished_group(output, workload, group, &why).has_value(), ExitCode::data,
+            read_finished_group(output, workload, group, &reason).has_value(), ExitCode::data,
             "{}: group {} {}{}; if that cannot be restored, remove '{}' to train the group from "
             "the beginning",
-            output.string(), group, failed ? "had finished, but " : "may have finished: ", why,
+            output.string(), group, failed ? "had finished, but " : "may have finished: ", reason,
             directory.string());
     }
 }
@@ -159,10 +159,10 @@ GroupProgress read_progress(const std::filesystem::path& output, int group) {
         if (std::filesystem::exists(path, error)) {
             found.progress = records::read_file<ProgressRecord>(path, kLimitBytes);
         } else if (std::filesystem::exists(folder / "record.json", error)) {
-            found.progress = progress_of_record(folder / "record.json");
+            found.progress = progress_from_record(folder / "record.json");
         }
     } catch (const Error& damaged) {
-        found.trouble = damaged.what();
+        found.read_error = damaged.what();
     }
     return found;
 }

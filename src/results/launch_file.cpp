@@ -17,7 +17,7 @@ void require_run(const std::filesystem::path& output) {
     std::error_code error;
     require(std::filesystem::is_regular_file(output / "config.yaml", error), ExitCode::usage,
             "{}: expected the result directory of a run, with its config.yaml; a rejected "
-            "launch makes none",
+            "launch creates none",
             output.string());
 }
 
@@ -55,8 +55,8 @@ void require_same_config(const std::filesystem::path& output, const std::string&
                          const LaunchRecord& launch) {
     const std::string digest = storage::sha256_hex(storage::bytes_of(config_text));
     require(digest == launch.config_sha256, ExitCode::usage,
-            "{}: differs from the configuration with which the run began; training cannot continue "
-            "with another one",
+            "{}: differs from the configuration with which the run began; restore that "
+            "configuration",
             (output / "config.yaml").string());
 }
 

@@ -10,72 +10,73 @@
 namespace hpcai::results {
 namespace {
 
-/// Assigns a number of its own to the node of each host.
+/// Assigns a number to the node of each host.
 class NodeNumbers {
 public:
-    NodeNumbers(const NodesOfRanks& now, const std::vector<std::string>& hosts) {
+    NodeNumbers(const NodesOfRanks& current, const std::vector<std::string>& hosts) {
         for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-            nodes_of_host_[now.hosts[rank]].insert(now.nodes[rank]);
+            nodes_of_host_[current.hosts[rank]].insert(current.nodes[rank]);
         }
         for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
             if (!nodes_of_host_.contains(hosts[rank])) continue;
-            const bool is_there = hosts[rank] == now.hosts[rank];
-            used_.insert(is_there ? now.nodes[rank] : number(hosts[rank], now.nodes[rank]));
+            const bool has_stayed = hosts[rank] == current.hosts[rank];
+            used_numbers_.insert(has_stayed ? current.nodes[rank]
+                                            : node_of(hosts[rank], current.nodes[rank]));
         }
     }
 
-    /// Returns the node of a rank that is on `node` now and was on another `host`.
-    int number(const std::string& host, int node) {
-        const auto now = nodes_of_host_.find(host);
-        if (now != nodes_of_host_.end()) {  // nodes of one name cannot be distinguished
-            return now->second.size() == 1 ? *now->second.begin() : node;
+    /// Returns the node of a rank that was on `host`. The rank is now on `node` of another host.
+    int node_of(const std::string& host, int node) {
+        const auto nodes = nodes_of_host_.find(host);
+        if (nodes != nodes_of_host_.end()) {  // nodes with equal names cannot be distinguished
+            return nodes->second.size() == 1 ? *nodes->second.begin() : node;
         }
-        const auto before = found_.find(host);
-        if (before != found_.end()) return before->second;
+        const auto assigned = assigned_.find(host);
+        if (assigned != assigned_.end()) return assigned->second;
         int number = node;
-        if (used_.contains(number)) number = 0;
-        while (used_.contains(number)) ++number;
-        used_.insert(number);
-        return found_[host] = number;
+        if (used_numbers_.contains(number)) number = 0;
+        while (used_numbers_.contains(number)) ++number;
+        used_numbers_.insert(number);
+        return assigned_[host] = number;
     }
 
 private:
     std::map<std::string, std::set<int>> nodes_of_host_;  // in the launch that ends the run
-    std::set<int> used_;
-    std::map<std::string, int> found_;
+    std::set<int> used_numbers_;
+    std::map<std::string, int> assigned_;
 };
 
-bool has_same_groups(const plan::ParallelismController& one,
-                     const plan::ParallelismController& other) {
-    for (int rank = 0; rank < one.layout().ranks; ++rank) {
-        const plan::RankPlace& mine = one.place(rank);
-        const plan::RankPlace& its = other.place(rank);
-        if (mine.group != its.group || mine.group_rank != its.group_rank) return false;
+bool has_same_groups(const plan::ParallelismController& a, const plan::ParallelismController& b) {
+    for (int rank = 0; rank < a.layout().ranks; ++rank) {
+        const plan::RankPlace& in_a = a.place(rank);
+        const plan::RankPlace& in_b = b.place(rank);
+        if (in_a.group != in_b.group || in_a.group_rank != in_b.group_rank) return false;
     }
     return true;
 }
 
 }  // namespace
 
-std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts) {
-    NodeNumbers numbers(now, hosts);
-    std::vector<int> nodes = now.nodes;
+std::vector<int> nodes_of_hosts(const NodesOfRanks& current,
+                                const std::vector<std::string>& hosts) {
+    NodeNumbers numbers(current, hosts);
+    std::vector<int> nodes = current.nodes;
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-        if (hosts[rank] != now.hosts[rank]) {
-            nodes[rank] = numbers.number(hosts[rank], nodes[rank]);
+        if (hosts[rank] != current.hosts[rank]) {
+            nodes[rank] = numbers.node_of(hosts[rank], nodes[rank]);
         }
     }
     return nodes;
 }
 
-plan::ParallelismController controller_on(const config::Config& config,
-                                          const plan::ParallelismController& now,
-                                          const std::vector<int>& nodes) {
+plan::ParallelismController controller_for_nodes(const config::Config& config,
+                                                 const plan::ParallelismController& current,
+                                                 const std::vector<int>& nodes) {
     try {
-        plan::ParallelismController then = verification::place_ranks(config, nodes);
-        return has_same_groups(now, then) ? then : now;
+        plan::ParallelismController previous = verification::place_ranks(config, nodes);
+        return has_same_groups(current, previous) ? previous : current;
     } catch (const Error&) {  // no layout fits the ranks per node of `nodes`
-        return now;
+        return current;
     }
 }
 

@@ -16,14 +16,14 @@ struct NodesOfRanks {
     std::vector<std::string> hosts;  // [world_rank]
 };
 
-/// Returns the nodes of the ranks, by world rank, if they are on `hosts`. A rank that has not moved
-/// keeps its node of `now`, as does one whose host's name several nodes of `now` have. Any other
-/// rank gets the node of `now` with its host's name; without one, its host gets an unused number.
-std::vector<int> nodes_of_hosts(const NodesOfRanks& now, const std::vector<std::string>& hosts);
+/// Returns the nodes of ranks that were on `hosts`, by world rank. A rank keeps its current node if
+/// its host is the same or if several current nodes have its name. Any other rank gets the current
+/// node with its host's name or, without one, an unused number for that host.
+std::vector<int> nodes_of_hosts(const NodesOfRanks& current, const std::vector<std::string>& hosts);
 
-/// Returns the groups of `now` with their ranks on `nodes`, or `now` if that would change a group.
-plan::ParallelismController controller_on(const config::Config& config,
-                                          const plan::ParallelismController& now,
-                                          const std::vector<int>& nodes);
+/// Returns the groups of `current` with their ranks on `nodes`, or `current` if a group changes.
+plan::ParallelismController controller_for_nodes(const config::Config& config,
+                                                 const plan::ParallelismController& current,
+                                                 const std::vector<int>& nodes);
 
 }  // namespace hpcai::results

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kTableLimitBytes = std::size_t{64} << 20;
 
-WorkloadRecord workload(const LaunchedRun& run) {
+WorkloadRecord describe_workload(const LaunchedRun& run) {
     WorkloadRecord record = verification::describe_workload(run.context.config);
     record.precision = run.launch.precision;
     record.training_samples = run.samples.training->samples();
@@ -29,7 +29,7 @@ WorkloadRecord workload(const LaunchedRun& run) {
     return record;
 }
 
-/// Returns the results of all M groups in order. The result of a group that did not vote comes from
+/// Returns the results of all M groups in order. Takes the result of a group that did not vote from
 /// its status and its files.
 std::vector<GroupResult> all_groups(const context::RunContext& context,
                                     const EnsembleResult& ensemble,
@@ -64,22 +64,22 @@ void add_staging(const LaunchRecord& launch, RunRecord& record) {
     record.time.staging_seconds = {launch.staging_seconds.value.value_or(0), ""};
 }
 
-void add_verdict(const context::RunContext& context, const Closing& closing,
+void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
                  const std::vector<GroupResult>& groups, RunRecord& record) {
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // `score` knows failed groups by their files alone, which show no other exit code.
+        // `score` knows failed groups only from their files, which show only this exit code.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
-                                                   : closing.groups[index].exit_code);
+                                                   : outcome.groups[index].exit_code);
     }
     record.verdict = verification::make_verdict(context.config, facts);
     verification::add_summary_facts(record.staging, facts.bad_samples, record.parameters);
 }
 
-/// Returns the hosts of all ranks. Groups that an earlier launch finished may have been on other
-/// nodes than those of this launch.
+/// Returns the hosts of all ranks. Groups that finished in an earlier launch may have run on other
+/// nodes than in this launch.
 std::vector<std::string> hosts_of(const context::RunContext& context,
                                   const std::vector<GroupResult>& groups) {
     std::vector<std::string> hosts = context.hostnames;
@@ -107,14 +107,13 @@ std::vector<std::string> hosts_of(const context::RunContext& context,
     return hosts;
 }
 
-/// Returns the placement of the ranks on `hosts`.
-plan::ParallelismController controller_of(const context::RunContext& context,
-                                          const std::vector<std::string>& hosts) {
-    NodesOfRanks now{{}, context.hostnames};
+plan::ParallelismController place_on_hosts(const context::RunContext& context,
+                                           const std::vector<std::string>& hosts) {
+    NodesOfRanks current{{}, context.hostnames};
     for (int rank = 0; rank < context.controller.layout().ranks; ++rank) {
-        now.nodes.push_back(context.controller.place(rank).node);
+        current.nodes.push_back(context.controller.place(rank).node);
     }
-    return controller_on(context.config, context.controller, nodes_of_hosts(now, hosts));
+    return controller_for_nodes(context.config, context.controller, nodes_of_hosts(current, hosts));
 }
 
 TopologyRecord describe_topology(const plan::ParallelismController& controller,
@@ -137,30 +136,30 @@ TopologyRecord describe_topology(const context::RunContext& context) {
 }
 
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
-                      const Closing& closing) {
+                      const RunOutcome& outcome) {
     const context::RunContext& context = run.context;
     const LaunchRecord& launch = run.launch;
-    const std::vector<GroupResult> groups = all_groups(context, ensemble, closing.groups);
+    const std::vector<GroupResult> groups = all_groups(context, ensemble, outcome.groups);
     const std::vector<std::string> hosts = hosts_of(context, groups);
-    const plan::ParallelismController controller = controller_of(context, hosts);
+    const plan::ParallelismController controller = place_on_hosts(context, hosts);
     RunRecord record;
     record.program_version = HPCAI500_VERSION;
     record.name = context.config.run.name;
     record.parameters =
         verification::summary_settings(context.config, controller.layout(), launch.precision);
     record.topology = describe_topology(controller, context.ranks, hosts);
-    record.workload = workload(run);
+    record.workload = describe_workload(run);
     record.config = context.config_text;
     record.submission = verification::describe_submission(context.config);
     record.flops = verification::flops_of_model(context.config);
     record.time.started_utc = launch.started_utc;
-    record.time.startup_seconds = closing.startup_seconds;
+    record.time.startup_seconds = outcome.startup_seconds;
     if (auto& seconds = record.time.startup_seconds.value) {
         *seconds -= launch.staging_seconds.value.value_or(0);
     }
     add_staging(launch, record);
     record.time.vote_seconds = {ensemble.seconds, ""};
-    record.time.total_seconds = closing.total_seconds;
+    record.time.total_seconds = outcome.total_seconds;
     record.environment = launch.environment;
     record.roofline = launch.roofline;
     record.quality =
@@ -171,7 +170,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
     verification::derive_results(context.config, controller, groups, record);
     verification::derive_energy(context.config.run, groups, record);
     record.determinism = launch.determinism;
-    add_verdict(context, closing, groups, record);
+    add_verdict(context, outcome, groups, record);
     return record;
 }
 

@@ -14,7 +14,7 @@ namespace hpcai::results {
 namespace {
 
 /// Returns why there are fewer runs than requested; empty after the last run.
-std::string reason_of(const context::RunContext& context, bool all_answer) {
+std::string describe_missing_runs(const context::RunContext& context, bool all_answer) {
     if (context.launch.repetition == context.launch.repetitions) return "";
     if (all_answer)
         return fmt::format("repetition {} has not ended", context.launch.repetition + 1);
@@ -23,7 +23,7 @@ std::string reason_of(const context::RunContext& context, bool all_answer) {
         context.launch.repetition);
 }
 
-/// Writes repetitions.json, and the table to `out` unless that is null.
+/// Writes repetitions.json. Prints the table to `out` unless `out` is null.
 void write(const RepetitionsRecord& record, const std::filesystem::path& folder,
            std::ostream* out) {
     const std::string text = records::to_json(record);
@@ -43,21 +43,22 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
     record.program_version = run.program_version;
     record.name = run.name;
     record.requested = context.launch.repetitions;
-    record.stopped = reason_of(context, all_answer);
+    record.stopped = describe_missing_runs(context, all_answer);
     record.repetitions.push_back(
         verification::describe_repetition(context.launch.repetition, run, manifest));
     verification::derive_repetitions(record);
-    const bool another = all_answer && context.launch.repetition < context.launch.repetitions;
-    write(record, folder, another ? nullptr : &out);
-    return {another ? ExitCode::ok : record.exit_code, another};
+    const bool has_next_run =
+        all_answer && context.launch.repetition < context.launch.repetitions;
+    write(record, folder, has_next_run ? nullptr : &out);
+    return {has_next_run ? ExitCode::ok : record.exit_code, has_next_run};
 }
 
-void record_stop(const std::filesystem::path& folder, const std::string& why,
+void record_stop(const std::filesystem::path& folder, const std::string& reason,
                  std::ostream& out) noexcept {
     try {
         if (!verification::has_repetitions(folder)) return;
         RepetitionsRecord record = verification::read_repetitions(folder);
-        record.stopped = why;
+        record.stopped = reason;
         write(record, folder, &out);
     } catch (const std::exception& error) {
         std::cerr << "hpcai500: " << error.what() << "\n";

@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLimitBytes = std::size_t{1} << 30;  // of a file
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 
 std::string text_of_file(const fs::path& path) {
-    return std::string(storage::text_of(storage::read_file_bytes(path, kLimitBytes)));
+    return std::string(storage::text_of(storage::read_file_bytes(path, kMaxFileBytes)));
 }
 
 /// Adds the steps of each group to `content`, or the reason why they cannot be read.
@@ -113,10 +113,10 @@ RunRecord read_result(const fs::path& directory) {
                 ? fmt::format("; it has repetitions, such as {}",
                               (directory / verification::repetition_name(1)).string())
                 : "");
-    return records::read_file<RunRecord>(path, kLimitBytes);
+    return records::read_file<RunRecord>(path, kMaxFileBytes);
 }
 
-void renew_report_files(const fs::path& directory) {
+void rerender_report_files(const fs::path& directory) {
     const RunRecord record = read_result(directory);
     const fs::path manifest = directory / storage::kManifestName;
     if (fs::exists(manifest)) {
@@ -126,8 +126,8 @@ void renew_report_files(const fs::path& directory) {
             require(listed != sealed.end() &&
                         listed->second == storage::sha256_hex(storage::bytes_of(text)),
                     ExitCode::usage,
-                    "{} lists {}, and a sealed result must not change; --output writes the page "
-                    "elsewhere",
+                    "{} lists {}; a result with a manifest must not change, but --output writes "
+                    "the page to another file",
                     manifest.string(), listed == sealed.end() ? "no " + name : "another " + name);
         }
     }
@@ -136,7 +136,7 @@ void renew_report_files(const fs::path& directory) {
 
 verification::Verification verify_result(const fs::path& directory) {
     verification::Verification verification = verification::verify(directory);
-    const auto find = [&](const std::string& file, const std::string& text) {
+    const auto add_finding = [&](const std::string& file, const std::string& text) {
         verification.findings.push_back({printable(file), printable(text)});
     };
     const auto is_file = [&](const std::string& name) {
@@ -147,13 +147,13 @@ verification::Verification verify_result(const fs::path& directory) {
     try {
         for (const auto& [name, text] : render_report_files(directory, *verification.record)) {
             if (!is_file(name)) {
-                find(name, "is missing or not a regular file");
+                add_finding(name, "is missing or not a regular file");
             } else if (text_of_file(directory / name) != text) {
-                find(name, "does not follow from result.json and groups/<m>/steps.csv");
+                add_finding(name, "does not follow from result.json and groups/<m>/steps.csv");
             }
         }
     } catch (const Error& error) {
-        find("report.html", error.what());
+        add_finding("report.html", error.what());
     }
     return verification;
 }

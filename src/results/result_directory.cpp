@@ -17,34 +17,34 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfig = "config.yaml";
 
-/// Makes the directory, which must be new or empty, with its first files. Leaves no trace on
-/// failure. Writes config.yaml last, because it marks the directory of a run.
-void make_output(const context::RunContext& context, const LaunchRecord& launch) {
-    const fs::path& wanted = context.output;
-    require_new_or_empty(wanted);
+/// Creates the directory, which must be new or empty, and its first files. Removes them on failure.
+/// Writes config.yaml last, because it marks the directory of a run.
+void create_output(const context::RunContext& context, const LaunchRecord& launch) {
+    const fs::path& output = context.output;
+    require_new_or_empty(output);
     std::error_code error;
-    const bool exists = fs::exists(wanted, error);
-    const bool has_folder = wanted.parent_path().empty() || fs::exists(wanted.parent_path(), error);
+    const bool exists = fs::exists(output, error);
+    const bool has_folder = output.parent_path().empty() || fs::exists(output.parent_path(), error);
     try {
-        fs::create_directories(wanted / "groups");
-        fs::create_directories(wanted / "evaluation");
-        write_launch_file(wanted, launch);
-        storage::write_file_durably(wanted / kConfig, context.config_text);
+        fs::create_directories(output / "groups");
+        fs::create_directories(output / "evaluation");
+        write_launch_file(output, launch);
+        storage::write_file_durably(output / kConfig, context.config_text);
     } catch (const std::exception& failure) {
         for (const char* name : {kConfig, kLaunchName, "evaluation", "groups"}) {
-            fs::remove(wanted / name, error);
+            fs::remove(output / name, error);
         }
-        if (!exists) fs::remove(wanted, error);
-        if (!has_folder) fs::remove(wanted.parent_path(), error);
-        throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be made: {}",
-                                                 wanted.string(), failure.what()));
+        if (!exists) fs::remove(output, error);
+        if (!has_folder) fs::remove(output.parent_path(), error);
+        throw Error(ExitCode::usage, fmt::format("output directory {}: cannot be created: {}",
+                                                 output.string(), failure.what()));
     }
 }
 
-/// attempts/<n>, a folder that is made when the first file moves there.
-class Attempt {
+/// attempts/<n>, a folder that is created when the first file is moved into it.
+class AttemptFolder {
 public:
-    explicit Attempt(const fs::path& output) : output_(output) {
+    explicit AttemptFolder(const fs::path& output) : output_(output) {
         for (int number = 1; folder_.empty() || fs::exists(folder_); ++number) {
             folder_ = output / "attempts" / std::to_string(number);
         }
@@ -75,20 +75,20 @@ bool is_stale(const context::RunContext& context, int group, StaleRecords record
 
 }  // namespace
 
-void require_new_or_empty(const fs::path& wanted) {
+void require_new_or_empty(const fs::path& output) {
     std::error_code error;
-    const bool exists = fs::exists(wanted, error);
-    require(!exists || (fs::is_directory(wanted, error) && fs::is_empty(wanted, error)),
+    const bool exists = fs::exists(output, error);
+    require(!exists || (fs::is_directory(output, error) && fs::is_empty(output, error)),
             ExitCode::usage, "output directory {}: exists and is not an empty directory",
-            wanted.string());
+            output.string());
 }
 
-void move_attempt_away(const context::RunContext& context, StaleRecords records,
-                       const std::set<int>& whole_groups) {
+void archive_attempt(const context::RunContext& context, StaleRecords records,
+                     const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;
-    const Attempt attempt(output);
+    const AttemptFolder attempt(output);
     if (fs::exists(output / "result.json")) {
-        // The manifest goes first, because it marks a result.
+        // The manifest is moved first, because it marks a complete result.
         for (const char* name : {storage::kManifestName, "result.json", "report.html",
                                  "summary.txt", "environment.json", "mllog", "evaluation"}) {
             attempt.move_here(name);
@@ -98,10 +98,10 @@ void move_attempt_away(const context::RunContext& context, StaleRecords records,
     std::error_code error;
     for (int group = 0; group < context.controller.layout().groups; ++group) {
         const fs::path record = fs::path("groups") / std::to_string(group) / "record.json";
-        if (whole_groups.contains(group) || !fs::exists(output / record, error)) continue;
+        if (undamaged_groups.contains(group) || !fs::exists(output / record, error)) continue;
         if (!is_stale(context, group, records)) continue;
         attempt.move_here(record);
-        attempt.move_here(record.parent_path() / "flight");  // its failure refers to them
+        attempt.move_here(record.parent_path() / "flight");  // the record's failure refers to it
     }
 }
 
@@ -113,10 +113,10 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
         if (everyone.rank() != 0) return;
         if (context.is_resumed) {
             remove_progress(context.output);  // of the previous launch
-            move_attempt_away(context, StaleRecords::unfinished);
+            archive_attempt(context, StaleRecords::unfinished);
             return write_launch_file(context.output, launch);
         }
-        make_output(context, launch);
+        create_output(context, launch);
         lock = lock_directory(context.output, storage::FileLock::Kind::exclusive);
     });
     return share_directory(context, std::move(lock), everyone);

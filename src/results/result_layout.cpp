@@ -28,14 +28,14 @@ std::filesystem::path checkpoint_directory(const std::filesystem::path& output, 
 }
 
 std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
-                             std::int64_t steps) {
+                             std::int64_t max_step) {
     const auto folder = checkpoint_directory(output, group);
     for (const std::int64_t step : training::list_checkpoints(folder)) {
-        bool is_whole = step <= steps;
-        for (int rank = 0; is_whole && rank < ranks; ++rank) {
-            is_whole = training::has_marker({folder, "", rank, ranks}, step);
+        bool is_complete = step <= max_step;
+        for (int rank = 0; is_complete && rank < ranks; ++rank) {
+            is_complete = training::has_marker({folder, "", rank, ranks}, step);
         }
-        if (is_whole) return step;
+        if (is_complete) return step;
     }
     return 0;
 }
@@ -45,7 +45,7 @@ void remove_group_checkpoints(const std::filesystem::path& output, int group) no
         std::error_code error;
         std::filesystem::remove_all(checkpoint_directory(output, group), error);
     } catch (const std::exception&) {
-        // A checkpoint that stays only occupies space.
+        // A remaining checkpoint only occupies space.
     }
 }
 

@@ -23,13 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
+bool path_exists(const fs::path& path) {
     std::error_code error;
     return fs::exists(path, error);
 }
 
 std::string digest_of(const fs::path& file) {
-    return is_there(file) ? storage::sha256_hex_of_file(file) : "none";
+    return path_exists(file) ? storage::sha256_hex_of_file(file) : "none";
 }
 
 RunStatus status_of_result(const fs::path& directory) {
@@ -49,23 +49,23 @@ std::set<int> groups_of(const fs::path& directory) {
         const std::string name = entry->path().filename().string();
         const char* const name_end = name.data() + name.size();
         int group = -1;
-        const auto [rest, wrong] = std::from_chars(name.data(), name_end, group);
-        if (wrong == std::errc{} && rest == name_end && group >= 0) groups.insert(group);
+        const auto [rest, parse_error] = std::from_chars(name.data(), name_end, group);
+        if (parse_error == std::errc{} && rest == name_end && group >= 0) groups.insert(group);
     }
     return groups;
 }
 
 /// Returns when the latest launch began; 0 if there is no launch.json.
-std::int64_t begun_unix_seconds(const fs::path& directory) {
+std::int64_t started_unix_seconds(const fs::path& directory) {
     std::error_code error;
     const auto written = fs::last_write_time(directory / kLaunchName, error);
     if (error) return 0;
-    const auto since = std::chrono::file_clock::to_sys(written).time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+    const auto since_1970 = std::chrono::file_clock::to_sys(written).time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
 }
 
 /// Returns the command that resumes the run in `directory`, which may have moved; empty if unknown.
-std::string command_to_resume(const fs::path& directory) {
+std::string find_resume_command(const fs::path& directory) {
     try {
         return resume_command(read_launch_file(directory).topology.ranks, directory);
     } catch (const Error&) {  // `resume` reports the error
@@ -80,29 +80,29 @@ RunStatus status_of_progress(const fs::path& directory) {
     run.now_unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     for (const int group : groups_of(directory))
         run.groups.push_back(read_progress(directory, group));
-    run.begun_unix_seconds = begun_unix_seconds(directory);
-    run.is_at_work = is_locked(directory);
-    run.resume_command = command_to_resume(directory);
+    run.started_unix_seconds = started_unix_seconds(directory);
+    run.is_locked = is_locked(directory);
+    run.resume_command = find_resume_command(directory);
     return {report::progress_table(run), report::exit_code_of(run), report::is_over(run)};
 }
 
 RunStatus status_of_run(const fs::path& directory) {
     // The manifest is written last. `resume` holds the lock until it has moved the result away.
-    const bool has_result = is_there(directory / storage::kManifestName);
+    const bool has_result = path_exists(directory / storage::kManifestName);
     if (has_result && !is_being_resumed(directory)) return status_of_result(directory);
     require_run(directory);
     return status_of_progress(directory);
 }
 
-/// Returns the status of the current run of several, or of all runs if no further run has begun.
-RunStatus status_of_series(const fs::path& directory) {
+/// Returns the status of the run that run.repeat has begun, or of all runs if no other has begun.
+RunStatus status_of_repetitions(const fs::path& directory) {
     RepetitionsRecord record;
-    const bool is_begun = verification::has_repetitions(directory);
-    if (is_begun) record = verification::read_repetitions(directory);
+    const bool has_record = verification::has_repetitions(directory);
+    if (has_record) record = verification::read_repetitions(directory);
     const auto done = static_cast<int>(record.repetitions.size());
-    const bool is_complete = is_begun && done >= record.requested;
+    const bool is_complete = has_record && done >= record.requested;
     const fs::path next = directory / verification::repetition_name(done + 1);
-    if (!is_complete && is_there(next)) {
+    if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next);
         if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
         return status;
@@ -116,9 +116,9 @@ RunStatus status_of_series(const fs::path& directory) {
 }  // namespace
 
 RunStatus read_status(const fs::path& directory) {
-    const bool is_series = verification::has_repetitions(directory) ||
-                           is_there(directory / verification::repetition_name(1));
-    return is_series ? status_of_series(directory) : status_of_run(directory);
+    const bool has_several_runs = verification::has_repetitions(directory) ||
+                                  path_exists(directory / verification::repetition_name(1));
+    return has_several_runs ? status_of_repetitions(directory) : status_of_run(directory);
 }
 
 }  // namespace hpcai::results

@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::int64_t kWarmupSteps = 2;
 constexpr int kTimedSteps = 5;
-constexpr int kAloneRuns = 5;
+constexpr int kIsolatedRuns = 5;
 
 /// Steps of a model on one rank with one random batch in memory.
 class StepBench {
@@ -41,43 +41,42 @@ public:
           precision_(
               context::choose_precision(config.training.precision, context::formats_of(*device_))),
           reducer_(comm::make_mpi_reducer(*self_)),
-          whole_({config, *device_, precision_, *reducer_, config.training.batch_size}),
+          step_({config, *device_, precision_, *reducer_, config.training.batch_size}),
           update_(device_->build(
-              training::plan_optimizer(whole_.network(), whole_.store(), config.training),
-              training::optimizer_tensors(whole_.network(), whole_.store()))),
-          timing_([this] { return now_; }) {
-        note_.finish(device::tuning_of(*device_));
+              training::plan_optimizer(step_.network(), step_.store(), config.training),
+              training::optimizer_tensors(step_.network(), step_.store()))),
+          timing_([this] { return simulated_seconds_; }) {
+        autotune_log_.finish(device::tuning_of(*device_));
     }
 
-    /// Seconds of a whole step.
-    double step() { return whole_.seconds(); }
-    const training::StepResults& results() const { return whole_.results(); }
+    /// Runs a whole step and returns its seconds.
+    double step() { return step_.run(); }
+    const training::StepResults& results() const { return step_.results(); }
 
-    /// Runs a step with a timeline mark after each operation; recorded if the device can.
+    /// Runs a step with a timeline mark after each operation. Records the step if the device can.
     void timed_step() {
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
         const std::vector<double> seconds = timed_->run();
-        for (std::size_t index = 0; index < steps_.size(); ++index) {
-            timing_.before(steps_[index]);
-            now_ += seconds[index];
-            timing_.after(steps_[index]);
+        for (std::size_t index = 0; index < graph_steps_.size(); ++index) {
+            timing_.before(graph_steps_[index]);
+            simulated_seconds_ += seconds[index];
+            timing_.after(graph_steps_[index]);
         }
         update_seconds_.push_back(seconds.back());
     }
 
-    /// Clock readings per step for the phases.
     std::int64_t readings_per_step() const {
-        return whole_.phases().readings() / std::ssize(whole_.phases().steps());
+        return step_.phases().readings() / std::ssize(step_.phases().steps());
     }
 
-    /// Median seconds of one such reading, with its share of the other bookkeeping of a step.
+    /// Returns the median seconds of a clock reading, with its share of a step's bookkeeping.
     double reading_seconds() {
         constexpr int kSteps = 1000;
-        return median_seconds(kAloneRuns, [&] {
+        return median_seconds(kIsolatedRuns, [&] {
             training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
             idle.reserve(kSteps);
-            idle.count_communication([this] { return whole_.communication_seconds(); });
+            idle.count_communication([this] { return step_.communication_seconds(); });
             const Stopwatch watch;
             idle.begin();
             for (int step = 0; step < kSteps; ++step) {
@@ -99,15 +98,15 @@ public:
             in_step[{time.name, time.pass}] = time.median_seconds;
         }
         std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
-                                         alone([&] { upload(); }, true)}};
-        for (const graph::Step& step : steps_) {
+                                         isolated_seconds([&] { upload(); }, true)}};
+        for (const graph::Step& step : graph_steps_) {
             all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
                            in_step[{step.name, step.pass}],
-                           alone([&] { step.kernel->run(step.pass); })});
+                           isolated_seconds([&] { step.kernel->run(step.pass); })});
             add_work(step, all.back());
         }
         all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
-                       median(update_seconds_), alone([&] { update_->run(); })});
+                       median(update_seconds_), isolated_seconds([&] { update_->run(); })});
         return all;
     }
 
@@ -115,47 +114,47 @@ public:
     const device::Precision& precision() const { return precision_; }
 
 private:
-    void upload() { whole_.upload(); }
+    void upload() { step_.upload(); }
 
-    /// Called after the first steps, in which libraries may allocate.
+    /// Must be called after the first steps, because libraries may allocate in those.
     void make_timed() {
         std::vector<Work> pieces;
-        for (const graph::Step& step : steps_) {
+        for (const graph::Step& step : graph_steps_) {
             pieces.emplace_back([&step] { step.kernel->run(step.pass); });
         }
         pieces.emplace_back([this] { update_->run(); });
         timed_.emplace(*device_, std::move(pieces));
     }
 
-    /// Median seconds of `work` alone, repeated if the work is too short for the device's clock.
-    double alone(const Work& work, bool is_upload = false) {
+    /// Returns the median seconds of `work` alone, repeated if too short for the device's clock.
+    double isolated_seconds(const Work& work, bool is_upload = false) {
         work();  // warms the caches
         const int in_a_row = is_upload ? 1 : runs_in_a_row(*device_, work);
         TimedWork timed(*device_, {[&] {
             for (int i = 0; i < in_a_row; ++i) work();
         }},
                         is_upload);
-        return median_seconds(kAloneRuns, [&] { return timed.run()[0] / in_a_row; });
+        return median_seconds(kIsolatedRuns, [&] { return timed.run()[0] / in_a_row; });
     }
 
-    const graph::Node* node_of(const std::string& name) const {
-        const auto& nodes = whole_.network().graph().nodes();
+    const graph::Node* find_node(const std::string& name) const {
+        const auto& nodes = step_.network().graph().nodes();
         const auto found = std::ranges::find(nodes, name, &graph::Node::name);
         return found == nodes.end() ? nullptr : &*found;
     }
 
     std::string operation_of(const std::string& name) const {
-        const graph::Node* node = node_of(name);
+        const graph::Node* node = find_node(name);
         return node == nullptr ? "gradient_accumulator"
                                : std::string(ops::name_of(node->operation));
     }
 
     void add_work(const graph::Step& step, BenchOperation& operation) const {
-        const graph::Node* node = node_of(step.name);
+        const graph::Node* node = find_node(step.name);
         if (node == nullptr) return;
-        const graph::Graph& graph = whole_.network().graph();
+        const graph::Graph& graph = step_.network().graph();
         operation.moved_bytes =
-            metrics::moved_bytes(graph, *node, step.pass, whole_.network().compute());
+            metrics::moved_bytes(graph, *node, step.pass, step_.network().compute());
         const ops::Flops flops = graph::flops(graph, *node, metrics::kOfficialLedger);
         if (step.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
         if (step.pass == ops::Pass::weight_gradient) {
@@ -171,14 +170,14 @@ private:
     std::unique_ptr<device::Device> device_;
     device::Precision precision_;
     std::unique_ptr<Logger> log_{make_logger("bench", "")};
-    group::AutotuneLog note_{device::tuning_of(*device_), *log_};
+    group::AutotuneLog autotune_log_{device::tuning_of(*device_), *log_};
     std::unique_ptr<comm::GradientReducer> reducer_;
     const Stopwatch clock_;
-    WholeStep whole_;
+    WholeStep step_;
     std::unique_ptr<device::Update> update_;
-    std::vector<graph::Step> steps_{whole_.network().steps()};
+    std::vector<graph::Step> graph_steps_{step_.network().steps()};
     std::optional<TimedWork> timed_;
-    double now_ = 0;  // seconds; the clock that timing_ reads
+    double simulated_seconds_ = 0;  // the clock that timing_ reads
     metrics::TimingObserver timing_;
     std::vector<double> upload_seconds_, update_seconds_;
 };
@@ -209,8 +208,8 @@ BenchReport run_bench(const config::Config& config, std::int64_t steps) {
     report.loss = bench.results().loss_sum / static_cast<double>(bench.results().samples);
     report.skipped_steps = bench.results().skipped_steps;
     report.operations = bench.operations();
-    for (const BenchOperation& one : report.operations) {
-        report.alone_sum_seconds += one.alone_seconds;
+    for (const BenchOperation& operation : report.operations) {
+        report.alone_sum_seconds += operation.alone_seconds;
     }
     report.images_per_second = static_cast<double>(report.batch_size) / report.step_seconds;
     const metrics::FlopsLedger ledger(models::make_model(config));

@@ -45,38 +45,38 @@ std::string bench_text(const BenchReport& report) {
         100 * report.measuring_seconds_per_step / report.step_seconds);
     const std::string header = fmt::format("{:<28} {:<16} {:>12} {:>12} {:>7}\n", "operation",
                                            "pass", "in step, ms", "alone, ms", "% step");
-    std::map<std::pair<std::string, std::string>, Sum> kinds;
-    for (const BenchOperation& one : report.operations) {
-        Sum& sum = kinds[{one.operation, one.pass}];
-        sum.in_step_seconds += one.in_step_seconds;
-        sum.alone_seconds += one.alone_seconds;
+    std::map<std::pair<std::string, std::string>, Sum> sums;
+    for (const BenchOperation& operation : report.operations) {
+        Sum& sum = sums[{operation.operation, operation.pass}];
+        sum.in_step_seconds += operation.in_step_seconds;
+        sum.alone_seconds += operation.alone_seconds;
     }
     text += header;
-    for (const auto& [key, sum] : kinds) {
+    for (const auto& [key, sum] : sums) {
         text += row(key.first, key.second, sum, report.step_seconds);
     }
     std::vector<BenchOperation> slowest = report.operations;
     std::sort(slowest.begin(), slowest.end(),
               [](const auto& a, const auto& b) { return a.in_step_seconds > b.in_step_seconds; });
     slowest.resize(std::min(slowest.size(), kSlowestShown));
-    text += fmt::format("\nthe {} slowest\n{}", slowest.size(), header);
-    for (const BenchOperation& one : slowest) {
-        text +=
-            row(one.name, one.pass, {one.in_step_seconds, one.alone_seconds}, report.step_seconds);
+    text += fmt::format("\nthe {} slowest operations\n{}", slowest.size(), header);
+    for (const BenchOperation& operation : slowest) {
+        text += row(operation.name, operation.pass,
+                    {operation.in_step_seconds, operation.alone_seconds}, report.step_seconds);
     }
     return text;
 }
 
 std::string bench_json(const BenchReport& report) {
     nlohmann::ordered_json operations = nlohmann::ordered_json::array();
-    for (const BenchOperation& one : report.operations) {
-        operations.push_back({{"name", one.name},
-                              {"operation", one.operation},
-                              {"pass", one.pass},
-                              {"in_step_seconds", one.in_step_seconds},
-                              {"alone_seconds", one.alone_seconds},
-                              {"flops", one.flops},
-                              {"moved_bytes", one.moved_bytes}});
+    for (const BenchOperation& operation : report.operations) {
+        operations.push_back({{"name", operation.name},
+                              {"operation", operation.operation},
+                              {"pass", operation.pass},
+                              {"in_step_seconds", operation.in_step_seconds},
+                              {"alone_seconds", operation.alone_seconds},
+                              {"flops", operation.flops},
+                              {"moved_bytes", operation.moved_bytes}});
     }
     const nlohmann::ordered_json json{
         {"schema", "hpcai500-bench/1"},
@@ -119,9 +119,10 @@ std::string bench_svg(const BenchReport& report, const RooflineRecord& roofline)
     for (const BandwidthRate& rate : roofline.bandwidths) {
         if (rate.name == "memory") plot.memory_bytes_per_second = rate.bytes_per_second;
     }
-    for (const BenchOperation& one : report.operations) {
-        plot.operations.push_back(
-            {one.name, one.operation, one.pass, one.flops, one.moved_bytes, one.in_step_seconds});
+    for (const BenchOperation& operation : report.operations) {
+        plot.operations.push_back({operation.name, operation.operation, operation.pass,
+                                   operation.flops, operation.moved_bytes,
+                                   operation.in_step_seconds});
     }
     return report::roofline_svg(plot);
 }

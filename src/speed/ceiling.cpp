@@ -16,8 +16,8 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr double kSeconds = 2;
-constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+constexpr double kMeasureSeconds = 2;
+constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 
 const OperationRate* fastest(const std::vector<OperationRate>& rates, const std::string& precision,
                              bool is_of_model) {
@@ -33,27 +33,26 @@ const OperationRate* fastest(const std::vector<OperationRate>& rates, const std:
     return best;
 }
 
-Quantity speed_of(const OperationRate* rate, const std::string& what,
-                  const std::string& precision) {
+Quantity rate_of(const OperationRate* rate, const std::string& what, const std::string& precision) {
     if (rate != nullptr) return rate->flops_per_second;
     return {std::nullopt, fmt::format("no {} was measured in {}", what, precision)};
 }
 
-CeilingRecord measured(const context::RunContext& context, const context::Resources& resources,
-                       comm::Communicator& everyone) {
+CeilingRecord measure_ceiling(const context::RunContext& context,
+                              const context::Resources& resources, comm::Communicator& everyone) {
     const Stopwatch watch;
-    RateMeter meter(*resources.device, everyone, kSeconds);
+    RateMeter meter(*resources.device, everyone, kMeasureSeconds);
     const int samples =
         context.controller.layout().micro_batch_size(context.config.training.batch_size);
     std::vector<OperationRate> rates;
     if (!resources.precision.int8) {  // int8 has no matrix products
-        rates =
-            measure_operations(meter, large_matrix_products(), resources.precision, kSeconds / 2);
+        rates = measure_operations(meter, large_matrix_products(), resources.precision,
+                                   kMeasureSeconds / 2);
     }
     std::ranges::copy(
         measure_operations(
             meter, operations_of_model(context.config, samples, resources.precision.compute),
-            resources.precision, kSeconds / 2),
+            resources.precision, kMeasureSeconds / 2),
         std::back_inserter(rates));
     CeilingRecord ceiling = ceiling_from(rates, std::string(name_of(resources.precision)));
     ceiling.source = "measured before training";
@@ -61,14 +60,14 @@ CeilingRecord measured(const context::RunContext& context, const context::Resour
     return ceiling;
 }
 
-CeilingRecord read(const context::RunContext& context, const context::Resources& resources,
-                   comm::Communicator& everyone) {
+CeilingRecord read_ceiling(const context::RunContext& context, const context::Resources& resources,
+                           comm::Communicator& everyone) {
     const std::string& path = context.config.run.roofline;
     std::vector<std::byte> bytes;
     comm::collective_try(everyone, [&] {
-        if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kLargestFile);
+        if (everyone.rank() == 0) bytes = storage::read_file_bytes(path, kMaxFileBytes);
     });
-    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may write the record
+    bytes = comm::broadcast(everyone, std::move(bytes));  // any rank may write the result
     const RooflineRecord record = records::from_json<RooflineRecord>(storage::text_of(bytes), path);
     CeilingRecord ceiling =
         ceiling_from(record.operations, std::string(name_of(resources.precision)));
@@ -84,22 +83,23 @@ CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::s
     const OperationRate* convolution = fastest(rates, precision, true);
     CeilingRecord ceiling;
     ceiling.precision = precision;
-    ceiling.gemm_flops = speed_of(product, "large matrix product", precision);
-    ceiling.model_convolution_flops = speed_of(convolution, "convolution of the model", precision);
+    ceiling.gemm_flops = rate_of(product, "large matrix product", precision);
+    ceiling.model_convolution_flops = rate_of(convolution, "convolution of the model", precision);
     const OperationRate* best = product;
     if (best == nullptr || (convolution != nullptr &&
                             *convolution->flops_per_second.value > *best->flops_per_second.value)) {
         best = convolution;
     }
-    ceiling.ceiling_flops = speed_of(best, "ceiling", precision);
+    ceiling.ceiling_flops = rate_of(best, "ceiling", precision);
     if (best != nullptr) ceiling.ceiling = fmt::format("{}, {}", best->name, best->pass);
     return ceiling;
 }
 
 CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
                            comm::Communicator& everyone) {
-    if (context.config.run.roofline == "measure") return measured(context, resources, everyone);
-    if (context.config.run.roofline != "off") return read(context, resources, everyone);
+    if (context.config.run.roofline == "measure")
+        return measure_ceiling(context, resources, everyone);
+    if (context.config.run.roofline != "off") return read_ceiling(context, resources, everyone);
     CeilingRecord ceiling;
     ceiling.precision = name_of(resources.precision);
     ceiling.gemm_flops = ceiling.model_convolution_flops = ceiling.ceiling_flops =

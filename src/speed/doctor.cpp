@@ -39,8 +39,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the SHA-256 of the parameters after 20 training steps on the configured device: a
-/// ResNet-50, 4 random pictures of 32 x 32 pixels, fp32, run.deterministic. All ranks with such a
-/// device must get the same. Not collective.
+/// ResNet-50, 4 random images of 32 x 32 pixels, fp32, run.deterministic. All ranks with the same
+/// kind of device must get the same digest. Not collective.
 std::string golden_digest(const config::Config& config, const device::Cores& cores,
                           const context::PlaceOnNode& place) {
     constexpr int kSteps = 20;
@@ -57,8 +57,8 @@ std::string golden_digest(const config::Config& config, const device::Cores& cor
         {small, *device,
          context::choose_precision(small.training.precision, context::formats_of(*device)),
          *reducer, kSamples});
-    // A call of seconds() may run several steps, up to 20 on a GPU.
-    while (std::ssize(step.phases().steps()) < kSteps) step.seconds();
+    // A call of run() may run several steps, up to 20 on a GPU.
+    while (std::ssize(step.phases().steps()) < kSteps) step.run();
     const std::vector<float> parameters = step.store().read(step.store().parameters());
     return storage::sha256_hex(std::as_bytes(std::span(parameters)));
 }
@@ -74,64 +74,64 @@ fs::path existing_folder(const fs::path& wanted) {
 }
 
 /// Runs the checks in order, each with a time limit. All ranks make the same calls.
-class Examination {
+class DoctorSession {
 public:
-    Examination(const DoctorRequest& request, comm::MpiWorld& world)
+    DoctorSession(const DoctorRequest& request, comm::MpiWorld& world)
         : request_(request), world_(world) {}
 
     std::vector<launch::Finding> findings() {
-        stage("hosts", [&] { meet(); });
+        stage("hosts", [&] { find_hosts(); });
         stage("configuration", [&] { read_configuration(); });
         std::vector<launch::Finding> findings;
-        stage("layout and devices", [&] { findings = check_start(); });
-        stage("data", [&] { findings.push_back(look_at_data()); });
+        stage("layout and devices", [&] { findings = check_layout_and_devices(); });
+        stage("data", [&] { findings.push_back(check_data()); });
         stage("program", [&] {
             gather(&launch::RankHealth::program_sha256, launch::binary_digest());
             gather(&launch::RankHealth::mpi, comm::MpiWorld::library_version());
         });
-        stage("cores", [&] { look_at_cores(); });
-        stage("output", [&] { look_at_output(); });
+        stage("cores", [&] { gather_cores(); });
+        stage("output", [&] { check_output(); });
         if (request_.golden) {
             stage("golden steps", [&] {
                 gather(&launch::RankHealth::golden_sha256, golden_digest(config_, cores_, place_));
             });
         }
-        const auto more =
+        const auto rank_findings =
             launch::diagnose_launch(ranks_, {run_command(), comm::started_by_srun(std::getenv)});
-        findings.insert(findings.end(), more.begin(), more.end());
+        findings.insert(findings.end(), rank_findings.begin(), rank_findings.end());
         return findings;
     }
 
 private:
-    void stage(const char* name, const std::function<void()>& part) {
-        constexpr double kSeconds = 120;
+    void stage(const char* name, const std::function<void()>& work) {
+        constexpr double kStageSeconds = 120;
         ++stages_;
         if (world_.rank() == 0) {
             std::cerr << fmt::format("doctor {}/{}: {}, at most {} s\n", stages_,
-                                     request_.golden ? 8 : 7, name, kSeconds)
+                                     request_.golden ? 8 : 7, name, kStageSeconds)
                       << std::flush;
         }
-        const comm::DeadlineGuard guard(kSeconds, ExitCode::launch,
+        const comm::DeadlineGuard guard(kStageSeconds, ExitCode::launch,
                                         fmt::format("doctor: {}: rank {}", name, world_.rank()));
-        part();
+        work();
     }
 
     comm::Communicator& everyone() { return start_up_->everyone(); }
 
-    void gather(std::string launch::RankHealth::*member, const std::string& mine) {
-        const auto texts = comm::all_gather_strings(everyone(), mine);
+    void gather(std::string launch::RankHealth::*member, const std::string& text) {
+        const auto texts = comm::all_gather_strings(everyone(), text);
         for (std::size_t rank = 0; rank < texts.size(); ++rank) ranks_[rank].*member = texts[rank];
     }
 
     template <typename Number>
-    void gather(Number launch::RankHealth::*member, double mine) {
-        const auto numbers = comm::all_gather(everyone(), mine);
+    void gather(Number launch::RankHealth::*member, double number) {
+        const auto numbers = comm::all_gather(everyone(), number);
         for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
             ranks_[rank].*member = static_cast<Number>(numbers[rank]);
         }
     }
 
-    void meet() {
+    void find_hosts() {
         start_up_.emplace(world_.start_up());
         ranks_.resize(static_cast<std::size_t>(world_.size()));
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -142,20 +142,20 @@ private:
 
     void read_configuration() {
         config_ = launch::agree_on_config(request_.config, everyone());
-        std::string mine;
+        std::string digest;
         try {
-            mine = config::to_yaml(config::load(request_.config));
-            mine = storage::sha256_hex(storage::bytes_of(mine));
+            const std::string text = config::to_yaml(config::load(request_.config));
+            digest = storage::sha256_hex(storage::bytes_of(text));
         } catch (const Error&) {
-            mine.clear();  // the file is unreadable here; a run sends it from rank 0
+            digest.clear();  // the file is unreadable here; a run sends it from rank 0
         }
-        gather(&launch::RankHealth::config_sha256, mine);
+        gather(&launch::RankHealth::config_sha256, digest);
     }
 
-    /// Checks the layout and the devices as a run does. Returns the same on all ranks.
-    std::vector<launch::Finding> check_start() {
+    /// Checks the layout and the devices as a run does. Returns the same findings on all ranks.
+    std::vector<launch::Finding> check_layout_and_devices() {
         const std::vector<int>& nodes = start_up_->node_of_world_rank();
-        const int fullest = static_cast<int>(std::ranges::max([&] {
+        const int max_ranks_per_node = static_cast<int>(std::ranges::max([&] {
             std::vector<std::int64_t> counts;
             for (const int node : nodes) counts.push_back(std::ranges::count(nodes, node));
             return counts;
@@ -163,17 +163,17 @@ private:
         std::vector<launch::Finding> findings;
         findings.push_back({"launch", counted(world_.size(), "rank") + " on " +
                                           counted(std::ranges::max(nodes) + 1, "node")});
-        findings.push_back(attempt("layout", [&] {
+        findings.push_back(run_check("layout", [&] {
             const plan::Layout layout =
                 plan::make_layout(config_.bagging, config_.training, config_.parallel,
-                                  static_cast<int>(nodes.size()), fullest);
+                                  static_cast<int>(nodes.size()), max_ranks_per_node);
             return fmt::format("M={} x P_degree={}", layout.groups, layout.degree);
         }));
-        const auto before = nodes.begin() + world_.rank();
-        const int node = *before;
-        place_.local_rank = static_cast<int>(std::count(nodes.begin(), before, node));
+        const auto this_rank = nodes.begin() + world_.rank();
+        const int node = *this_rank;
+        place_.local_rank = static_cast<int>(std::count(nodes.begin(), this_rank, node));
         place_.ranks_sharing_cores = launch::ranks_sharing_cores(nodes, cores_, everyone());
-        findings.push_back(attempt("devices", [&] { return check_rank_devices(); }));
+        findings.push_back(run_check("devices", [&] { return check_rank_devices(); }));
         return findings;
     }
 
@@ -197,23 +197,23 @@ private:
         return ranks_.front().device + (sharing.empty() ? "" : "; " + sharing);
     }
 
-    /// Makes the finding of `part` from its text or error, which must be the same on all ranks.
-    static launch::Finding attempt(const char* check, const std::function<std::string()>& part) {
+    /// Makes a finding from the text or the error of `work`, which must be equal on all ranks.
+    static launch::Finding run_check(const char* check, const std::function<std::string()>& work) {
         try {
-            return {check, part(), "", false, ExitCode::ok};
+            return {check, work(), "", false, ExitCode::ok};
         } catch (const Error& error) {
             return {check, error.what(), "", true, error.code()};
         }
     }
 
-    launch::Finding look_at_data() {
-        return attempt("data", [&] {
+    launch::Finding check_data() {
+        return run_check("data", [&] {
             data::require_data_paths(config_.data, everyone());
-            return std::string("no path of the configuration is missing; nothing was read");
+            return std::string("all configured paths exist; no data was read");
         });
     }
 
-    void look_at_cores() {
+    void gather_cores() {
         const device::NumaNodes numa = device::count_numa_nodes();
         gather(&launch::RankHealth::cores, cores_.machine);
         gather(&launch::RankHealth::allowed_cores, cores_.allowed);
@@ -233,36 +233,36 @@ private:
         }
     }
 
-    void look_at_output() {
+    void check_output() {
         const std::string wanted = request_.output.empty() ? config_.run.output : request_.output;
         gather(&launch::RankHealth::output_rejection, directory_error(wanted));
         const fs::path folder = existing_folder(wanted.empty() ? "results" : wanted);
-        pid_t of_first = ::getpid();
-        everyone().broadcast(std::as_writable_bytes(std::span(&of_first, 1)), 0);
-        const auto file_of = [&](int rank) {
-            return folder / fmt::format(".hpcai500-doctor-{}-{}", of_first, rank);
+        pid_t pid_of_rank_0 = ::getpid();
+        everyone().broadcast(std::as_writable_bytes(std::span(&pid_of_rank_0, 1)), 0);
+        const auto probe_file = [&](int rank) {
+            return folder / fmt::format(".hpcai500-doctor-{}-{}", pid_of_rank_0, rank);
         };
-        std::string trouble;
+        std::string write_error;
         try {
-            storage::write_file_durably(file_of(world_.rank()), "");
+            storage::write_file_durably(probe_file(world_.rank()), "");
         } catch (const Error& error) {
-            trouble = error.what();
+            write_error = error.what();
         }
-        gather(&launch::RankHealth::output_error, trouble);  // also waits until all have written
+        gather(&launch::RankHealth::output_error, write_error);  // also a barrier
         std::error_code error;
-        gather(&launch::RankHealth::sees_output, fs::exists(file_of(0), error) ? 1 : 0);
+        gather(&launch::RankHealth::sees_output, fs::exists(probe_file(0), error) ? 1 : 0);
         const fs::space_info space = fs::space(folder, error);
         gather(&launch::RankHealth::free_bytes, error ? 0 : static_cast<double>(space.available));
-        fs::remove(file_of(world_.rank()), error);
+        fs::remove(probe_file(world_.rank()), error);
     }
 
     std::string run_command() const {
         std::string command = "hpcai500 run";
-        for (const std::string& one : request_.config.files) {
-            command += " --config " + shell_quote(one);
+        for (const std::string& file : request_.config.files) {
+            command += " --config " + shell_quote(file);
         }
-        for (const std::string& one : request_.config.overrides)
-            command += " --set " + shell_quote(one);
+        for (const std::string& setting : request_.config.overrides)
+            command += " --set " + shell_quote(setting);
         return command;
     }
 
@@ -279,16 +279,16 @@ private:
 }  // namespace
 
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out) {
-    constexpr double kStartSeconds = 120;
+    constexpr double kMpiStartSeconds = 120;
     std::optional<comm::DeadlineGuard> start;
-    start.emplace(kStartSeconds, ExitCode::launch, "doctor: the start of MPI on all ranks");
+    start.emplace(kMpiStartSeconds, ExitCode::launch, "doctor: the start of MPI on all ranks");
     return launch::run_under_mpi(request.command_line, [&](comm::MpiWorld& world) {
         start.reset();
-        const std::vector<launch::Finding> findings = Examination(request, world).findings();
+        const std::vector<launch::Finding> findings = DoctorSession(request, world).findings();
         if (world.rank() == 0) out << launch::findings_text(findings) << std::flush;
-        const auto stops = std::ranges::find_if(
+        const auto failed = std::ranges::find_if(
             findings, [](const launch::Finding& finding) { return finding.code != ExitCode::ok; });
-        return stops == findings.end() ? ExitCode::ok : stops->code;
+        return failed == findings.end() ? ExitCode::ok : failed->code;
     });
 }
 

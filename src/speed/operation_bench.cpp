@@ -47,7 +47,7 @@ std::vector<float> random_numbers(std::int64_t count) {
 
 }  // namespace
 
-graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient) {
+graph::Graph make_operation_graph(const ops::Operation& operation, bool needs_input_gradient) {
     graph::Graph graph;
     std::vector<graph::ValueId> inputs;
     for (const tensor::Shape& shape : input_shapes(operation)) {
@@ -65,7 +65,7 @@ graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient
 OperationBench::OperationBench(const ops::Operation& operation, const Setup& setup)
     : device_(setup.device),
       precision_(setup.precision),
-      graph_(graph_of(operation, setup.needs_input_gradient)),
+      graph_(make_operation_graph(operation, setup.needs_input_gradient)),
       store_(graph_, setup.device, 0),
       network_(graph_, setup.device, store_,
                {.mode = setup.mode,
@@ -76,7 +76,7 @@ OperationBench::OperationBench(const ops::Operation& operation, const Setup& set
         if (step.pass != ops::Pass::prepare) kernel_ = step.kernel;
     }
     ensure(kernel_ != nullptr, "{} has no pass", name_of(operation));
-    fill();
+    fill_tensors();
 }
 
 std::vector<ops::Pass> OperationBench::passes() const {
@@ -87,25 +87,25 @@ std::vector<ops::Pass> OperationBench::passes() const {
     return passes;
 }
 
-void OperationBench::fill() {
+void OperationBench::fill_tensors() {
     if (!store_.parameters().empty()) {
         const auto count = static_cast<std::int64_t>(store_.parameters().size());
         store_.write(random_numbers(count), store_.parameters());
     }
-    const auto store_at = [&](void* place, const tensor::Shape& shape) {
-        device_.store_channels_last(place, shape, precision_.compute,
+    const auto store_random = [&](void* memory, const tensor::Shape& shape) {
+        device_.store_channels_last(memory, shape, precision_.compute,
                                     random_numbers(shape.elements()));
     };
     for (const graph::ValueId input : node().inputs) {
         const graph::Value& value = graph().value(input);
-        store_at(network_.input(value.name).data(), value.shape);
+        store_random(network_.input(value.name).data(), value.shape);
     }
-    graph::Observer nobody;
-    network_.prepare(nobody);
+    graph::Observer no_observer;
+    network_.prepare(no_observer);
     kernel_->run(ops::Pass::forward);
     if (passes().size() > 1) {
         const graph::Value& output = graph().value(node().output);
-        store_at(network_.output_gradient(output.name).data(), output.shape);
+        store_random(network_.output_gradient(output.name).data(), output.shape);
     }
     device_.synchronize();
 }

@@ -9,9 +9,9 @@
 
 namespace hpcai::speed {
 
-/// Makes a graph of one Convolution, Linear or Add. Its inputs and output are external, like those
-/// of a pipeline stage.
-graph::Graph graph_of(const ops::Operation& operation, bool needs_input_gradient);
+/// Makes a graph of one Convolution, Linear or Add. The graph receives its inputs and returns its
+/// output like a pipeline stage.
+graph::Graph make_operation_graph(const ops::Operation& operation, bool needs_input_gradient);
 
 /// A network of one operation on random numbers in device memory.
 class OperationBench {
@@ -23,8 +23,8 @@ public:
         bool needs_input_gradient = true;
     };
 
-    /// Builds the network of graph_of(). The device must outlive the object. Throws Error(internal)
-    /// if the device does not support the operation or has not enough memory.
+    /// Builds the network of make_operation_graph(). The device must outlive the object. Throws
+    /// Error(internal) if the device does not support the operation or has too little memory.
     OperationBench(const ops::Operation& operation, const Setup& setup);
 
     /// Returns the passes that compute values, without the cast of working copies.
@@ -35,7 +35,7 @@ public:
     void run(ops::Pass pass) { kernel_->run(pass); }
 
 private:
-    void fill();
+    void fill_tensors();
 
     device::Device& device_;
     device::Precision precision_;

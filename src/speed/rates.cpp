@@ -18,11 +18,11 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kRunsBefore = 4;  // warm-up runs of a device that records
+constexpr int kWarmupRuns = 4;  // of a device that records
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
-// Largest growth from one large operation to the next: of time, and of memory and setup time.
-constexpr double kTimesSlower = 8, kTimesLarger = 8;
+// From one large operation to the next: largest factors of the run time, and of the setup time.
+constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
 bool is_measured(const ops::Operation& operation) {
     return std::holds_alternative<ops::Convolution>(operation) ||
@@ -36,40 +36,41 @@ double flops_of(const ops::Operation& operation, ops::Pass pass) {
     return static_cast<double>(flops.forward);
 }
 
-OperationRate describe(const MeasuredOperation& one, const device::Precision& precision,
-                       ops::Pass pass) {
+OperationRate make_rate(const MeasuredOperation& measured, const device::Precision& precision,
+                        ops::Pass pass) {
     OperationRate rate;
-    rate.name = one.name;
-    rate.operation = ops::name_of(one.operation);
+    rate.name = measured.name;
+    rate.operation = ops::name_of(measured.operation);
     rate.precision = name_of(precision);
     rate.pass = name_of(pass);
-    rate.shape = shape_text(one.operation);
-    rate.of_model = one.of_model;
-    rate.nodes = one.nodes;
-    rate.flops = flops_of(one.operation, pass);
+    rate.shape = shape_text(measured.operation);
+    rate.of_model = measured.is_of_model;
+    rate.nodes = measured.nodes;
+    rate.flops = flops_of(measured.operation, pass);
     return rate;
 }
 
-struct Measured {
+struct PassRates {
     std::vector<OperationRate> rates;
     double setup_seconds = 0;  // of kernels and inputs
 };
 
-/// Measures one operation, about `seconds` for each of its passes.
-Measured measure(RateMeter& meter, const MeasuredOperation& one, const device::Precision& precision,
-                 double seconds) {
-    const double began = meter.elapsed_seconds();
+/// Measures one operation, for about `seconds` per pass.
+PassRates measure_passes(RateMeter& meter, const MeasuredOperation& operation,
+                         const device::Precision& precision, double seconds) {
+    const double begin_seconds = meter.elapsed_seconds();
     std::unique_ptr<OperationBench> bench;
     comm::collective_try(meter.everyone(), [&] {
         bench = std::make_unique<OperationBench>(
-            one.operation, OperationBench::Setup{meter.device(), precision, device::Mode::training,
-                                                 one.needs_input_gradient});
+            operation.operation,
+            OperationBench::Setup{meter.device(), precision, device::Mode::training,
+                                  operation.needs_input_gradient});
     });
-    Measured measured{{}, meter.elapsed_seconds() - began};
+    PassRates measured{{}, meter.elapsed_seconds() - begin_seconds};
     for (const ops::Pass pass : bench->passes()) {
-        OperationRate rate = describe(one, precision, pass);
+        OperationRate rate = make_rate(operation, precision, pass);
         rate.bytes = metrics::moved_bytes(bench->graph(), bench->node(), pass, precision.compute);
-        const double median_seconds = meter.seconds_of([&] { bench->run(pass); }, seconds);
+        const double median_seconds = meter.measure([&] { bench->run(pass); }, seconds);
         rate.seconds = {median_seconds, ""};
         rate.flops_per_second = {rate.flops / median_seconds, ""};
         measured.rates.push_back(std::move(rate));
@@ -77,30 +78,30 @@ Measured measure(RateMeter& meter, const MeasuredOperation& one, const device::P
     return measured;
 }
 
-double longest(const std::vector<OperationRate>& rates) {
+double longest_seconds(const std::vector<OperationRate>& rates) {
     double seconds = 0;
     for (const OperationRate& rate : rates) seconds = std::max(seconds, *rate.seconds.value);
     return seconds;
 }
 
-double forward_bytes(const MeasuredOperation& one, tensor::DType compute) {
-    const graph::Graph graph = graph_of(one.operation, one.needs_input_gradient);
+double forward_bytes(const MeasuredOperation& measured, tensor::DType compute) {
+    const auto graph = make_operation_graph(measured.operation, measured.needs_input_gradient);
     return metrics::moved_bytes(graph, graph.nodes().front(), ops::Pass::forward, compute);
 }
 
-double intensity(const MeasuredOperation& one, tensor::DType compute) {
-    return flops_of(one.operation, ops::Pass::forward) / forward_bytes(one, compute);
+double intensity(const MeasuredOperation& measured, tensor::DType compute) {
+    return flops_of(measured.operation, ops::Pass::forward) / forward_bytes(measured, compute);
 }
 
-constexpr std::array<std::size_t, 5> kSizes{std::size_t{4} << 10, std::size_t{64} << 10,
-                                            std::size_t{1} << 20, std::size_t{16} << 20,
-                                            std::size_t{64} << 20};
-constexpr int kMinSums = 3;
-constexpr int kMaxSums = 20;
+constexpr std::array<std::size_t, 5> kAllReduceBytes{std::size_t{4} << 10, std::size_t{64} << 10,
+                                                     std::size_t{1} << 20, std::size_t{16} << 20,
+                                                     std::size_t{64} << 20};
+constexpr int kMinCalls = 3;
+constexpr int kMaxCalls = 20;
 
-class SumBench {
+class AllReduceBench {
 public:
-    SumBench(RateMeter& meter, const SummingRanks& ranks, std::size_t bytes)
+    AllReduceBench(RateMeter& meter, const AllReduceRanks& ranks, std::size_t bytes)
         : meter_(meter),
           ranks_(ranks),
           memory_(meter.device().allocate(bytes)),
@@ -117,39 +118,40 @@ public:
         ranks_.reducer.check();
         meter_.device().synchronize();
         ranks_.reducer.end_step();
-        return meter_.agree(watch.seconds());
+        return meter_.max_over_ranks(watch.seconds());
     }
 
 private:
     RateMeter& meter_;
-    const SummingRanks& ranks_;
+    const AllReduceRanks& ranks_;
     std::unique_ptr<device::Memory> memory_;
     std::span<float> values_;
 };
 
 }  // namespace
 
-double RateMeter::agree(double value) {
+double RateMeter::max_over_ranks(double value) {
     everyone_.all_reduce_max(std::span(&value, 1));
     return value;
 }
 
-double RateMeter::mean(double value) {
+double RateMeter::mean_over_ranks(double value) {
     everyone_.all_reduce_sum(std::span(&value, 1));
     return value / everyone_.size();
 }
 
-double RateMeter::seconds_of(const std::function<void()>& work, double seconds, bool has_upload) {
-    // The number of runs is the same on all ranks, because they may wait for each other.
-    const int in_a_row = has_upload ? 1 : static_cast<int>(agree(runs_in_a_row(device_, work)));
+double RateMeter::measure(const std::function<void()>& work, double seconds, bool has_upload) {
+    // All ranks make the same number of runs, because they may wait for each other.
+    const int in_a_row =
+        has_upload ? 1 : static_cast<int>(max_over_ranks(runs_in_a_row(device_, work)));
     TimedWork timed(device_, {[&] {
                         for (int i = 0; i < in_a_row; ++i) work();
                     }},
                     has_upload);
-    const double first = agree(timed.run()[0]);
+    const double first = max_over_ranks(timed.run()[0]);
     const int runs = static_cast<int>(
         std::clamp(seconds / std::max(first, 1e-9), double{kMinRuns}, double{kMaxRuns}));
-    return mean(median_seconds(runs, [&] { return timed.run()[0] / in_a_row; }));
+    return mean_over_ranks(median_seconds(runs, [&] { return timed.run()[0] / in_a_row; }));
 }
 
 std::string shape_text(const ops::Operation& operation) {
@@ -168,17 +170,18 @@ std::vector<MeasuredOperation> operations_of_model(const config::Config& config,
                                                    tensor::DType compute) {
     const graph::Graph model = models::make_model(config, {.batch = samples});
     std::vector<MeasuredOperation> operations;
-    std::map<std::string, std::size_t> known;
+    std::map<std::string, std::size_t> indices;
     for (const graph::Node& node : model.nodes()) {
         if (!is_measured(node.operation)) continue;
-        const auto [place, is_new] = known.emplace(shape_text(node.operation), operations.size());
+        const auto [entry, is_new] = indices.emplace(shape_text(node.operation), operations.size());
         if (is_new) {
             operations.push_back({node.name, node.operation, true, 0, !model.is_first_layer(node)});
         }
-        ++operations[place->second].nodes;
+        ++operations[entry->second].nodes;
     }
-    std::ranges::stable_sort(operations, std::ranges::greater{},
-                             [&](const MeasuredOperation& one) { return intensity(one, compute); });
+    std::ranges::stable_sort(
+        operations, std::ranges::greater{},
+        [&](const MeasuredOperation& operation) { return intensity(operation, compute); });
     return operations;
 }
 
@@ -204,52 +207,53 @@ std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const device::Precision& precision, double seconds) {
     constexpr int kPasses = 3;
     const double end = std::min(meter.limit_seconds(), meter.elapsed_seconds() + seconds);
-    const double each =
+    const double seconds_per_pass =
         seconds / (kPasses * static_cast<double>(std::max<std::size_t>(operations.size(), 1)));
-    std::vector<OperationRate> all;
+    std::vector<OperationRate> rates;
     double slowest = 0, setup_seconds = 0;
-    for (const MeasuredOperation& one : operations) {
+    for (const MeasuredOperation& operation : operations) {
         const double left = end - meter.elapsed_seconds();
-        const double needed = one.of_model
+        const double needed = operation.is_of_model
                                   ? 0
-                                  : kTimesSlower * slowest * kPasses * (kRunsBefore + kMinRuns) +
-                                        kTimesLarger * setup_seconds;
+                                  : kMaxTimeGrowth * slowest * kPasses * (kWarmupRuns + kMinRuns) +
+                                        kMaxSetupGrowth * setup_seconds;
         if (left <= needed) {
-            if (!one.of_model && !all.empty()) break;
-            OperationRate skipped = describe(one, precision, ops::Pass::forward);
-            skipped.bytes = forward_bytes(one, precision.compute);
+            if (!operation.is_of_model && !rates.empty()) break;
+            OperationRate skipped = make_rate(operation, precision, ops::Pass::forward);
+            skipped.bytes = forward_bytes(operation, precision.compute);
             skipped.seconds = skipped.flops_per_second = {std::nullopt, "no time was left"};
-            all.push_back(std::move(skipped));
+            rates.push_back(std::move(skipped));
             continue;
         }
-        const Measured measured = measure(meter, one, precision, each);
-        slowest = std::max(slowest, longest(measured.rates));
+        const PassRates measured = measure_passes(meter, operation, precision, seconds_per_pass);
+        slowest = std::max(slowest, longest_seconds(measured.rates));
         setup_seconds = measured.setup_seconds;
-        all.insert(all.end(), measured.rates.begin(), measured.rates.end());
+        rates.insert(rates.end(), measured.rates.begin(), measured.rates.end());
     }
-    return all;
+    return rates;
 }
 
-std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
+std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceRanks& ranks,
                                               double seconds) {
-    std::vector<std::unique_ptr<SumBench>> benches;
-    for (const std::size_t bytes : kSizes) {
-        benches.push_back(std::make_unique<SumBench>(meter, ranks, bytes));
+    std::vector<std::unique_ptr<AllReduceBench>> benches;
+    for (const std::size_t bytes : kAllReduceBytes) {
+        benches.push_back(std::make_unique<AllReduceBench>(meter, ranks, bytes));
     }
-    const double each = seconds / static_cast<double>(kSizes.size());
+    const double seconds_per_size = seconds / static_cast<double>(kAllReduceBytes.size());
     std::vector<AllReduceRate> rates;
-    double before = 0;
-    for (std::size_t index = 0; index < kSizes.size(); ++index) {
-        // The time grows at most by the same factor as the size.
-        const double growth = static_cast<double>(kSizes[index]) /
-                              static_cast<double>(kSizes[index == 0 ? 0 : index - 1]);
-        if (rates.size() >= 2 && growth * before > seconds) break;
+    double previous_seconds = 0;
+    for (std::size_t index = 0; index < kAllReduceBytes.size(); ++index) {
+        // The time grows at most as much as the size.
+        const double growth = static_cast<double>(kAllReduceBytes[index]) /
+                              static_cast<double>(kAllReduceBytes[index == 0 ? 0 : index - 1]);
+        if (rates.size() >= 2 && growth * previous_seconds > seconds) break;
         const double first = benches[index]->run();
-        const int sums = static_cast<int>(
-            std::clamp(each / std::max(first, 1e-9), double{kMinSums}, double{kMaxSums}));
-        before = median_seconds(sums, [&] { return benches[index]->run(); });
-        const auto bytes = static_cast<double>(kSizes[index]);
-        rates.push_back({ranks.scope, ranks.group.size(), bytes, before, bytes / before});
+        const int calls = static_cast<int>(std::clamp(seconds_per_size / std::max(first, 1e-9),
+                                                      double{kMinCalls}, double{kMaxCalls}));
+        previous_seconds = median_seconds(calls, [&] { return benches[index]->run(); });
+        const auto bytes = static_cast<double>(kAllReduceBytes[index]);
+        rates.push_back(
+            {ranks.scope, ranks.group.size(), bytes, previous_seconds, bytes / previous_seconds});
     }
     return rates;
 }
@@ -262,8 +266,8 @@ AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& bac
     line.scope = rates.front().scope;
     line.ranks = rates.front().ranks;
     if (rates.size() < 2) return line;
-    // Uses both ends, as buckets of gradients are large and BatchNorm statistics small. Caches bend
-    // the curve in between.
+    // The line uses both ends, because gradient buckets are large and BatchNorm statistics small.
+    // Between them, caches bend the curve.
     const AllReduceRate &small = rates.front(), &large = rates.back();
     const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
     if (!(slope > 0)) {

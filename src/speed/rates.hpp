@@ -15,10 +15,10 @@
 namespace hpcai::speed {
 
 /// Measures on all ranks at once, within one time limit. All calls are collective and return the
-/// same on all ranks.
+/// same values on all ranks.
 class RateMeter {
 public:
-    /// All measurements share `seconds` from now. `device` and `everyone` must outlive this object.
+    /// The time limit is `seconds` from now. `device` and `everyone` must outlive this object.
     RateMeter(device::Device& device, comm::Communicator& everyone, double seconds)
         : device_(device), everyone_(everyone), limit_seconds_(seconds) {}
 
@@ -26,15 +26,14 @@ public:
     comm::Communicator& everyone() { return everyone_; }
     double limit_seconds() const { return limit_seconds_; }
     /// Returns the elapsed time of the slowest rank.
-    double elapsed_seconds() { return agree(watch_.seconds()); }
-    bool is_over() { return elapsed_seconds() >= limit_seconds_; }
-    /// Returns the largest value of all ranks.
-    double agree(double value);
-    double mean(double value);
+    double elapsed_seconds() { return max_over_ranks(watch_.seconds()); }
+    bool is_time_over() { return elapsed_seconds() >= limit_seconds_; }
+    double max_over_ranks(double value);
+    double mean_over_ranks(double value);
 
-    /// Returns the median seconds of `work`, averaged over ranks, from 3 to 15 runs in about
-    /// `seconds`, after a warm-up run.
-    double seconds_of(const std::function<void()>& work, double seconds, bool has_upload = false);
+    /// Runs `work` 3 to 15 times in about `seconds`, after a warm-up run. Returns the mean over
+    /// ranks of each rank's median seconds.
+    double measure(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
     device::Device& device_;
@@ -43,11 +42,11 @@ private:
     Stopwatch watch_;
 };
 
-/// An operation of a model, or a large one of the same kind.
+/// An operation to measure: one of the configured model, or a large matrix product or convolution.
 struct MeasuredOperation {
     std::string name;
     ops::Operation operation;
-    bool of_model = false;
+    bool is_of_model = false;
     int nodes = 0;  // number of the model's nodes with this operation
     bool needs_input_gradient = true;
 };
@@ -57,21 +56,20 @@ struct MeasuredOperation {
 std::vector<MeasuredOperation> operations_of_model(const config::Config& config, int samples,
                                                    tensor::DType compute);
 
-/// These return square matrix products, and convolutions of 256 channels, by increasing size.
+/// Returns square matrix products, or convolutions of 256 channels, by increasing size.
 std::vector<MeasuredOperation> large_matrix_products();
 std::vector<MeasuredOperation> large_convolutions();
 
 /// Returns a text such as "32 x 56 x 56 x 64, 256 filters of 1 x 1, stride 1".
 std::string shape_text(const ops::Operation& operation);
 
-/// Measures the rates of all passes within about `seconds`. Rates without a measurement have a
-/// reason. Large operations that would exceed the time are omitted.
+/// Measures the rates of all passes within about `seconds`. A rate that was not measured has a
+/// reason. Omits large operations that would exceed the time.
 std::vector<OperationRate> measure_operations(RateMeter& meter,
                                               const std::vector<MeasuredOperation>& operations,
                                               const device::Precision& precision, double seconds);
 
-/// The ranks of one all-reduce.
-struct SummingRanks {
+struct AllReduceRanks {
     std::string scope;  // as in AllReduceRate
     comm::Communicator& group;
     comm::GradientReducer& reducer;
@@ -79,11 +77,11 @@ struct SummingRanks {
 
 /// Measures all-reduces of 4 KiB to 64 MiB per rank within about `seconds` and returns the times of
 /// the slowest ranks. Collective over all ranks of `meter`, each with its own group.
-std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const SummingRanks& ranks,
+std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceRanks& ranks,
                                               double seconds);
 
-/// Fits a line through the times of the smallest and the largest size in `rates`, which has
-/// increasing sizes. Empty for fewer than two sizes, or if the largest does not take longer.
+/// Fits a line through the times of the smallest and the largest size in `rates`, which are sorted
+/// by size. The fit has no values for fewer than two sizes, or if the largest size is not slower.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
 }  // namespace hpcai::speed

@@ -30,7 +30,6 @@ namespace {
 constexpr int kMinSteps = 3;
 constexpr int kMaxSteps = 15;
 
-/// The setup of a measurement of whole steps.
 struct CalibrationSetup {
     const config::Config& config;
     device::Precision precision;
@@ -41,34 +40,34 @@ struct CalibrationSetup {
 class Calibration {
 public:
     Calibration(RateMeter& meter, const CalibrationSetup& setup)
-        : meter_(meter), setup_(setup), alone_(comm::make_mpi_reducer(*self_)) {}
+        : meter_(meter), setup_(setup), self_reducer_(comm::make_mpi_reducer(*self_)) {}
 
-    /// Median seconds of a step on its slowest rank.
-    double step_seconds(int samples, comm::GradientReducer& reducer, double seconds) {
+    /// Measures steps and returns their median seconds on the slowest rank.
+    double measure_step(int samples, comm::GradientReducer& reducer, double seconds) {
         std::unique_ptr<WholeStep> step;
         comm::collective_try(meter_.everyone(), [&] {
             step = std::make_unique<WholeStep>(WholeStep::Setup{
                 setup_.config, meter_.device(), setup_.precision, reducer, samples});
         });
-        const double before = meter_.agree(step->seconds());  // the first step may allocate
+        const double first = meter_.max_over_ranks(step->run());  // the first step may allocate
         const int steps =
-            static_cast<int>(std::clamp(seconds / before, double{kMinSteps}, double{kMaxSteps}));
-        std::vector<double> all;
+            static_cast<int>(std::clamp(seconds / first, double{kMinSteps}, double{kMaxSteps}));
+        std::vector<double> step_seconds;
         for (int i = 0; i < steps; ++i) {
-            all.push_back(meter_.agree(step->seconds()));
-            if (meter_.is_over()) break;
+            step_seconds.push_back(meter_.max_over_ranks(step->run()));
+            if (meter_.is_time_over()) break;
         }
         gradient_bytes_ = static_cast<std::int64_t>(step->store().gradients().size_bytes());
-        return median(std::move(all));
+        return median(std::move(step_seconds));
     }
 
-    CalibrationPoint point(int samples, double seconds) {
+    CalibrationPoint measure_point(int samples, double seconds) {
         CalibrationPoint point{.samples = samples};
         const double share = setup_.reducer != nullptr ? seconds / 2 : seconds;
-        point.step_seconds = step_seconds(samples, *alone_, share);
+        point.step_seconds = measure_step(samples, *self_reducer_, share);
         point.summed_step_seconds = {std::nullopt, "there is only one rank"};
         if (setup_.reducer != nullptr) {
-            point.summed_step_seconds = {step_seconds(samples, *setup_.reducer, share), ""};
+            point.summed_step_seconds = {measure_step(samples, *setup_.reducer, share), ""};
         }
         return point;
     }
@@ -79,7 +78,7 @@ private:
     RateMeter& meter_;
     const CalibrationSetup& setup_;
     std::unique_ptr<comm::Communicator> self_ = comm::make_self_communicator();
-    std::unique_ptr<comm::GradientReducer> alone_;
+    std::unique_ptr<comm::GradientReducer> self_reducer_;
     std::int64_t gradient_bytes_ = 0;
 };
 
@@ -102,7 +101,8 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     constexpr int kPoints = 3;
     for (int i = 0, samples = setup.samples; i < kPoints && samples > 0; ++i, samples /= 2) {
         if (i > 0 && meter.elapsed_seconds() > end) break;
-        record.points.insert(record.points.begin(), calibration.point(samples, seconds / kPoints));
+        record.points.insert(record.points.begin(),
+                             calibration.measure_point(samples, seconds / kPoints));
     }
     record.gradient_bytes = calibration.gradient_bytes();
     return record;
@@ -110,11 +110,11 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
 
 constexpr std::string_view kSamplesKey = "training.batch_size=";
 
-// Fractions of request.seconds, measured in this order. The rest is for other precisions.
-constexpr double kOperations = 0.25;  // for large operations, and again for those of the model
-constexpr double kBandwidth = 0.05;
-constexpr double kAllReduce = 0.1;
-constexpr double kCalibration = 0.25;
+// Shares of request.seconds, measured in this order. The rest is for other precisions.
+constexpr double kOperationsShare = 0.25;  // for large operations, and again for model operations
+constexpr double kBandwidthShare = 0.05;
+constexpr double kAllReduceShare = 0.1;
+constexpr double kCalibrationShare = 0.25;
 
 /// All measuring ranks, and this rank's host.
 struct MeasuredRanks {
@@ -122,7 +122,7 @@ struct MeasuredRanks {
     std::vector<int> node_of_rank;
     std::string host;
 
-    int on_fullest_node() const {
+    int max_ranks_per_node() const {
         std::vector<int> ranks(node_of_rank.size());
         for (const int node : node_of_rank) ++ranks[node];
         return std::ranges::max(ranks);
@@ -131,11 +131,11 @@ struct MeasuredRanks {
     int nodes() const { return std::ranges::max(node_of_rank) + 1; }
 };
 
-BandwidthRate rate_of(std::string name, std::string method, double bytes, double seconds) {
+BandwidthRate bandwidth_of(std::string name, std::string method, double bytes, double seconds) {
     return {std::move(name), std::move(method), bytes, {seconds, ""}, {bytes / seconds, ""}};
 }
 
-BandwidthRate memory_rate(RateMeter& meter, double seconds) {
+BandwidthRate measure_memory(RateMeter& meter, double seconds) {
     const tensor::Shape shape{32, 128, 128, 64};  // 128 MiB in fp32
     OperationBench bench(
         ops::Add{shape},
@@ -143,11 +143,11 @@ BandwidthRate memory_rate(RateMeter& meter, double seconds) {
     constexpr int kStreams = 3;
     const double bytes = kStreams * sizeof(float) * static_cast<double>(shape.elements());
     const auto add = [&] { bench.run(ops::Pass::forward); };
-    return rate_of("memory", "y = a + b of 128 MiB each in fp32", bytes,
-                   meter.seconds_of(add, seconds));
+    return bandwidth_of("memory", "y = a + b of 128 MiB each in fp32", bytes,
+                        meter.measure(add, seconds));
 }
 
-std::vector<BandwidthRate> host_rates(RateMeter& meter, double seconds) {
+std::vector<BandwidthRate> measure_transfers(RateMeter& meter, double seconds) {
     const std::array<std::string, 2> names{"host to device", "device to host"};
     if (meter.device().uuid().empty()) {
         const Quantity none{std::nullopt, "the device's memory is the host's"};
@@ -157,14 +157,14 @@ std::vector<BandwidthRate> host_rates(RateMeter& meter, double seconds) {
     std::vector<std::byte> host(kBytes, std::byte{1});
     const std::unique_ptr<device::Memory> memory = meter.device().allocate(kBytes);
     const double up =
-        meter.seconds_of([&] { meter.device().upload(memory->data(), host); }, seconds / 2, true);
+        meter.measure([&] { meter.device().upload(memory->data(), host); }, seconds / 2, true);
     const double down =
-        meter.seconds_of([&] { meter.device().download(host, memory->data()); }, seconds / 2, true);
-    return {rate_of(names[0], "64 MiB", kBytes, up), rate_of(names[1], "64 MiB", kBytes, down)};
+        meter.measure([&] { meter.device().download(host, memory->data()); }, seconds / 2, true);
+    return {bandwidth_of(names[0], "64 MiB", kBytes, up),
+            bandwidth_of(names[1], "64 MiB", kBytes, down)};
 }
 
-/// A group of ranks with its reducer.
-struct Sums {
+struct AllReduceGroup {
     std::string scope;
     std::unique_ptr<comm::Communicator> group;
     std::unique_ptr<comm::GradientReducer> reducer;
@@ -176,40 +176,42 @@ public:
         : request_(request), ranks_(ranks) {
         config::Sources sources = request.config;
         const bool has_samples = std::ranges::any_of(
-            sources.overrides, [](const std::string& one) { return one.starts_with(kSamplesKey); });
+            sources.overrides,
+            [](const std::string& setting) { return setting.starts_with(kSamplesKey); });
         // The default batch size is for many ranks.
         if (sources.files.empty() && !has_samples) {
             sources.overrides.push_back(std::string(kSamplesKey) + "8");
         }
         config_ = launch::agree_on_config(sources, ranks.everyone);
-        open();
+        open_device();
         meter_ = std::make_unique<RateMeter>(*device_, ranks.everyone, request.seconds);
     }
 
     RooflineRecord measure() {
         describe();
-        measure_precision(precision_, request_.seconds * kOperations);
-        record_.bandwidths = {memory_rate(*meter_, request_.seconds * kBandwidth / 2)};
-        std::ranges::copy(host_rates(*meter_, request_.seconds * kBandwidth / 2),
+        measure_precision(precision_, request_.seconds * kOperationsShare);
+        record_.bandwidths = {measure_memory(*meter_, request_.seconds * kBandwidthShare / 2)};
+        std::ranges::copy(measure_transfers(*meter_, request_.seconds * kBandwidthShare / 2),
                           std::back_inserter(record_.bandwidths));
-        connect();
-        measure_sums(request_.seconds * kAllReduce);
-        record_.calibration = calibrate(
-            *meter_,
-            {config_, precision_, sums_.empty() ? nullptr : sums_.front().reducer.get(), samples_},
-            request_.seconds * kCalibration);
+        make_all_reduce_groups();
+        measure_all_reduces(request_.seconds * kAllReduceShare);
+        record_.calibration =
+            calibrate(*meter_,
+                      {config_, precision_,
+                       groups_.empty() ? nullptr : groups_.front().reducer.get(), samples_},
+                      request_.seconds * kCalibrationShare);
         measure_other_precisions();
         record_.measured_seconds = meter_->elapsed_seconds();
         return record_;
     }
 
 private:
-    void open() {
+    void open_device() {
         const device::Cores cores = device::count_cores();
         const int sharing =
             launch::ranks_sharing_cores(ranks_.node_of_rank, cores, ranks_.everyone);
-        const auto before = ranks_.node_of_rank.begin() + ranks_.everyone.rank();
-        const auto local_rank = std::count(ranks_.node_of_rank.begin(), before, ranks_.node());
+        const auto this_rank = ranks_.node_of_rank.begin() + ranks_.everyone.rank();
+        const auto local_rank = std::count(ranks_.node_of_rank.begin(), this_rank, ranks_.node());
         comm::collective_try(ranks_.everyone, [&] {
             device_ = context::open_device(config_, cores, {sharing, static_cast<int>(local_rank)})
                           .device;
@@ -217,12 +219,12 @@ private:
                                                    context::formats_of(*device_));
         });
         record_.cores = cores.allowed;
-        // Samples that a rank of the configured run computes at once. bagging.M x P_degree is the
-        // number of ranks of that run if both are given, else that of this launch.
+        // samples_ is what a rank of the configured run computes at once. That run has bagging.M x
+        // P_degree ranks if both are set, else as many ranks as this launch.
         const auto& [groups, degree] = std::pair(config_.bagging.groups, config_.bagging.degree);
         const int ranks = groups && degree ? *groups * *degree : ranks_.everyone.size();
         samples_ = plan::make_layout(config_.bagging, config_.training, config_.parallel, ranks,
-                                     ranks_.on_fullest_node())
+                                     ranks_.max_ranks_per_node())
                        .micro_batch_size(config_.training.batch_size);
     }
 
@@ -233,26 +235,26 @@ private:
         record_.is_gpu = !device_->uuid().empty();
         record_.ranks = ranks_.everyone.size();
         record_.nodes = ranks_.nodes();
-        record_.ranks_of_fullest_node = ranks_.on_fullest_node();
+        record_.ranks_of_fullest_node = ranks_.max_ranks_per_node();
         record_.threads = device_->threads();
     }
 
     void measure_precision(const device::Precision& precision, double seconds) {
-        const auto add = [&](const std::vector<MeasuredOperation>& operations, double share) {
+        const auto add_rates = [&](const std::vector<MeasuredOperation>& operations, double share) {
             std::ranges::copy(measure_operations(*meter_, operations, precision, seconds * share),
                               std::back_inserter(record_.operations));
         };
-        if (!precision.int8) add(large_matrix_products(), 0.5);
-        add(large_convolutions(), 0.5);
-        add(operations_of_model(config_, samples_, precision.compute), 1);
+        if (!precision.int8) add_rates(large_matrix_products(), 0.5);
+        add_rates(large_convolutions(), 0.5);
+        add_rates(operations_of_model(config_, samples_, precision.compute), 1);
     }
 
     void measure_other_precisions() {
         if (request_.one_precision) return;
         std::vector<device::Precision> others =
             context::available_precisions(context::formats_of(*device_));
-        std::erase_if(others, [&](const device::Precision& one) {
-            return one == precision_ || one.is_pure;  // pure fp16 has the kernels of mixed
+        std::erase_if(others, [&](const device::Precision& other) {
+            return other == precision_ || other.is_pure;  // pure fp16 has the kernels of mixed fp16
         });
         for (std::size_t index = 0; index < others.size(); ++index) {
             const double left = request_.seconds - meter_->elapsed_seconds();
@@ -261,23 +263,24 @@ private:
         }
     }
 
-    void connect() {
+    void make_all_reduce_groups() {
         const int ranks = ranks_.everyone.size();
         if (ranks == 1) return;
         const plan::ParallelismController one_group({.ranks = ranks, .degree = ranks},
                                                     ranks_.node_of_rank);
-        add_sums("run", 0, one_group.place(ranks_.everyone.rank()).group_rank,
-                 prediction::all_reduce_options(config_.communication, one_group, 0));
+        add_all_reduce_group("run", 0, one_group.place(ranks_.everyone.rank()).group_rank,
+                             prediction::all_reduce_options(config_.communication, one_group, 0));
         if (ranks_.nodes() == 1) return;
         const int rank = ranks_.everyone.rank();
-        const auto before = ranks_.node_of_rank.begin() + rank;
+        const auto this_rank = ranks_.node_of_rank.begin() + rank;
         const auto local =
-            static_cast<int>(std::count(ranks_.node_of_rank.begin(), before, ranks_.node()));
-        add_sums("node", ranks_.node(), rank, {});
-        add_sums("between nodes", local, rank, {});
+            static_cast<int>(std::count(ranks_.node_of_rank.begin(), this_rank, ranks_.node()));
+        add_all_reduce_group("node", ranks_.node(), rank, {});
+        add_all_reduce_group("between nodes", local, rank, {});
     }
 
-    void add_sums(const std::string& scope, int color, int key, comm::AllReduceOptions options) {
+    void add_all_reduce_group(const std::string& scope, int color, int key,
+                              comm::AllReduceOptions options) {
         auto group = ranks_.everyone.split(color, key);
         if (options.node_of_rank.empty()) {
             // The algorithm all_reduce ignores the nodes of ranks.
@@ -286,15 +289,15 @@ private:
         }
         auto reducer = group::make_gradient_reducer(
             group::ReducerSettings{config_, *device_, ranks_.host, options}, *group, *log_);
-        sums_.push_back({scope, std::move(group), std::move(reducer)});
+        groups_.push_back({scope, std::move(group), std::move(reducer)});
     }
 
-    void measure_sums(double seconds) {
-        for (const Sums& sums : sums_) {
+    void measure_all_reduces(double seconds) {
+        for (const AllReduceGroup& measured : groups_) {
             const std::vector<AllReduceRate> rates =
-                measure_all_reduce(*meter_, {sums.scope, *sums.group, *sums.reducer},
-                                   seconds / static_cast<double>(sums_.size()));
-            record_.all_reduce_fits.push_back(fit(rates, sums.reducer->description()));
+                measure_all_reduce(*meter_, {measured.scope, *measured.group, *measured.reducer},
+                                   seconds / static_cast<double>(groups_.size()));
+            record_.all_reduce_fits.push_back(fit(rates, measured.reducer->description()));
             record_.all_reduce.insert(record_.all_reduce.end(), rates.begin(), rates.end());
         }
     }
@@ -307,7 +310,7 @@ private:
     device::Precision precision_;
     int samples_ = 1;
     std::unique_ptr<RateMeter> meter_;
-    std::vector<Sums> sums_;
+    std::vector<AllReduceGroup> groups_;
     RooflineRecord record_;
 };
 
@@ -315,8 +318,8 @@ private:
 
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use) {
-    const auto look_up = [](const char* name) -> const char* { return std::getenv(name); };
-    if (comm::launched_ranks(look_up) == 1) {
+    const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
+    if (comm::launched_ranks(environment) == 1) {
         const std::unique_ptr<comm::Communicator> self = comm::make_self_communicator();
         const MeasuredRanks ranks{*self, {0}, "this machine"};
         use(RooflineSession(request, ranks).measure());

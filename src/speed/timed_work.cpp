@@ -43,11 +43,11 @@ double median_seconds(int calls, const std::function<double()>& measure) {
 int runs_in_a_row(device::Device& device, const Work& work) {
     if (!device.can_record()) return 1;
     work();
-    constexpr double kLongest = 1e-3, kMost = 20;
+    constexpr double kTargetSeconds = 1e-3, kMaxRepeats = 20;
     TimedWork once(device, {work});
     once.run();
-    const double seconds = std::max(once.run()[0], kLongest / kMost);
-    return static_cast<int>(std::ceil(std::min(kLongest / seconds, kMost)));
+    const double seconds = std::max(once.run()[0], kTargetSeconds / kMaxRepeats);
+    return static_cast<int>(std::ceil(std::min(kTargetSeconds / seconds, kMaxRepeats)));
 }
 
 }  // namespace hpcai::speed

@@ -11,10 +11,10 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock; on a device that records, without kernel launches.
+/// Times pieces of work by the device's clock, without kernel launches on a device that records.
 class TimedWork {
 public:
-    /// `pieces` enqueue the work. With `has_upload` it is not recorded, because uploads cannot be.
+    /// Each of `pieces` enqueues work. Work with an upload (`has_upload`) cannot be recorded.
     TimedWork(device::Device& device, std::vector<Work> pieces, bool has_upload = false);
     TimedWork(const TimedWork&) = delete;
     TimedWork& operator=(const TimedWork&) = delete;
@@ -34,9 +34,9 @@ private:
 /// Returns the median result of `calls` calls of `measure`.
 double median_seconds(int calls, const std::function<double()>& measure);
 
-/// Returns how often to run `work`, which has no upload, between two marks. A device that records
-/// has a coarse clock: returns 1 to 20, for about a millisecond, and runs `work` before, because
-/// libraries may allocate the first time. Any other device needs one run.
+/// Returns how often to run `work`, which has no upload, between two marks. On a device that
+/// records, whose clock is coarse, returns 1 to 20 runs that take about a millisecond, and first
+/// runs `work`, because libraries may allocate. Returns 1 on any other device.
 int runs_in_a_row(device::Device& device, const Work& work);
 
 }  // namespace hpcai::speed

@@ -23,7 +23,8 @@ CounterStream stream_of_row(std::uint64_t seed, std::int64_t row) {
 }
 
 template <typename T, typename Draw>
-std::vector<std::byte> images(const tensor::Shape& shape, std::uint64_t seed, const Draw& draw) {
+std::vector<std::byte> random_images(const tensor::Shape& shape, std::uint64_t seed,
+                                     const Draw& draw) {
     std::vector<T> values;
     values.reserve(static_cast<std::size_t>(shape.elements()));
     for (std::int64_t row = 0; row < shape[0]; ++row) {
@@ -35,26 +36,26 @@ std::vector<std::byte> images(const tensor::Shape& shape, std::uint64_t seed, co
     return bytes_of(values);
 }
 
-/// x1, y1, x2, y2, category of each row's boxes in images of this shape.
-std::vector<std::byte> boxes(const tensor::Shape& shape, const tensor::Shape& image,
-                             std::int64_t classes, std::uint64_t seed) {
-    constexpr std::int64_t kBoxes = 8;
+/// Returns x1, y1, x2, y2, category of random boxes for each row, in images of shape `image`.
+std::vector<std::byte> random_boxes(const tensor::Shape& shape, const tensor::Shape& image,
+                                    std::int64_t classes, std::uint64_t seed) {
+    constexpr std::int64_t kMaxBoxes = 8;
     const auto height = static_cast<double>(image[1]), width = static_cast<double>(image[2]);
     std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0f);
     for (std::int64_t row = 0; row < shape[0]; ++row) {
         CounterStream random = stream_of_row(seed, row);
-        for (std::int64_t box = 0; box < std::min(shape[1], kBoxes); ++box) {
+        for (std::int64_t box = 0; box < std::min(shape[1], kMaxBoxes); ++box) {
             const double box_height = height * (0.125 + 0.375 * random.uniform());
             const double box_width = width * (0.125 + 0.375 * random.uniform());
             const double top = (height - box_height) * random.uniform();
             const double left = (width - box_width) * random.uniform();
             const auto category = 1 + random.below(static_cast<std::uint32_t>(classes));
-            float* numbers = values.data() + (row * shape[1] + box) * shape[2];
-            numbers[0] = static_cast<float>(left);
-            numbers[1] = static_cast<float>(top);
-            numbers[2] = static_cast<float>(left + box_width);
-            numbers[3] = static_cast<float>(top + box_height);
-            numbers[4] = static_cast<float>(category);
+            float* fields = values.data() + (row * shape[1] + box) * shape[2];
+            fields[0] = static_cast<float>(left);
+            fields[1] = static_cast<float>(top);
+            fields[2] = static_cast<float>(left + box_width);
+            fields[3] = static_cast<float>(top + box_height);
+            fields[4] = static_cast<float>(category);
         }
     }
     return bytes_of(values);
@@ -72,16 +73,16 @@ RandomBatch::RandomBatch(const graph::Graph& graph, std::int64_t classes, std::u
             rows.push_back(static_cast<std::int32_t>(row % classes));
         }
         if (value.name == "boxes") {
-            bytes = boxes(value.shape, image, classes, seed);
-        } else if (value.shape.rank() == 1) {  // labels or numbers of samples
+            bytes = random_boxes(value.shape, image, classes, seed);
+        } else if (value.shape.rank() == 1) {  // labels or sample numbers
             bytes = bytes_of(rows);
         } else if (value.dtype == tensor::DType::u8) {
-            bytes = images<std::uint8_t>(value.shape, seed,
-                                         [](CounterStream& random) { return random.next_u32(); });
+            bytes = random_images<std::uint8_t>(
+                value.shape, seed, [](CounterStream& random) { return random.next_u32(); });
         } else {
             ensure(value.dtype == tensor::DType::f32, "random images of {}", name_of(*value.dtype));
-            bytes = images<float>(value.shape, seed,
-                                  [](CounterStream& random) { return random.normal(); });
+            bytes = random_images<float>(value.shape, seed,
+                                         [](CounterStream& random) { return random.normal(); });
         }
     }
 }
@@ -113,7 +114,7 @@ WholeStep::WholeStep(const Setup& setup)
     phases_.count_communication([this] { return step_.communication_seconds(); });
 }
 
-double WholeStep::seconds() {
+double WholeStep::run() {
     const std::int64_t steps = step_.steps_between_readings();
     const Stopwatch watch;
     phases_.begin();
@@ -121,7 +122,7 @@ double WholeStep::seconds() {
         phases_.enter(training::Phase::input_wait);
         phases_.enter(training::Phase::forward);
         upload();
-        step_.run(kRate);
+        step_.run(kLearningRate);
         const bool is_last = i + 1 == steps;
         if (is_last) results_ = step_.read();
         phases_.end_step({}, is_last);

@@ -18,8 +18,8 @@
 
 namespace hpcai::speed {
 
-/// A batch of random inputs of a network, determined by the seed: pixels or normal numbers, and the
-/// class of each row or up to eight boxes with sides of an eighth to half of the image.
+/// A batch of random inputs of a network, determined by the seed. Images are random bytes or normal
+/// numbers. Each has a class, or up to eight boxes whose sides are 1/8 to 1/2 of the image's.
 class RandomBatch {
 public:
     RandomBatch(const graph::Graph& graph, std::int64_t classes, std::uint64_t seed);
@@ -31,9 +31,9 @@ private:
     std::map<std::string, std::vector<std::byte>> inputs_;
 };
 
-/// The whole configured model on one rank, independent of `parallel`, with a random batch in
-/// memory. A training step is upload, working copies, forward, backward with the sums of `reducer`,
-/// and optimizer.
+/// Training steps of the configured model, all of it on one rank without regard to `parallel`, with
+/// a random batch in memory. A step is upload, working copies, forward, backward with the
+/// all-reduces of `reducer`, and optimizer.
 class WholeStep {
 public:
     struct Setup {
@@ -41,16 +41,17 @@ public:
         device::Device& device;
         device::Precision precision;
         comm::GradientReducer& reducer;
-        int samples = 1;  // of this rank
+        int samples = 1;  // per step of this rank
     };
 
     /// Everything in `setup` must outlive the object. Throws as the device does.
     explicit WholeStep(const Setup& setup);
 
-    /// Runs a step like the trainer and returns its seconds: the mean of several steps if the
-    /// trainer does not wait for the device after each. Collective over the reducer's ranks.
-    double seconds();
-    /// The results that the last call of seconds() read, for all its steps.
+    /// Runs a step like the trainer and returns its seconds. If the trainer does not wait for the
+    /// device after each step, runs several and returns their mean. Collective over the reducer's
+    /// ranks.
+    double run();
+    /// The results of all steps of the last call of run().
     const training::StepResults& results() const { return results_; }
 
     void upload() { batch_.feed(network_); }
@@ -63,8 +64,8 @@ public:
     const graph::Network& network() const { return network_; }
 
 private:
-    // Small, so that random labels do not make the training diverge during a long measurement.
-    static constexpr double kRate = 1e-4;
+    // Small, so that training with random labels does not diverge during a long measurement.
+    static constexpr double kLearningRate = 1e-4;
 
     graph::Graph graph_;
     graph::ParameterStore store_;

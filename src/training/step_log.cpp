@@ -37,7 +37,7 @@ void StepTrace::sum(std::size_t bucket, bool is_over) {
         sums_[bucket] = now_();
     } else if (const auto begun = sums_.extract(bucket)) {
         events_.push_back(
-            {TraceLane::sums, fmt::format("bucket {}", bucket), "", begun.mapped(), now_()});
+            {TraceLane::all_reduces, fmt::format("bucket {}", bucket), "", begun.mapped(), now_()});
     }
 }
 

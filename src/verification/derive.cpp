@@ -132,11 +132,11 @@ void derive_work(const std::vector<GroupResult>& groups, RunRecord& record) {
     for (const metrics::GroupWork& row : work) longest = std::max(longest, row.training_seconds);
     record.time.training_seconds = {longest, ""};
     const auto speed = metrics::samples_per_second(work);
-    record.throughput.images_per_second = or_reason(speed, kNoGroupFinished);
-    record.throughput.per_rank =
-        or_reason(speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
+    record.throughput.images_per_second = value_or_reason(speed, kNoGroupFinished);
+    record.throughput.per_rank = value_or_reason(
+        speed ? std::optional(*speed / record.topology.ranks) : speed, kNoGroupFinished);
     record.scores.flops =
-        or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
+        value_or_reason(metrics::flops(work, record.flops.training_per_sample), kNoGroupFinished);
 }
 
 /// Fills in target and exponent, the members' qualities, their mean and the ensemble's gain.
@@ -149,14 +149,14 @@ void derive_members(const config::Config& config, const std::vector<GroupResult>
     int finished_groups = 0;
     for (const GroupResult& group : groups) {
         const bool finished = group.record.failure.empty();
-        quality.members.push_back(finished ? group.quality : nothing("the group did not finish"));
+        quality.members.push_back(finished ? group.quality : no_value("the group did not finish"));
         if (!finished) continue;
         sum += group.quality.value.value_or(0);
         ++finished_groups;
     }
     if (finished_groups == 0) return;
     if (!quality.ensemble.value) {
-        quality.members_mean = quality.ensemble_gain = nothing(quality.ensemble.reason);
+        quality.members_mean = quality.ensemble_gain = no_value(quality.ensemble.reason);
         return;
     }
     const double mean = sum / finished_groups;
@@ -171,10 +171,11 @@ IntervalRecord vflops_interval_of(const RunRecord& record) {
     const IntervalRecord& from =
         has_members ? quality.members_interval : quality.confidence_interval;
     const auto vflops_of = [&](const Quantity& end) {
-        if (!end.value) return nothing(end.reason);
+        if (!end.value) return no_value(end.reason);
         const auto penalty =
             metrics::penalty_coefficient(*end.value, quality.target, quality.exponent);
-        return or_reason(metrics::vflops(record.scores.flops.value, penalty), "no speed to score");
+        return value_or_reason(metrics::vflops(record.scores.flops.value, penalty),
+                               "no speed to score");
     };
     return {vflops_of(from.low), vflops_of(from.high), from.level,
             fmt::format("eq. 7 and 8 of quality.{}",
@@ -188,8 +189,9 @@ void derive_scores(RunRecord& record) {
                                                record.quality.target, record.quality.exponent);
     }
     const std::string none = "no quality to score";
-    record.scores.penalty_coefficient = or_reason(penalty, none);
-    record.scores.vflops = or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
+    record.scores.penalty_coefficient = value_or_reason(penalty, none);
+    record.scores.vflops =
+        value_or_reason(metrics::vflops(record.scores.flops.value, penalty), none);
     record.scores.vflops_interval = vflops_interval_of(record);
 }
 
@@ -217,7 +219,7 @@ Quantity time_of(const GroupRecord& group, double target) {
         group.quality_by_epoch,
         [&](const EpochQualityRecord& point) { return point.quality >= target; });
     if (reached == group.quality_by_epoch.end()) {
-        return nothing(fmt::format("the model of group {} did not reach the target", group.group));
+        return no_value(fmt::format("the model of group {} did not reach the target", group.group));
     }
     return {reached->training_seconds, ""};
 }
@@ -298,7 +300,8 @@ UtilizationRecord utilization_of(const CeilingRecord& ceiling, const Quantity& f
 
 void derive_time_to_quality(const config::Config& config, RunRecord& record) {
     Quantity& time = record.time.time_to_quality_seconds;
-    time = nothing(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : kNoGroupFinished);
+    time =
+        no_value(config.run.evaluate_epochs == 0 ? "run.evaluate_epochs is 0" : kNoGroupFinished);
     if (config.run.evaluate_epochs == 0) return;
     for (const GroupRecord& group : record.work.groups) {
         if (!group.failure.empty()) continue;

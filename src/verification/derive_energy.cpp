@@ -126,12 +126,12 @@ Quantity sum_of(const std::vector<Row>& rows, Quantity Row::*number, std::set<st
     for (const Row& row : rows) {
         const Quantity& cell = row.*number;
         if (!cell.value)
-            return nothing(fmt::format("{} of {}: {}", row.name, row.host, cell.reason));
+            return no_value(fmt::format("{} of {}: {}", row.name, row.host, cell.reason));
         sum += *cell.value;
         hosts.erase(row.host);
     }
     if (hosts.empty()) return {sum, ""};
-    return nothing(fmt::format("no {} on {}", missing, *hosts.begin()));
+    return no_value(fmt::format("no {} on {}", missing, *hosts.begin()));
 }
 
 /// Adds the core phase: from the start of the first step to the end of the last step of all groups,
@@ -150,10 +150,10 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
             longest = std::max(longest, end_of(*counter) - begin_of(*counter));
         }
     }
-    if (!begin) return nothing("the core phase has no length");
+    if (!begin) return no_value("the core phase has no length");
     const double seconds = *end - *begin;
     if (seconds > longest + std::max(kMinSlackSeconds, kSlackShare * longest)) {
-        return nothing(
+        return no_value(
             fmt::format("the clocks of the hosts differ: by them the core phase takes {:.3f} s, "
                         "but the longest training {:.3f} s",
                         seconds, longest));
@@ -161,7 +161,7 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     energy.core_begin_utc = meters::utc_text(*begin);
     energy.core_end_utc = meters::utc_text(*end);
     if (seconds > 0) return {seconds, ""};
-    return nothing("the core phase has no length");
+    return no_value("the core phase has no length");
 }
 
 /// Returns why there is no energy if no meter has a reading.
@@ -205,10 +205,10 @@ Quantity total_joules(const std::string& unread, bool has_groups, RunRecord& rec
         if (!joules.value && !incomplete) incomplete = joules;
         sum += joules.value.value_or(0);
     }
-    if (kinds.empty()) return nothing(why_no_meter(unread, energy, has_groups));
+    if (kinds.empty()) return no_value(why_no_meter(unread, energy, has_groups));
     add_sources(kinds, energy);
     const std::string shared = shared_host_name(record.topology);
-    if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
+    if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
     return incomplete ? *incomplete : Quantity{sum, ""};
 }
 
@@ -235,16 +235,16 @@ void add_interfaces(const Counters& counters, std::vector<InterfaceRecord>& inte
         row.name = name;
         row.sent_bytes = growth(readings);
         const auto received = counters.find({key.first, name + ":received"});
-        row.received_bytes = received == counters.end() ? nothing("there is no such counter")
+        row.received_bytes = received == counters.end() ? no_value("there is no such counter")
                                                         : growth(received->second);
     }
 }
 
 Quantity all_sent_bytes(const std::string& unread, bool has_groups, const RunRecord& record) {
-    if (!unread.empty()) return nothing(unread);
-    if (!has_groups) return nothing(kNoGroup);
+    if (!unread.empty()) return no_value(unread);
+    if (!has_groups) return no_value(kNoGroup);
     const std::string shared = shared_host_name(record.topology);
-    if (!shared.empty()) return nothing("topology.map has several nodes called " + shared);
+    if (!shared.empty()) return no_value("topology.map has several nodes called " + shared);
     return sum_of(record.communication.interfaces, &InterfaceRecord::sent_bytes,
                   hosts_of(record.topology), "counter of an interface");
 }
@@ -263,8 +263,8 @@ CounterRecord steps_counter(const std::string& host, double core_begin_utc_secon
 
 Quantity growth(const std::vector<const CounterRecord*>& readings) {
     for (const CounterRecord* row : readings) {
-        if (!row->failure.empty()) return nothing(row->failure);
-        if (row->readings.empty()) return nothing("it was not read");
+        if (!row->failure.empty()) return no_value(row->failure);
+        if (row->readings.empty()) return no_value("it was not read");
     }
     double now = begin_of(**std::ranges::min_element(
         readings, {}, [](const CounterRecord* row) { return begin_of(*row); }));
@@ -280,7 +280,7 @@ Quantity growth(const std::vector<const CounterRecord*>& readings) {
             if (covers && (longest == nullptr || end_of(*row) > end_of(*longest))) longest = row;
         }
         if (is_done) return {sum, ""};
-        if (longest == nullptr) return nothing("no group read it for a while");
+        if (longest == nullptr) return no_value("no group read it for a while");
         sum += longest->readings.back().value - value_at(*longest, now, last_reading);
         now = end_of(*longest);
         // Each group integrates NVML's power from 0, so the readings of two groups are unrelated.
@@ -296,7 +296,7 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     const Counters counters = was_resumed ? Counters{} : counters_of(groups);
     EnergyRecord& energy = record.energy;
     energy = {};
-    Quantity core_seconds = nothing("the core phase has no length");
+    Quantity core_seconds = no_value("the core phase has no length");
     if (run.evaluate_epochs == 0) core_seconds = add_core_phase(counters, energy);
     add_meters(counters, energy);
     add_interfaces(counters, record.communication.interfaces);
@@ -315,7 +315,7 @@ void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>&
     efficiency = !watts.value       ? watts
                  : !vflops.value    ? vflops
                  : *watts.value > 0 ? Quantity{*vflops.value / *watts.value, ""}
-                                    : nothing("the meters counted no energy");
+                                    : no_value("the meters counted no energy");
 }
 
 }  // namespace hpcai::verification

@@ -28,7 +28,7 @@ Quantity extreme(const std::vector<GroupResult>& groups, const auto& quantity_of
         if (!quantity.value && !quantity.reason.empty()) reason = quantity.reason;
         if (quantity.value && (!value || exceeds(*quantity.value, *value))) value = quantity.value;
     }
-    return or_reason(value, reason);
+    return value_or_reason(value, reason);
 }
 
 std::int64_t largest(const std::vector<GroupResult>& groups, std::int64_t Result::*count) {
@@ -43,7 +43,7 @@ const Quantity& exposed_seconds(const GroupResult& group) {
 
 Quantity exposed_seconds_per_step(const GroupResult& group) {
     const Quantity& seconds = exposed_seconds(group);
-    if (!seconds.value || group.record.iterations == 0) return nothing(seconds.reason);
+    if (!seconds.value || group.record.iterations == 0) return no_value(seconds.reason);
     return {*seconds.value / static_cast<double>(group.record.iterations), ""};
 }
 
@@ -53,10 +53,10 @@ void derive_inner_ranks(const config::CommunicationConfig& settings,
                         const plan::ParallelismController& controller,
                         CommunicationRecord& communication) {
     communication.torus_columns = communication.ranks_per_node =
-        nothing("communication.algorithm is " + communication.algorithm);
+        no_value("communication.algorithm is " + communication.algorithm);
     const plan::Layout& layout = controller.layout();
     if (layout.data_degree() == 1) {
-        communication.torus_columns = communication.ranks_per_node = nothing("no all-reduce");
+        communication.torus_columns = communication.ranks_per_node = no_value("no all-reduce");
         return;
     }
     double inner_ranks = 0;
@@ -115,10 +115,10 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.schedule = config::value_text(config, "parallel.schedule");
     parallel.shard_bytes_per_step = largest(groups, &Result::shard_bytes_per_step);
     parallel.shard_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::shard_wait_seconds)
-                                                   : nothing("the layers are in one shard");
+                                                   : no_value("the layers are in one shard");
     if (layout.stages == 1) {
         parallel.bubble_fraction = parallel.message_wait_seconds =
-            nothing("the model is in one stage");
+            no_value("the model is in one stage");
         return;
     }
     parallel.bubble_fraction = {plan::bubble_fraction(layout.stages, layout.micro_batches), ""};

@@ -21,7 +21,7 @@ void recompute_ceiling(const Claim& claim, RunRecord& record) {
     for (const Quantity& rate : {ceiling.gemm_flops, ceiling.model_convolution_flops}) {
         if (rate.value) larger = std::max(larger.value_or(0), *rate.value);
     }
-    ceiling.ceiling_flops = or_reason(larger, ceiling.ceiling_flops.reason);
+    ceiling.ceiling_flops = value_or_reason(larger, ceiling.ceiling_flops.reason);
 }
 
 void recompute_workload(const Claim& claim, RunRecord& record) {

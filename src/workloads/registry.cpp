@@ -45,7 +45,7 @@ std::unique_ptr<const Evaluator> make_evaluator(const config::Config& config,
 QualityRecord missing_quality(MetricRecord metric, const std::string& reason) {
     QualityRecord quality;
     quality.metric = std::move(metric);
-    for_each_field(quality, SetMissing{nothing(reason)});
+    for_each_field(quality, SetMissing{no_value(reason)});
     return quality;
 }
 

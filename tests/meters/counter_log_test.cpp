@@ -24,7 +24,7 @@ TEST(CounterLog, KeepsTheFirstAndTheLastAndFewBetween) {
         CounterLog log("node1", {counter([&] { return value; })});
         for (int reading = 0; reading < readings; ++reading) {
             value = 10.0 * reading;
-            log.take(1000.0 + reading);
+            log.sample(1000.0 + reading);
         }
         const std::vector<CounterRecord> records = log.records();
         ASSERT_EQ(records.size(), 1U);
@@ -44,7 +44,7 @@ TEST(CounterLog, KeepsTheFirstAndTheLastAndFewBetween) {
 
 TEST(CounterLog, NamesHostAndCounterAndItsUnit) {
     CounterLog log("node1", {counter([] { return 5.0; })});
-    log.take(7);
+    log.sample(7);
     const CounterRecord expected{"node1", "net:eth0:sent", "B", "", {{7, 5}}};
     EXPECT_EQ(log.records(), std::vector<CounterRecord>{expected});
 }
@@ -58,13 +58,13 @@ TEST(CounterLog, SaysWhyACounterStoppedAndTellsNoReadingsOfIt) {
                                  return 1;
                              }),
                              {"rapl", "J", "there is none"}});
-    log.take(1);
+    log.sample(1);
     value = 9;
-    log.take(2);
+    log.sample(2);
     value = 3;
-    log.take(3);
+    log.sample(3);
     value = 10;
-    log.take(4);
+    log.sample(4);
     const std::vector<CounterRecord> records = log.records();
     ASSERT_EQ(records.size(), 3U);
     EXPECT_EQ(records[0].failure, "it decreased from 9 to 3");

@@ -38,7 +38,7 @@ TEST_F(HealthOfAGpu, IsGoodWhereTheDriverTellsOfNothing) {
     const GpuHealth health = log.finish();
     const DeviceHealthRecord good{0, "", "GPU-1", {}, {0.0, ""}, {0.0, ""}, {0.0, ""}, {}};
     EXPECT_EQ(health.record, good);
-    EXPECT_EQ(health.xids_unknown, "");
+    EXPECT_EQ(health.xids_failure, "");
 }
 
 TEST_F(HealthOfAGpu, NamesWhatSlowedItAndInWhichShareOfTheLooks) {
@@ -109,7 +109,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuDoesNotTell) {
     EXPECT_FALSE(health.record.uncorrected_ecc_errors.value.has_value());
     EXPECT_EQ(health.record.uncorrected_ecc_errors.reason,
               "NVML: nvmlDeviceGetTotalEccErrors: Not Supported");
-    EXPECT_EQ(health.xids_unknown, "NVML: nvmlDeviceRegisterEvents: Not Supported");
+    EXPECT_EQ(health.xids_failure, "NVML: nvmlDeviceRegisterEvents: Not Supported");
     EXPECT_EQ(nvml_->open_event_sets, 0);
 }
 
@@ -117,7 +117,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuCannotBeAsked) {
     const GpuHealth none = GpuHealthLog(library_, "MIG-1").finish();
     EXPECT_FALSE(none.record.slowed_share.value.has_value());
     EXPECT_EQ(none.record.slowed_share.reason, "NVML: nvmlDeviceGetHandleByUUID: Not Found");
-    EXPECT_EQ(none.xids_unknown, none.record.corrected_ecc_errors.reason);
+    EXPECT_EQ(none.xids_failure, none.record.corrected_ecc_errors.reason);
     const GpuHealth absent = GpuHealthLog("libno-such-nvml.so.1", "GPU-1").finish();
     EXPECT_NE(absent.record.slowed_share.reason.find("libno-such-nvml.so.1: cannot open"),
               std::string::npos);
@@ -126,7 +126,7 @@ TEST_F(HealthOfAGpu, IsNullWithAReasonWhereTheGpuCannotBeAsked) {
 TEST_F(HealthOfAGpu, IsWatchedByAThreadFromItsBeginningOn) {
     nvml_->xids_to_come = 1;
     nvml_->clock_event_reasons = 0x20;
-    GpuWatch watch(library_, "GPU-1", 3600);
+    GpuHealthPoller watch(library_, "GPU-1", 3600);
     const GpuHealth health = watch.finish(3600);
     EXPECT_EQ(health.record.xids, Numbers{79});
     EXPECT_EQ(health.record.slowed_share.value, 1);
@@ -137,7 +137,7 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
     nvml_->xids_to_come = 1;
     nvml_->hangs_at_look = 3;
     {
-        GpuWatch watch(library_, "GPU-1", 1e-3);
+        GpuHealthPoller watch(library_, "GPU-1", 1e-3);
         while (nvml_->looks < 3) std::this_thread::yield();
         const GpuHealth health = watch.finish(0.05);
         EXPECT_EQ(health.record.device, "GPU-1");
@@ -145,7 +145,7 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
         EXPECT_EQ(health.record.slowed_share.value, 0);
         EXPECT_FALSE(health.record.uncorrected_ecc_errors.value.has_value());
         EXPECT_EQ(health.record.uncorrected_ecc_errors.reason, "NVML has not answered for 0.05 s");
-        EXPECT_EQ(health.xids_unknown, "NVML has not answered for 0.05 s");
+        EXPECT_EQ(health.xids_failure, "NVML has not answered for 0.05 s");
     }
     nvml_->hangs_at_look = 0;
     while (nvml_->open_event_sets > 0) std::this_thread::yield();
@@ -153,11 +153,11 @@ TEST_F(HealthOfAGpu, IsWhatTheDriverHasToldBeforeItAnswersNoMore) {
 
 TEST_F(HealthOfAGpu, IsUnknownWhereTheDriverHasNeverAnswered) {
     nvml_->hangs_at_look = 1;
-    GpuWatch watch(library_, "GPU-1", 3600);
+    GpuHealthPoller watch(library_, "GPU-1", 3600);
     const GpuHealth health = watch.finish(0.05);
     EXPECT_EQ(health.record.device, "GPU-1");
     EXPECT_EQ(health.record.slowed_share.reason, "NVML has not answered for 0.05 s");
-    EXPECT_EQ(health.xids_unknown, health.record.slowed_share.reason);
+    EXPECT_EQ(health.xids_failure, health.record.slowed_share.reason);
     nvml_->hangs_at_look = 0;
     while (nvml_->looks == 0 || nvml_->open_event_sets > 0) std::this_thread::yield();
 }

@@ -16,12 +16,12 @@ TEST(Repeater, BeginsBeforeItRepeatsAndEndsBehindThat) {
     std::atomic<int> begun = 0, repeated = 0, ended = 0;
     std::promise<void> third;
     Repeater repeater({.begin = [&] { begun += repeated == 0 ? 1 : 100; },
-                       .again =
+                       .repeat =
                            [&] {
                                if (++repeated == 3) third.set_value();
                            },
                        .end = [&] { ended += repeated; },
-                       .seconds_between = 1e-4});
+                       .interval_seconds = 1e-4});
     third.get_future().wait();
     EXPECT_TRUE(repeater.stop_within(kForEver));
     const int after = repeated;
@@ -36,7 +36,7 @@ TEST(Repeater, BeginsBeforeItRepeatsAndEndsBehindThat) {
 TEST(Repeater, HasBegunWhenItIsStoppedAtOnce) {
     int begun = 0, repeated = 0;
     Repeater repeater(
-        {.begin = [&] { ++begun; }, .again = [&] { ++repeated; }, .seconds_between = 3600});
+        {.begin = [&] { ++begun; }, .repeat = [&] { ++repeated; }, .interval_seconds = 3600});
     EXPECT_TRUE(repeater.stop_within(kForEver));
     EXPECT_EQ(begun, 1);
     EXPECT_EQ(repeated, 0);
@@ -53,7 +53,7 @@ TEST(Repeater, LeavesACallThatHangsToItself) {
                                    called->set_value();
                                    answer->get_future().wait();
                                },
-                           .again = [] {},
+                           .repeat = [] {},
                            .end = [end] { end->set_value(); }});
         called->get_future().wait();
         EXPECT_FALSE(repeater.stop_within(0.01));

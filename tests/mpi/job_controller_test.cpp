@@ -86,7 +86,7 @@ protected:
     }
     ExitCode finish(const Run& run, const group::GroupOutcome& outcome) {
         const results::RunEnd end = end_of(run, outcome);
-        EXPECT_FALSE(end.another);
+        EXPECT_FALSE(end.has_next_run);
         return end.code;
     }
 
@@ -131,7 +131,7 @@ TEST_F(FinishedJob, TheSummaryIsPrintedEvenWhenTheFilesCannotBeWritten) {
 TEST_F(FinishedJob, IsFollowedByAnotherRunWhereEveryRankAnswers) {
     const Run run = make_first_of_two();
     const results::RunEnd end = end_of(run, failed());
-    EXPECT_TRUE(end.another) << error_;
+    EXPECT_TRUE(end.has_next_run) << error_;
     EXPECT_EQ(end.code, ExitCode::ok) << "the result has it";
     comm::StartUp again = world().mpi.start_up();
     EXPECT_EQ(again.everyone().size(), world().mpi.size());
@@ -150,7 +150,7 @@ TEST_F(FinishedJob, IsTheLastWhereARankOfAGroupDoesNotAnswer) {
         lost.status.exit_code = ExitCode::watchdog;
     }
     const results::RunEnd end = end_of(run, lost);
-    EXPECT_FALSE(end.another);
+    EXPECT_FALSE(end.has_next_run);
     EXPECT_THROW(world().mpi.start_up(), Error);
     if (world().mpi.rank() != 0) return;
     EXPECT_NE(end.code, ExitCode::ok);

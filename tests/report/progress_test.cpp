@@ -32,7 +32,7 @@ GroupProgress group_in(int number, ProgressState state, const std::string& reaso
 
 RunProgress run_of(std::vector<GroupProgress> groups) {
     RunProgress run{"results/a", std::move(groups), 1'700'000'125};
-    run.is_at_work = false;
+    run.is_locked = false;
     return run;
 }
 
@@ -114,16 +114,16 @@ TEST(ProgressTable, SaysWhenARunHasBeenSilentForLong) {
                   "\nno heartbeat for 10 min 00 s: the run has died or hangs\nSTATUS"),
               std::string::npos)
         << progress_table(run);
-    run.begun_unix_seconds = run.now_unix_seconds - 5;  // resumed
+    run.started_unix_seconds = run.now_unix_seconds - 5;  // resumed
     EXPECT_EQ(silence_seconds(run), 5);
-    run.begun_unix_seconds = 0;
-    run.is_at_work = true;
+    run.started_unix_seconds = 0;
+    run.is_locked = true;
     EXPECT_NE(
         progress_table(run).find(
             " 10 min 00 s: a program is running: it copies samples, evaluates or hangs\nSTATUS"),
         std::string::npos)
         << progress_table(run);
-    run.is_at_work = std::nullopt;
+    run.is_locked = std::nullopt;
     EXPECT_NE(progress_table(run).find("this user cannot read the lock of its directory\n"),
               std::string::npos)
         << progress_table(run);
@@ -143,7 +143,7 @@ TEST(ExitCodeOfProgress, TellsStoppedAndFailedFromUnfinished) {
     EXPECT_EQ(exit_code_of(run_of({failed, stopped, terminated})), ExitCode::watchdog)
         << "the launcher may have ended it beside a rank that died";
     auto resumed = run_of({finished, stopped});
-    resumed.is_at_work = true;
+    resumed.is_locked = true;
     EXPECT_EQ(exit_code_of(resumed), ExitCode::watchdog) << "before its groups have said anything";
     const auto unsaved = group_in(2, ProgressState::unsaved);
     EXPECT_EQ(exit_code_of(run_of({finished, stopped, unsaved})), ExitCode::internal)
@@ -162,16 +162,16 @@ TEST(RunProgress, IsOverWhenNoGroupIsToSayMore) {
     const auto terminated = group_in(2, ProgressState::terminated);
     auto run = run_of({failed, terminated});
     EXPECT_TRUE(is_over(run));
-    run.is_at_work = true;
+    run.is_locked = true;
     EXPECT_FALSE(is_over(run));
-    run.is_at_work = std::nullopt;
+    run.is_locked = std::nullopt;
     EXPECT_TRUE(is_over(run));
     EXPECT_TRUE(is_over(run_of({failed, failed})));
     run = run_of({finished, failed});
     EXPECT_FALSE(is_over(run)) << "they vote";
     run.now_unix_seconds = 1'700'000'000 + kSilenceSeconds;
     EXPECT_TRUE(is_over(run));
-    run.is_at_work = true;
+    run.is_locked = true;
     EXPECT_FALSE(is_over(run));
     EXPECT_FALSE(is_over(run_of({})));
 }
@@ -183,7 +183,7 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunWhoseGroupsHaveEnded) {
     ASSERT_EQ(lines.size(), 5U);
     EXPECT_EQ(lines[2], "reason: group 0: stopped at step 17 by SIGUSR1");
     EXPECT_EQ(lines[3], "resume: mpirun -np 2 hpcai500 resume results/a");
-    run.is_at_work = true;
+    run.is_locked = true;
     EXPECT_EQ(status_lines(run).size(), 4U) << "it is resumed";
 }
 
@@ -195,7 +195,7 @@ TEST(ProgressTable, HasTheCommandThatGoesOnOfARunThatHasDied) {
     EXPECT_EQ(status_lines(run)[2],
               "resume, unless another node runs it: mpirun -np 2 hpcai500 resume results/a");
     run.now_unix_seconds = 1'700'000'125;
-    run.is_at_work = std::nullopt;
+    run.is_locked = std::nullopt;
     EXPECT_EQ(status_lines(run).size(), 3U);
 }
 

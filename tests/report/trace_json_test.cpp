@@ -14,7 +14,7 @@ RankTrace traced_step() {
     trace.events = {{TraceLane::steps, "forward", "", 2, 3},
                     {TraceLane::steps, "step 4", "", 2, 4},
                     {TraceLane::kernels, "conv1", "weight_gradient", 2.25, 2.5},
-                    {TraceLane::sums, "bucket 0", "", 2.5, 3.5}};
+                    {TraceLane::all_reduces, "bucket 0", "", 2.5, 3.5}};
     return trace;
 }
 

@@ -46,7 +46,7 @@ config::Config config_of(std::optional<int> groups, std::optional<int> degree) {
 TEST(ControllerOn, PlacesTheGroupsOfAProgramOnOtherNodes) {
     const config::Config config = config_of(2, 2);
     const plan::ParallelismController now({4, 2, 2}, {0, 0, 1, 1});
-    const auto then = controller_on(config, now, {1, 1, 1, 1});
+    const auto then = controller_for_nodes(config, now, {1, 1, 1, 1});
     EXPECT_EQ(then.summary().nodes, 1);
     EXPECT_EQ(then.place(3).group, 1);
     EXPECT_EQ(then.place(3).node_rank, 3);
@@ -54,12 +54,13 @@ TEST(ControllerOn, PlacesTheGroupsOfAProgramOnOtherNodes) {
 
 TEST(ControllerOn, KeepsTheNodesWhereOthersWouldMakeOtherGroups) {
     const plan::ParallelismController dealt({4, 2, 2}, {0, 1, 0, 1});
-    EXPECT_EQ(controller_on(config_of(2, 2), dealt, {0, 0, 0, 0}).place(1).group, 1);
+    EXPECT_EQ(controller_for_nodes(config_of(2, 2), dealt, {0, 0, 0, 0}).place(1).group, 1);
     const plan::ParallelismController full({4, 2, 2}, {0, 0, 1, 1});
-    const auto open = controller_on(config_of(std::nullopt, std::nullopt), full, {0, 0, 0, 0});
+    const auto open =
+        controller_for_nodes(config_of(std::nullopt, std::nullopt), full, {0, 0, 0, 0});
     EXPECT_EQ(open.layout().degree, 2) << "which would be 4 by a node of 4 ranks";
     const plan::ParallelismController five({6, 3, 2}, {0, 0, 1, 1, 2, 2});
-    EXPECT_EQ(controller_on(config_of(std::nullopt, std::nullopt), five, {0, 0, 0, 0, 1, 1})
+    EXPECT_EQ(controller_for_nodes(config_of(std::nullopt, std::nullopt), five, {0, 0, 0, 0, 1, 1})
                   .summary()
                   .nodes,
               3)

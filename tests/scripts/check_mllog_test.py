@@ -95,8 +95,8 @@ class CheckMllog(unittest.TestCase):
                 if key != "opt_momentum" and not key.startswith(("epoch_", "eval_st", "eval_a"))]
         self.assertGreater(len(keys), 18)
         for key in keys:
-            self.expect(f"{key} stands 0 times", lambda e, k=key: e.pop(self.at(e, k)))
-            self.expect(f"{key} stands 2 times",
+            self.expect(f"{key} occurs 0 times", lambda e, k=key: e.pop(self.at(e, k)))
+            self.expect(f"{key} occurs 2 times",
                         lambda e, k=key: e.insert(self.at(e, k), dict(self.event(e, k))))
 
     def test_finds_values_of_another_type(self):
@@ -114,13 +114,13 @@ class CheckMllog(unittest.TestCase):
         self.expect("run_start before init_stop",
                     lambda e: (self.move(e, "run_start", "init_start")))
         self.expect("seed after run_start", lambda e: self.move(e, "seed", "epoch_start"))
-        self.expect("epoch_start stands in init",
+        self.expect("epoch_start is in init",
                     lambda e: self.move(e, "epoch_start", "init_stop"))
         self.expect("epoch_stop without epoch_start",
                     lambda e: self.move(e, "epoch_stop", "epoch_start"))
         self.expect("eval_accuracy outside", lambda e: self.move(e, "eval_accuracy", "eval_start"))
         self.expect("after run_stop", lambda e: self.move(e, "run_stop", "eval_start"))
-        self.expect("epoch_start stands in epoch",
+        self.expect("epoch_start is in epoch",
                     lambda e: e.pop(self.at(e, "epoch_stop")))
         self.expect("goes back by 5",
                     lambda e: e[7].update(time_ms=e[6]["time_ms"] - 5), resort=False)
@@ -143,7 +143,7 @@ class CheckMllog(unittest.TestCase):
                     lambda e: self.event(e, "seed").update(event_type="INTERVAL_START"))
         self.expect("and no others", lambda e: self.event(e, "seed").update(more=1))
         self.expect("and no others", lambda e: self.event(e, "seed").pop("namespace"))
-        self.expect("is no key of these logs",
+        self.expect("is not a key of these logs",
                     lambda e: self.event(e, "opt_momentum").update(key="opt_luck"))
         self.expect("must have the value null",
                     lambda e: self.event(e, "run_start").update(value=1))
@@ -151,10 +151,10 @@ class CheckMllog(unittest.TestCase):
                     lambda e: self.event(e, "seed").update(time_ms="x"), resort=False)
         good = text_of(good_log())
         for broken, words in ((good.replace(":::MLLOG", "::MLLOG", 1), "does not begin with"),
-                              (good.replace("{", "", 1), "is no JSON"),
-                              (good.replace('"value": 0.5', '"value": NaN'), "is no JSON"),
+                              (good.replace("{", "", 1), "is not JSON"),
+                              (good.replace('"value": 0.5', '"value": NaN'), "is not JSON"),
                               (good.replace('"key"', '"value": 1, "key"', 1), "a key twice"),
-                              (good[:-1], "the last line does not end"), ("", "stands 0 times")):
+                              (good[:-1], "the last line has no line end"), ("", "occurs 0 times")):
             code, out = self.check(broken)
             self.assertEqual(code, 1, words)
             self.assertIn(words, out)

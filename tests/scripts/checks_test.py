@@ -62,20 +62,20 @@ class Layers(unittest.TestCase):
                          f"kernels/a.cu:2: kernels may not include {module}")
         self.refuses({**layers, "src/comm/a.cpp": '#include "kernels/a.hpp"\n'}, "comm may not include kernels")
         self.refuses({**layers, "kernels/a.hpp": '#include "b.cuh"\n', "kernels/b.cuh": '#include "a.hpp"\n'},
-                     "these 2 include each other in a circle: kernels/a kernels/b")
+                     "these 2 include each other in a cycle: kernels/a kernels/b")
 
     def test_a_layer_may_not_name_one_above_it(self):
         self.refuses({"docs/layers.txt": "base: ops\nops:\n"}, "not listed above")
 
     def test_a_circle_of_includes_is_refused(self):
         ring = {f"src/ops/r{i}.hpp": f'#include "r{(i + 1) % 5}.hpp"\n' for i in range(5)}
-        self.refuses(ring, "these 5 include each other in a circle: ops/r0 ops/r1 ops/r2 ops/r3 ops/r4")
+        self.refuses(ring, "these 5 include each other in a cycle: ops/r0 ops/r1 ops/r2 ops/r3 ops/r4")
         public = {f"include/hpcai/ops/r{i}.hpp": f'#include <hpcai/ops/r{(i + 1) % 5}.hpp>\n' for i in range(5)}
         self.refuses(public, "these 5 include each other")
         self.accepts({**ring, "src/ops/r4.hpp": ""})
         self.accepts({"src/ops/a.hpp": "", "src/ops/a.cpp": '#include "a.hpp"\n'})
         self.refuses({"src/ops/a.hpp": "", "src/ops/a.cpp": '#include "b.hpp"\n', "src/ops/b.hpp": '#include "a.hpp"\n'},
-                     "these 2 include each other in a circle: ops/a ops/b")
+                     "these 2 include each other in a cycle: ops/a ops/b")
         through_a_source = {**ring, "src/ops/r4.hpp": "", "src/ops/r4.cpp": "#include <hpcai/ops/r0.hpp>\n",
                             "include/hpcai/ops/r0.hpp": '', "src/ops/r0.hpp": '#include "r1.hpp"\n'}
         self.refuses(through_a_source, "these 5 include each other")

@@ -31,7 +31,7 @@ class Usage(unittest.TestCase):
         for words, part in ((["--fast"], "unknown option '--fast'"), (["--only"], "--only needs"),
                             (["--only", "22"], "from 1 to 21, got '22'"),
                             (["--only", "1,x"], "got '1,x'"),
-                            (["--program", "/nowhere/hpcai500"], "is not there"),
+                            (["--program", "/nowhere/hpcai500"], "does not exist"),
                             (["--program", "/bin/true"], "injects no faults")):
             code, out, error = start(*words)
             self.assertEqual((code, out), (2, ""), words)
@@ -54,8 +54,8 @@ class Tests(unittest.TestCase):
 
     def test_a_wrong_outcome_is_a_failure(self):
         with self.assertRaises(cases.Failed):
-            cases.must(False, "wrong")
-        cases.must(True, "right")
+            cases.require(False, "wrong")
+        cases.require(True, "right")
 
 
 if __name__ == "__main__":

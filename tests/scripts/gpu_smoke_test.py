@@ -21,7 +21,7 @@ echo '{"batch_size": 256, "images_per_second": 9000, "step_seconds": 1, "operati
 # Python with a GPU that is not there; the variable GPU is its name.
 FACTS = """import os, smoke_report
 known = {"hpcai500": "hpcai500 0", "nvidia-smi": os.environ.get("GPU", "A chip")}
-smoke_report.no_gpu = lambda: None
+smoke_report.gpu_problem = lambda: None
 smoke_report.output_of = lambda command, *_: known.get(command)
 smoke_report.main()"""
 PYTHON = f"""if [ "$2" = facts ]; then

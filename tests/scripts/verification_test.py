@@ -83,8 +83,8 @@ class Check(Case):
         self.refuses([*ROWS, ("sum", "Sum.*:Gone.*", "exact")], "has no test Gone.*")
 
     def test_a_recorded_number_without_a_row_is_named(self):
-        self.refuses(ROWS[1:], 'no row is called "sum, fp32"')
-        self.refuses([ROWS[0], ROWS[2]], 'no row is called "product of {}"')
+        self.refuses(ROWS[1:], 'no row has the number "sum, fp32"')
+        self.refuses([ROWS[0], ROWS[2]], 'no row has the number "product of {}"')
 
     def test_a_number_has_one_row(self):
         self.refuses([*ROWS, ROWS[0]], "sum, fp32: 2 rows")

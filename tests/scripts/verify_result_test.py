@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts/verify_result"))
-from findings import Broken  # noqa: E402  (needs the path)
+from findings import MalformedFile  # noqa: E402  (needs the path)
 from json_reader import canonical_float  # noqa: E402
 from rules import PROBLEMS  # noqa: E402
 from segmentation import Segmentation  # noqa: E402
@@ -26,7 +26,7 @@ class Numbers(unittest.TestCase):
 
     def test_other_ways_to_write_a_number_are_refused(self):
         for text in ("0.50", "5e-1", "1.0e-05", "00.5", "0.79662194100", "0.100000000000001e1", "1E-05"):
-            with self.assertRaisesRegex(Broken, "as the program writes it", msg=text):
+            with self.assertRaisesRegex(MalformedFile, "as the program writes it", msg=text):
                 canonical_float(text)
 
 

@@ -63,7 +63,7 @@ TEST(BenchText, HasTotalsThenKindsThenTheTenSlowest) {
     EXPECT_EQ(lines[8].substr(0, 12), "convolution ");
     EXPECT_NE(lines[8].find(" 186.000      120.000    37.2"), std::string::npos) << lines[8];
     EXPECT_NE(lines[9].find(" 50.000       40.000    10.0"), std::string::npos) << lines[9];
-    EXPECT_EQ(lines[11], "the 10 slowest");
+    EXPECT_EQ(lines[11], "the 10 slowest operations");
     EXPECT_TRUE(lines[13].starts_with("parameters ")) << lines[13];
     EXPECT_TRUE(lines[14].starts_with("conv11 ")) << lines[14];
     EXPECT_TRUE(lines.back().starts_with("conv3 ")) << lines.back();

@@ -35,12 +35,12 @@ TEST(TimeToQuality, IsUnknownWhereAModelDoesNotReachTheTarget) {
     RunRecord record = record_with_target(0.71);
     derive_time_to_quality(evaluated_each(1), record);
     EXPECT_EQ(record.time.time_to_quality_seconds,
-              nothing("the model of group 0 did not reach the target"));
+              no_value("the model of group 0 did not reach the target"));
     record.work.groups[0].failure = "it did not finish";
     derive_time_to_quality(evaluated_each(1), record);
     EXPECT_EQ(record.time.time_to_quality_seconds.value, 12) << "of the groups that finished";
     derive_time_to_quality(evaluated_each(0), record);
-    EXPECT_EQ(record.time.time_to_quality_seconds, nothing("run.evaluate_epochs is 0"));
+    EXPECT_EQ(record.time.time_to_quality_seconds, no_value("run.evaluate_epochs is 0"));
 }
 
 TEST(LearningCurve, FollowsFromStepsButForTheQualitiesInBetween) {

@@ -22,7 +22,7 @@ RepetitionsRecord runs_of(const std::vector<double>& vflops) {
     record.requested = static_cast<int>(vflops.size());
     for (const double value : vflops) {
         RunRecord run = report::example_record();
-        run.scores.vflops = value > 0 ? Quantity{value, ""} : nothing("none");
+        run.scores.vflops = value > 0 ? Quantity{value, ""} : no_value("none");
         const int number = static_cast<int>(record.repetitions.size()) + 1;
         record.repetitions.push_back(describe_repetition(number, run, std::string(64, 'a')));
     }

@@ -23,7 +23,7 @@ TEST(Workload, HasAReasonForEachNumberOfAMissingQuality) {
           quality.confidence_interval.low, quality.confidence_interval.high,
           quality.members_interval.low, quality.members_interval.high, metric.ensemble_voc_ap50,
           metric.ensemble_ap10}) {
-        EXPECT_EQ(number, nothing("none voted"));
+        EXPECT_EQ(number, no_value("none voted"));
     }
 }
 

@@ -10,8 +10,8 @@
 namespace hpcai::benchmark {
 
 /// Executes one rank of a run: configuration, layout, bootstrap, training, vote, score and result
-/// directory. Initializes and ends MPI. The leader that writes the result prints the summary to
-/// `out`; progress and warnings go to standard error. Returns the verdict's exit code. Prints a
+/// directory. Initializes and finalizes MPI. The leader that writes the result prints the summary
+/// to `out`; progress and warnings go to standard error. Returns the verdict's exit code. Prints a
 /// failure once and returns its code; never throws.
 ExitCode run_benchmark(const context::RunRequest& request, std::ostream& out);
 
@@ -22,11 +22,11 @@ struct ScoreRequest {
 };
 
 /// Evaluates the ensemble of a run that ended without a result, from the files of its groups and
-/// without MPI. Writes the result as the run would have done and prints its summary to `out`. Holds
-/// all predictions in memory. Returns the verdict's code. Throws before it changes a file:
-/// Error(usage) if the directory has no run, a running one or one with a result; Error(data) for
-/// damaged files or changed samples; Error(partial), naming unfinished groups, unless
-/// `allow_partial`; Error(all_groups_failed) if no group finished.
+/// without MPI. Writes the same result as the run would have written and prints its summary to
+/// `out`. Holds all predictions in memory. Returns the verdict's code. Throws before it changes a
+/// file: Error(usage) if the directory has no run, or a run that is running or has a result;
+/// Error(data) for damaged files or changed samples; Error(partial), naming unfinished groups,
+/// unless `allow_partial`; Error(all_groups_failed) if no group finished.
 ExitCode score_run(const ScoreRequest& request, std::ostream& out);
 
 }  // namespace hpcai::benchmark

@@ -15,20 +15,20 @@ struct Counter {
     std::string name;     // "nvml:GPU-...", "rapl:package-0:dram", "net:eth0:sent"
     std::string unit;     // "J", "B"
     std::string failure;  // why it cannot be read; empty if it can
-    /// Returns the value since an arbitrary start. It must be called every few minutes at least,
+    /// Returns the value since an arbitrary start. Must be called at least every few minutes,
     /// because hardware counters wrap. Throws Error(data) naming the file or call that fails.
     std::function<double()> read = {};
 };
 
-/// Energy of processor packages and their memory, from the kernel's powercap zones below `sysfs`
-/// ("/sys"). Omits the zone that contains packages (psys) and all parts of a package but its memory
-/// (core, uncore). If no zone is left, returns one counter "rapl" with the reason.
+/// Returns the energy counters of processor packages and their memory, from the powercap zones
+/// below `sysfs` ("/sys"). Omits the zone that contains packages (psys) and zones inside a package
+/// (core, uncore) except memory. Without a zone, returns one counter "rapl" with the reason.
 std::vector<Counter> processor_counters(const std::filesystem::path& sysfs);
 
-/// Bytes sent and received by network interfaces and InfiniBand ports below `sysfs`, each byte
-/// once. Counts interfaces that have a device. If there are neither such interfaces nor ports (in a
-/// container), counts interfaces other than bridges, bonds, tunnels, VLANs and their members. Omits
-/// the loopback, and IP over InfiniBand if ports are counted.
+/// Returns counters of the bytes that network interfaces and InfiniBand ports below `sysfs` send
+/// and receive, each byte once. Includes interfaces with a device. If there are neither such
+/// interfaces nor ports (in a container), includes all except bridges, bonds, tunnels, VLANs and
+/// their members. Omits the loopback, and IP over InfiniBand if there are ports.
 std::vector<Counter> interface_counters(const std::filesystem::path& sysfs);
 
 /// Returns whether `sysfs` shows the network interfaces of this process. A mount of sysfs may
@@ -40,9 +40,9 @@ struct NvmlSource {
     std::function<double()> seconds;  // a monotonic clock
 };
 
-/// Energy of the GPUs with these UUIDs. "nvml:<UUID>" is the GPU's own counter; without one,
-/// "nvml-power:<UUID>" integrates its power between reads by the trapezoidal rule. If the library
-/// cannot be used, returns one counter "nvml" with the reason.
+/// Returns the energy counters of the GPUs with these UUIDs: "nvml:<UUID>", the counter of the GPU,
+/// or, if it has none, "nvml-power:<UUID>", its power integrated between reads by the trapezoidal
+/// rule. If the library cannot be used, returns one counter "nvml" with the reason.
 std::vector<Counter> gpu_counters(const NvmlSource& source, std::span<const std::string> uuids);
 
 }  // namespace hpcai::meters

@@ -34,20 +34,20 @@ struct Phase {
 
 struct IntegrationSettings {
     double clock_offset_seconds = 0;  // added to the meter's times
-    double longest_gap_seconds = 10;  // allowed between two readings
+    double longest_gap_seconds = 10;  // largest gap allowed between two readings
 };
 
 struct MeteredEnergy {
     double joules = 0;
     double average_watts = 0;
-    std::size_t readings = 0;        // in the phase, and the next before and after it
+    std::size_t readings = 0;        // in the phase, with the nearest before and after it
     double longest_gap_seconds = 0;  // between two of these readings
 };
 
 /// Integrates the energy of the phase: power by the trapezoidal rule, a counter by its difference,
 /// with linear interpolation at both ends. Throws Error(data) naming the file, and the line if
-/// there is one, when the readings do not cover the phase, or two of them in the phase are further
-/// apart than the settings allow. Throws Error(usage) when the phase has no length.
+/// there is one, if the readings do not cover the phase or have a longer gap in it than allowed.
+/// Throws Error(usage) if the phase has no length.
 MeteredEnergy integrate(const ExternalReadings& readings, const Phase& phase,
                         const IntegrationSettings& settings);
 

@@ -12,7 +12,7 @@ namespace hpcai::meters {
 
 struct GpuHealth {
     DeviceHealthRecord record;  // without rank and host
-    std::string xids_unknown;   // why XIDs could not be read; empty if they could
+    std::string xids_failure;   // why XIDs could not be read; empty if they could
 };
 
 /// Polls one GPU through NVML. A value that cannot be read is null with a reason; nothing throws.
@@ -27,9 +27,9 @@ public:
     /// Adds the current reasons for lower clocks and new driver errors (XIDs), up to 256 in total.
     void poll();
 
-    /// Returns the results so far without polling. The counts of ECC errors are null; they have no
-    /// reason if finish() may still read them.
-    GpuHealth so_far() const;
+    /// Returns the results so far without polling. The ECC error counts are null, without a reason
+    /// if finish() can still read them.
+    GpuHealth snapshot() const;
 
     /// Polls for the last time and returns the results.
     GpuHealth finish();
@@ -41,18 +41,18 @@ private:
 
 /// Polls a GPU periodically in a separate thread. Only that thread calls the library, because the
 /// driver may hang after the GPU has left the bus.
-class GpuWatch {
+class GpuHealthPoller {
 public:
-    GpuWatch(const std::string& library, const std::string& uuid, double seconds_between);
+    GpuHealthPoller(const std::string& library, const std::string& uuid, double interval_seconds);
 
     /// Polls for the last time and returns the results. If the driver does not answer within
     /// `timeout_seconds`, returns the results so far, with a reason for each null, and detaches the
-    /// thread. Call once.
+    /// thread. May be called once.
     GpuHealth finish(double timeout_seconds);
 
 private:
-    struct Seen;
-    std::shared_ptr<Seen> seen_;
+    struct SharedHealth;
+    std::shared_ptr<SharedHealth> shared_;
     Repeater repeater_;
 };
 

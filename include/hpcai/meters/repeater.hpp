@@ -7,30 +7,30 @@
 
 namespace hpcai::meters {
 
-struct Repeated {
+struct RepeaterCallbacks {
     std::function<void()> begin = [] {};  // called once, first
-    std::function<void()> again;
+    std::function<void()> repeat;
     std::function<void()> end = [] {};  // called once, last
-    double seconds_between = 1;
+    double interval_seconds = 1;
 };
 
 /// Runs callbacks, which may not throw, in a separate thread from construction on. A callback may
-/// hang, for example in the driver of a lost GPU, so it must own or share all that it uses.
+/// hang, for example in the driver of a lost GPU. It must own or share all objects that it uses.
 class Repeater {
 public:
-    explicit Repeater(Repeated calls);
+    explicit Repeater(RepeaterCallbacks callbacks);
     Repeater(const Repeater&) = delete;
     Repeater& operator=(const Repeater&) = delete;
     /// Calls stop_within(5).
     ~Repeater();
 
-    /// Stops the callbacks. True: none is running or will run, and `begin` and `end` have been
-    /// called. If this takes longer than `seconds`, returns false and detaches the thread.
+    /// Stops the callbacks. Returns true after `end` has been called; no callback runs from then
+    /// on. If that takes longer than `seconds`, returns false and detaches the thread.
     bool stop_within(double seconds);
 
 private:
     struct State;
-    static void run(State& state, const Repeated& calls);
+    static void run(State& state, const RepeaterCallbacks& callbacks);
 
     std::shared_ptr<State> state_;
     std::thread thread_;

@@ -15,7 +15,7 @@
 namespace hpcai::meters {
 
 /// Readings of the counters of one node. Keeps at most kMaxReadings of each counter, about evenly
-/// spaced, always with the first and the last.
+/// spaced, and always the first and the last.
 class CounterLog {
 public:
     static constexpr std::size_t kMaxReadings = 16;
@@ -24,47 +24,47 @@ public:
 
     /// Reads every counter; `utc_seconds` must not decrease. A counter that fails, decreases, or is
     /// negative or not finite loses its readings and is not read again.
-    void take(double utc_seconds);
+    void sample(double utc_seconds);
 
-    /// Returns one record per counter, in their order.
+    /// Returns one record per counter, in the order of construction.
     std::vector<CounterRecord> records() const;
 
 private:
-    struct Row {
+    struct Series {
         Counter counter;
         std::vector<CounterReading> kept;
         CounterReading latest;
     };
 
-    void take(Row& row, double utc_seconds) const;
+    void sample(Series& row, double utc_seconds) const;
 
     std::string host_;
-    std::vector<Row> rows_;
-    std::size_t taken_ = 0;
+    std::vector<Series> series_;
+    std::size_t samples_ = 0;
     std::size_t stride_ = 1;  // every stride_-th reading is kept
 };
 
-/// Samples counters from construction on. All samples but the first are taken in a separate thread,
+/// Samples counters from construction on. A separate thread takes all samples except the first,
 /// because a driver may hang.
 class Sampler {
 public:
-    /// Returns after the first sample; others follow every `seconds_between`.
-    Sampler(CounterLog log, double seconds_between);
+    /// Takes the first sample; the thread takes one every `interval_seconds`.
+    Sampler(CounterLog log, double interval_seconds);
     Sampler(const Sampler&) = delete;
     Sampler& operator=(const Sampler&) = delete;
 
     /// Takes the last sample and returns all records. If that takes longer than `timeout_seconds`,
-    /// each record has a failure instead of readings. Call once.
+    /// each record has a failure instead of readings. May be called once.
     std::vector<CounterRecord> finish(double timeout_seconds);
 
 private:
     struct Reader {
         UtcClock clock;
         CounterLog log;
-        void take() { log.take(clock.seconds()); }
+        void sample() { log.sample(clock.seconds()); }
     };
     std::shared_ptr<Reader> reader_;
-    std::vector<CounterRecord> unread_;
+    std::vector<CounterRecord> unread_records_;
     std::optional<Repeater> repeater_;
 };
 

@@ -9,23 +9,23 @@
 
 namespace hpcai::meters {
 
-/// A monotonic clock in UTC seconds since 1970, set from the system clock at construction.
+/// A monotonic clock in UTC seconds since 1970. The system clock sets it at construction.
 class UtcClock {
 public:
     UtcClock();
-    double seconds() const { return began_ + watch_.seconds(); }
+    double seconds() const { return start_ + watch_.seconds(); }
 
 private:
-    double began_;
+    double start_;
     Stopwatch watch_;
 };
 
-/// Returns "2022-11-05T14:03:09.250Z" (ISO 8601), truncated to milliseconds, or "" outside of the
+/// Returns "2022-11-05T14:03:09.250Z" (ISO 8601), truncated to milliseconds, or "" outside the
 /// years 1970 to 9999.
 std::string utc_text(double utc_seconds);
 
-/// Parses a text as of utc_text(), with any number of fractional digits, or seconds since 1970.
-/// Returns nothing for any other text.
+/// Parses the format of utc_text(), with any number of fractional digits, or seconds since 1970.
+/// Returns nullopt for any other text.
 std::optional<double> parse_utc(std::string_view text);
 
 }  // namespace hpcai::meters

@@ -16,12 +16,12 @@ struct FlightEvent {
     std::string what;          // "input_wait", "forward", ...; "sum 2": all-reduce of bucket 2
     std::int64_t bytes = 0;    // payload of one rank in an all-reduce
     double begin_seconds = 0;  // by the clock of the group
-    Quantity end_seconds;      // by the same clock; no value: not ended
+    Quantity end_seconds;      // by the same clock; no value: the event has not ended
     HPCAI_RECORD(FlightEvent, step, what, bytes, begin_seconds, end_seconds);
 };
 
-/// `groups/<m>/flight/rank-<r>.json`. When a rank of a group hangs or has died, each rank that can
-/// still write writes this file.
+/// `groups/<m>/flight/rank-<r>.json`. When a rank of a group hangs or has died, each rank that is
+/// still able to writes this file.
 struct FlightRecord {
     std::string schema = "hpcai500-flight/2";
     int group = 0;

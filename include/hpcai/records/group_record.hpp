@@ -22,13 +22,14 @@ struct CounterReading {
 struct CounterRecord {
     std::string host;
     std::string name;                      // "nvml:<UUID>", "rapl:package-0"
-    std::string unit;                      // "J", "B"; "1" for steps
-    std::string failure;                   // why there are no readings; empty if there are
-    std::vector<CounterReading> readings;  // by time
+    std::string unit;                      // "J", "B", or "1" for steps
+    std::string failure;                   // why there are no readings; else empty
+    std::vector<CounterReading> readings;  // sorted by time
     HPCAI_RECORD(CounterRecord, host, name, unit, failure, readings);
 };
 
-/// The energy by one meter in the core phase, from the readings of all groups on its node.
+/// The energy that one meter counted in the core phase, from the readings of all groups on its
+/// node.
 struct MeterRecord {
     std::string host;
     std::string name;
@@ -39,7 +40,7 @@ struct MeterRecord {
 struct EnergyRecord {
     std::string source;  // names of the meters; empty if there are none
     std::string method;  // what was read and how often, and what is missing
-    std::string level;   // how it compares with the levels of the EE HPC WG's methodology
+    std::string level;   // comparison with the levels of the EE HPC WG's methodology
     Quantity joules;     // of the core phase, all nodes
     Quantity average_watts;
     std::string core_begin_utc;  // ISO 8601: start of the first step of any group
@@ -49,7 +50,7 @@ struct EnergyRecord {
                  core_end_utc, meters);
 };
 
-/// Bytes of all programs that a network interface of a node counted in the core phase.
+/// Bytes that a network interface of a node counted in the core phase, for all programs.
 struct InterfaceRecord {
     std::string host;
     std::string name;
@@ -66,12 +67,12 @@ struct DivergedRankRecord {
     HPCAI_RECORD(DivergedRankRecord, group_rank, world_rank, host);
 };
 
-/// Comparisons of the state that must be equal bit for bit on all ranks of a group.
+/// Comparisons of the state that must be bitwise equal on all ranks of a group.
 struct AuditRecord {
     std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // unlike the majority; all if there is no majority
+    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all without one
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -84,13 +85,13 @@ struct SpreadRecord {
     HPCAI_RECORD(SpreadRecord, minimum, median, p99, maximum);
 };
 
-/// A rank that is slow in its own work, so that others wait for it.
+/// A rank that is slow in its own work, so that other ranks wait for it.
 struct StragglerRecord {
     int group = 0;
     int group_rank = 0;
     int world_rank = 0;
     std::string host;
-    std::string phase;  // the phase of its work that exceeds the stage's median by the most
+    std::string phase;  // the phase that exceeds the stage's median by the most
     double ratio = 0;   // seconds of its work / median of all ranks of its stage
     HPCAI_RECORD(StragglerRecord, group, group_rank, world_rank, host, phase, ratio);
 };
@@ -129,10 +130,10 @@ struct ContinuationRecord {
 struct DeviceHealthRecord {
     int world_rank = 0;
     std::string host;
-    std::string device;                  // its UUID
+    std::string device;                  // UUID of the GPU
     std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
-    Quantity slowed_share;               // of the polls, one per second, with lowered clocks
-    Quantity corrected_ecc_errors;       // during training, like the next two
+    Quantity slowed_share;               // share of the polls, one per second, with lowered clocks
+    Quantity corrected_ecc_errors;       // during training, as are the next two
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
@@ -145,16 +146,16 @@ struct GroupRecord {
     int ranks = 0;
     std::vector<std::string> hosts;    // without duplicates
     std::string failure;               // empty if the group finished
-    std::int64_t samples_drawn = 0;    // size of its bootstrap
+    std::int64_t samples_drawn = 0;    // size of the bootstrap sample
     std::int64_t samples_trained = 0;  // over all epochs
     std::int64_t iterations = 0;
     std::int64_t skipped_steps = 0;     // of `iterations`, because fp16 gradients overflowed
-    Quantity training_seconds;          // end of start-up to end of last step, no evaluation
+    Quantity training_seconds;          // from start-up to the last step, without evaluation
     Quantity images_per_second;         // samples_trained / training_seconds
     Quantity flops;                     // FLOP/s: work / training_seconds
     Quantity input_wait_seconds;        // of all steps; mean over ranks
     Quantity communication_seconds;     // of all steps, exposed; mean over ranks
-    Quantity checkpoint_seconds;        // delay of the steps by checkpoints; mean over ranks
+    Quantity checkpoint_seconds;        // time that checkpoints delay steps; mean over ranks
     Quantity evaluation_seconds;        // prediction of test and out-of-bag samples
     Quantity final_training_loss;       // mean over the last epoch
     std::vector<double> epoch_seconds;  // training only
@@ -162,7 +163,7 @@ struct GroupRecord {
     std::string predictions_sha256;  // of the predictions file; empty if there is none
     TimeBreakdownRecord time_breakdown;
     std::vector<EpochQualityRecord> quality_by_epoch;  // with run.evaluate_epochs
-    std::vector<ContinuationRecord> continuations;     // empty if it was never resumed
+    std::vector<ContinuationRecord> continuations;     // empty if the group was never resumed
     std::vector<DeviceHealthRecord> device_health;     // by rank; empty on CPUs
     HPCAI_RECORD(GroupRecord, group, ranks, hosts, failure, samples_drawn, samples_trained,
                  iterations, skipped_steps, training_seconds, images_per_second, flops,
@@ -178,8 +179,8 @@ struct GroupResult {
     Quantity quality;        // the workload's metric on the validation set
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
-    std::int64_t bad_samples = 0;         // distinct ones, in training and validation
-    std::int64_t communicated_bytes = 0;  // gradient bytes all-reduced, of one rank
+    std::int64_t bad_samples = 0;         // distinct damaged samples, in training and validation
+    std::int64_t communicated_bytes = 0;  // gradient bytes that one rank all-reduced
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
     std::string all_reduce_backend;       // "mpi", "nccl"; empty if there is no all-reduce
@@ -194,7 +195,7 @@ struct GroupResult {
     std::int64_t statistics_sums_per_step = 0;  // this and the next two: as in CommunicationRecord
     std::int64_t statistics_bytes_per_step = 0;
     Quantity statistics_seconds;
-    std::vector<CounterRecord> counters;  // read on its nodes during training, and its steps
+    std::vector<CounterRecord> counters;  // of its nodes during training, and of its steps
     HPCAI_RECORD(GroupResult, schema, record, quality, quality_top_5, training_digest, bad_samples,
                  communicated_bytes, gradient_bytes, buckets, bandwidth_bytes_per_second,
                  all_reduce_backend, sent_bytes_per_step, between_nodes_bytes_per_step,

@@ -10,9 +10,9 @@
 
 #include <hpcai/storage/file.hpp>
 
-/// The JSON text of records. `Record` is a type that has a file of its own: RunRecord, GroupResult,
+/// The JSON text of records. `Record` is a type with its own file: RunRecord, GroupResult,
 /// LaunchRecord, ProgressRecord, CheckpointMarker, FlightRecord, RepetitionsRecord or
-/// RooflineRecord; to_json also takes PlanRecord and SweepRecord.
+/// RooflineRecord. to_json also takes PlanRecord and SweepRecord.
 namespace hpcai::records {
 
 /// Returns the text of a record with its keys in the order of HPCAI_RECORD, indented by two spaces.
@@ -21,13 +21,13 @@ template <typename Record>
 std::string to_json(const Record& record);
 
 /// Returns the record in `text`; `name` is its name in error messages. Ignores unknown keys. Throws
-/// Error(data) with the key, its value and the legal values: for another schema, a key that is
-/// missing, of another type or out of range, and for values that contradict each other.
+/// Error(data) with the key, its value and the legal values if the schema differs, if a value is
+/// missing, has another type or is out of range, or if values contradict each other.
 template <typename Record>
 Record from_json(std::string_view text, std::string_view name = "record");
 
-/// Returns the record in a file of at most `limit_bytes`. Throws as from_json and
-/// storage::read_file_bytes do.
+/// Returns the record in a file of at most `limit_bytes`. Throws the errors of from_json and
+/// storage::read_file_bytes.
 template <typename Record>
 Record read_file(const std::filesystem::path& path,
                  std::size_t limit_bytes = std::size_t{16} << 20) {

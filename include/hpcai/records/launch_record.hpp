@@ -9,17 +9,16 @@
 
 namespace hpcai {
 
-/// The name of the file of a LaunchRecord.
 inline constexpr const char* kLaunchName = "launch.json";
 
 /// `launch.json`: facts of a launch before its ranks split. `resume` and `score` read it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/3";
-    std::string started_utc;     // of the launch that began the run
+    std::string started_utc;     // start of the launch that began the run
     std::string config_sha256;   // of the configuration that the run began with
     std::string samples_sha256;  // data::SampleSets::sha256
-    std::string precision;       // in force, never "auto"
-    TopologyRecord topology;     // in the latest launch
+    std::string precision;       // the resolved precision, never "auto"
+    TopologyRecord topology;     // of the latest launch
     StagingRecord staging;       // this and the members below: as in RunRecord
     Quantity staging_seconds;
     CeilingRecord roofline;

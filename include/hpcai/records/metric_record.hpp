@@ -9,8 +9,8 @@
 
 #include <hpcai/records/record_fields.hpp>
 
-/// The numbers of an ensemble's quality that only one metric has. `name` is the value of
-/// `quality.metric` in `result.json`, where the keys of the struct follow it.
+/// The quality numbers of an ensemble that are specific to one metric. `name` is the value of
+/// `quality.metric` in `result.json`; the keys of the struct follow it there.
 namespace hpcai {
 
 /// Top-1 accuracy of a classification.
@@ -19,7 +19,7 @@ struct TopAccuracyRecord {
     Quantity ensemble_top_5;
     Quantity ensemble_majority;           // Top-1 by majority vote
     Quantity out_of_bag;                  // Top-1 of the out-of-bag vote on training samples
-    std::int64_t out_of_bag_samples = 0;  // with a vote of at least one member
+    std::int64_t out_of_bag_samples = 0;  // samples with a vote of at least one member
     HPCAI_RECORD(TopAccuracyRecord, ensemble_top_5, ensemble_majority, out_of_bag,
                  out_of_bag_samples);
 };
@@ -28,8 +28,8 @@ struct TopAccuracyRecord {
 struct CategoryRecord {
     std::string name;
     std::int64_t boxes = 0;       // in the test samples
-    std::int64_t detections = 0;  // right and wrong ones, at most 100 per image
-    std::int64_t hits = 0;        // right detections, at an intersection over union of 0.5
+    std::int64_t detections = 0;  // correct and incorrect, at most 100 per image
+    std::int64_t hits = 0;        // correct detections, at an intersection over union of 0.5
     Quantity ap50;                // average precision at 0.5, COCO's 101 points
     Quantity voc_ap50;            // at 0.5, area under Pascal VOC's curve
     Quantity ap10;                // at 0.1, COCO's 101 points
@@ -48,9 +48,9 @@ struct AveragePrecisionRecord {
 /// The predictions of the ensemble for one class in segmentation.
 struct SegmentRecord {
     std::string name;
-    std::int64_t cells = 0;      // of 8 x 8 pixels; of this class in the test samples
+    std::int64_t cells = 0;      // cells (8 x 8 pixels) of this class in the test samples
     std::int64_t predicted = 0;  // cells predicted as this class
-    std::int64_t hits = 0;       // of the predicted cells, the correct ones
+    std::int64_t hits = 0;       // correctly predicted cells
     Quantity iou;                // intersection over union
     HPCAI_RECORD(SegmentRecord, name, cells, predicted, hits, iou);
 };

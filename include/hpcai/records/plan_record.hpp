@@ -8,8 +8,8 @@
 #include <hpcai/records/record_fields.hpp>
 #include <hpcai/records/run_record.hpp>
 
-/// The estimates of `hpcai500 plan`. A number that the configuration does not determine has no
-/// value but a reason.
+/// The estimates of `hpcai500 plan`. A number that the configuration does not determine has a
+/// reason instead of a value.
 namespace hpcai {
 
 struct PlanLayoutRecord {
@@ -18,8 +18,8 @@ struct PlanLayoutRecord {
     int degree = 1;  // P_degree
     int nodes = 0;   // with at least one rank
     int ranks_of_fullest_node = 0;
-    int groups_on_one_node = 0;     // whose gradients never leave a node
-    int nodes_of_widest_group = 0;  // of the group that spans the most nodes
+    int groups_on_one_node = 0;     // groups whose gradients never leave a node
+    int nodes_of_widest_group = 0;  // largest number of nodes that a group spans
     std::vector<std::string> map;   // lines of plan::draw_group_map
     HPCAI_RECORD(PlanLayoutRecord, ranks, groups, degree, nodes, ranks_of_fullest_node,
                  groups_on_one_node, nodes_of_widest_group, map);
@@ -29,7 +29,7 @@ struct PlanLayoutRecord {
 struct PlanDataRecord {
     Quantity samples;            // N, the training samples of the data set
     std::string source;          // of N; empty if N is unknown
-    Quantity samples_per_epoch;  // drawn for one model; with poisson the expectation
+    Quantity samples_per_epoch;  // drawn for one model; the expected number with poisson
     Quantity steps_per_epoch;    // of one model, without an incomplete batch
     Quantity steps_per_run;
     HPCAI_RECORD(PlanDataRecord, samples, source, samples_per_epoch, steps_per_epoch,
@@ -72,9 +72,9 @@ struct PlanParallelRecord {
     int micro_batch_samples = 0;
     std::string schedule;
     Fraction bubble_fraction;           // of a step, by formula
-    Fraction largest_stage_share{1};    // of the model's FLOPs, on one rank
-    double message_bytes_per_step = 0;  // between stages, by the rank that sends the most
-    double shard_bytes_per_step = 0;    // between shards, by the rank that sends the most
+    Fraction largest_stage_share{1};    // largest share of the model's FLOPs on one rank
+    double message_bytes_per_step = 0;  // between stages, of the rank that sends the most
+    double shard_bytes_per_step = 0;    // between shards, of the rank that sends the most
     std::vector<PlanStageRecord> stages;
     HPCAI_RECORD(PlanParallelRecord, data_degree, pipeline_degree, model_degree, micro_batches,
                  micro_batch_samples, schedule, bubble_fraction, largest_stage_share,
@@ -82,8 +82,8 @@ struct PlanParallelRecord {
 };
 
 /// Bytes of one rank while it trains and evaluates, in the pipeline stage that needs the most.
-/// The estimate does not include gradients of activations, scratch memory of libraries, and record
-/// files, which are mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
+/// The estimate excludes gradients of activations, scratch memory of libraries, and record files,
+/// which are memory-mapped and shared by the ranks of a node. For ResNet-50 at 64 or 224 pixels and
 /// 32 or more samples per rank, the CPU engine needs 2 to 6 % more for activations. For detectors,
 /// whose finest pyramid levels have large gradients, it needs 5 to 20 % more, and about 50 % more
 /// if no stage of the backbone is trained.
@@ -94,14 +94,14 @@ struct PlanMemoryRecord {
     double optimizer_bytes = 0;     // fp32
     double statistics_bytes = 0;    // fp32 running means and variances
     double working_copy_bytes = 0;  // filters and weights, for forward and for backward
-    double activation_bytes = 0;    // values for the backward pass, of all micro-batches in flight
+    double activation_bytes = 0;    // kept for the backward passes of all micro-batches in flight
     double input_bytes = 0;         // prefetched batches and cached decoded pictures
     double exchange_bytes = 0;      // messages in flight, and int8 residuals
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
     /// The inference network: values of up to 32 samples (for detectors and segmentations, at most
     /// as many as in training) and working copies. Ranks with shards or stages hold all parameters.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // larger of training and evaluation; with evaluates_between, of both
+    double total_bytes = 0;  // larger of training and evaluation; both if evaluates_between
     double fullest_node_bytes = 0;
     bool evaluates_between = false;  // whether evaluations run during training; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
@@ -109,7 +109,7 @@ struct PlanMemoryRecord {
                  exchange_bytes, program_bytes, evaluation_bytes, total_bytes, fullest_node_bytes);
 };
 
-/// The data that the data duplicator copies to the node that needs the most.
+/// The data that the data duplicator copies to the node that needs the most data.
 struct PlanStagingRecord {
     std::string scope;              // data.staging
     Quantity fullest_node_samples;  // expected distinct training samples
@@ -117,15 +117,15 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// Bytes of a rank of the widest group in all-reduces of gradients and BatchNorm statistics.
+/// All-reduce bytes (gradients, BatchNorm statistics) of a rank of the group on the most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm
     std::string precision;           // communication.precision
-    double sent_bytes_per_step = 0;  // by the rank that sends the most; comm::estimate_traffic
+    double sent_bytes_per_step = 0;  // of the rank that sends the most; comm::estimate_traffic
     Quantity sent_bytes_per_run;
-    double between_nodes_bytes_per_step = 0;  // by the rank that sends the most to other nodes
-    double out_of_node_bytes_per_step = 0;    // to other nodes, by all ranks of a group on a node
+    double between_nodes_bytes_per_step = 0;  // of the rank that sends the most to other nodes
+    double out_of_node_bytes_per_step = 0;    // to other nodes, of all ranks of a group on a node
     int statistics_ranks = 1;                 // ranks that share BatchNorm statistics
     double statistics_bytes_per_step = 0;     // payload of one of these ranks, both passes
     HPCAI_RECORD(PlanTrafficRecord, gradient_bytes, algorithm, precision, sent_bytes_per_step,
@@ -133,10 +133,10 @@ struct PlanTrafficRecord {
                  statistics_ranks, statistics_bytes_per_step);
 };
 
-/// Predicted times: computation from a roofline file and communication from that file or
-/// --interconnect, or computation only from a given rate. Input overlaps; evaluation is excluded.
+/// Predicted times. Computation is from a roofline file or a given rate; communication is from the
+/// file or --interconnect. Input overlaps with computation; evaluation is excluded.
 struct PlanTimeRecord {
-    std::string source;              // description of the source of the numbers below
+    std::string source;              // where the numbers below are from
     Quantity compute_seconds;        // of a step, with the pipeline's bubble
     Quantity communication_seconds;  // of a step's all-reduces and messages
     Quantity exposed_seconds;        // of communication_seconds, not overlapped
@@ -153,7 +153,7 @@ struct PlanEnergyRecord {
 };
 
 struct PlanRecord {
-    static constexpr bool has_whole_numbers = true;  // whole numbers without ".0"
+    static constexpr bool has_whole_numbers = true;  // writes whole numbers without ".0"
 
     std::string schema = "hpcai500-plan/2";
     std::string model;  // "resnet50_v1.5"
@@ -168,7 +168,7 @@ struct PlanRecord {
     PlanTrafficRecord traffic_per_rank;
     PlanTimeRecord time;
     PlanEnergyRecord energy;
-    std::vector<std::string> assumptions;  // of the estimate, one text each
+    std::vector<std::string> assumptions;  // of the estimate
     HPCAI_RECORD(PlanRecord, schema, model, epochs, batch_size, layout, data, work, parallel,
                  memory_per_rank, staging, traffic_per_rank, time, energy, assumptions);
 };
@@ -177,7 +177,7 @@ struct PlanRecord {
 struct SweepPoint {
     int ranks = 0;
     Quantity bagging_flops;        // FLOP/s of all base models
-    Quantity bagging_efficiency;   // relative to single ranks without communication
+    Quantity bagging_efficiency;   // relative to independent ranks without communication
     Quantity data_parallel_flops;  // of one model on all ranks
     Quantity data_parallel_efficiency;
     HPCAI_RECORD(SweepPoint, ranks, bagging_flops, bagging_efficiency, data_parallel_flops,
@@ -191,7 +191,7 @@ struct SweepRecord {
     std::string source;              // of the times
     int degree = 1;                  // ranks per base model
     int samples_per_rank = 0;        // per step
-    std::vector<SweepPoint> points;  // by ranks
+    std::vector<SweepPoint> points;  // by number of ranks
     std::vector<std::string> assumptions;
     std::string schema = "hpcai500-sweep/1";
     HPCAI_RECORD(SweepRecord, schema, model, source, degree, samples_per_rank, points, assumptions);

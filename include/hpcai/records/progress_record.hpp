@@ -12,8 +12,8 @@
 /// The progress of a run that has no result yet.
 namespace hpcai {
 
-/// `terminated`: stopped by SIGTERM, which a launcher sends to the other ranks when one has died.
-/// `unsaved`: stopped, but the checkpoint of its last step could not be written.
+/// `terminated`: stopped by SIGTERM, which a launcher sends to all other ranks when a rank has
+/// died. `unsaved`: stopped, but the checkpoint of its last step could not be written.
 enum class ProgressState { training, evaluating, finished, failed, stopped, terminated, unsaved };
 
 /// The words of all states in JSON; word_of(state) returns one.
@@ -27,7 +27,6 @@ constexpr std::array<Word<ProgressState>, 7> words_of(ProgressState /*state*/) {
              {ProgressState::unsaved, "unsaved"}}};
 }
 
-/// The name of the file of a ProgressRecord.
 inline constexpr const char* kProgressName = "progress.json";
 
 /// `groups/<m>/progress.json`: the progress of a group. Its leader writes it every few seconds; an
@@ -37,11 +36,11 @@ struct ProgressRecord {
     ProgressState state = ProgressState::training;
     std::string reason;  // why the group failed or stopped
     std::string host;    // of the leader
-    int epoch = 0;       // the current one, from 1
+    int epoch = 0;       // current epoch, from 1
     int epochs = 0;
     std::int64_t step = 0;  // steps done, over all epochs
     std::int64_t steps = 0;
-    Quantity loss;  // mean over the steps read last
+    Quantity loss;  // mean over the steps whose results were read last
     Quantity images_per_second;
     Quantity seconds_left;
     std::int64_t written_unix_seconds = 0;  // by the leader's clock
@@ -53,18 +52,18 @@ struct ProgressRecord {
 struct GroupProgress {
     int group = 0;
     std::optional<ProgressRecord> progress;  // empty if there is no readable file
-    std::string trouble;                     // why the file cannot be read
+    std::string read_error;                  // why the file cannot be read
     bool operator==(const GroupProgress&) const = default;
 };
 
 /// The progress of a run without a result, from its files.
 struct RunProgress {
     std::string directory;
-    std::vector<GroupProgress> groups;    // the configured ones and those that have begun
-    std::int64_t now_unix_seconds = 0;    // by the clock of the reader
-    std::int64_t begun_unix_seconds = 0;  // when the last launch began; 0: unknown
-    // Whether a program holds the lock of the directory; empty if that is unknown
-    std::optional<bool> is_at_work;
+    std::vector<GroupProgress> groups;      // configured groups and groups that have begun
+    std::int64_t now_unix_seconds = 0;      // by the clock of the reader
+    std::int64_t started_unix_seconds = 0;  // when the last launch began; 0: unknown
+    // Whether a program holds the lock of the directory; empty: unknown
+    std::optional<bool> is_locked;
     std::string resume_command;  // empty if unknown
     bool operator==(const RunProgress&) const = default;
 };

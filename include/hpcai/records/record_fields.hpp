@@ -9,7 +9,7 @@
 #include <utility>
 
 /// Defines the keys and the equality of the struct `Record`. The arguments are its members in the
-/// order of the file that stores it. The name of a member is its key.
+/// order in which the file stores them. The name of a member is its key.
 #define HPCAI_RECORD(Record, ...)                                 \
     static constexpr std::string_view record_keys = #__VA_ARGS__; \
     constexpr auto record_values() {                              \
@@ -37,14 +37,13 @@ struct Fraction {
     bool operator==(const Fraction&) const = default;
 };
 
-/// Returns a Quantity without a value.
-inline Quantity nothing(std::string reason) {
+inline Quantity no_value(std::string reason) {
     return {std::nullopt, std::move(reason)};
 }
 
 /// Returns `value`, or `reason` if there is none.
-inline Quantity or_reason(std::optional<double> value, const std::string& reason) {
-    return value ? Quantity{value, ""} : nothing(reason);
+inline Quantity value_or_reason(std::optional<double> value, const std::string& reason) {
+    return value ? Quantity{value, ""} : no_value(reason);
 }
 
 /// One row of the table that `words_of` returns for an enumeration.

@@ -17,17 +17,17 @@ struct RepetitionRecord {
     std::uint64_t seed = 0;
     Status status = Status::invalid;
     ExitCode exit_code = ExitCode::invalid;
-    bool counted = false;  // in the medians, because every group finished
+    bool counted = false;  // whether the medians include it, because every group finished
     Quantity flops;        // FLOP/s
     Quantity vflops;       // FLOP/s
     Quantity quality;      // of the ensemble
     Quantity training_seconds;
-    std::string manifest;  // SHA-256 of its manifest
+    std::string manifest;  // SHA-256 of the run's manifest.sha256
     HPCAI_RECORD(RepetitionRecord, directory, seed, status, exit_code, counted, flops, vflops,
                  quality, training_seconds, manifest);
 };
 
-/// One number over the counted runs.
+/// Statistics of one number over the counted runs.
 struct RepetitionSpreadRecord {
     Quantity median;
     Quantity minimum;
@@ -41,7 +41,7 @@ struct RepetitionsRecord {
     std::string program_version;
     std::string name;
     int requested = 0;                        // run.repeat
-    std::string stopped;                      // why fewer runs ended; empty if all did
+    std::string stopped;                      // why fewer runs ended; empty if all ended
     ExitCode exit_code = ExitCode::internal;  // the worst of all runs
     std::vector<RepetitionRecord> repetitions;
     RepetitionSpreadRecord flops;

@@ -19,8 +19,8 @@ struct OperationRate {
     std::string shape;      // for display
     bool of_model = false;
     int nodes = 0;              // graph nodes of the model with this operation
-    double flops = 0;           // of one call; a multiply-add is two
-    double bytes = 0;           // read and written at least
+    double flops = 0;           // of one call; a multiply-add counts as two
+    double bytes = 0;           // smallest number of bytes read and written
     Quantity seconds;           // median of a rank's calls; mean over ranks
     Quantity flops_per_second;  // flops / seconds, of one rank
     HPCAI_RECORD(OperationRate, name, operation, precision, pass, shape, of_model, nodes, flops,
@@ -68,7 +68,7 @@ struct CalibrationPoint {
 /// Training steps of the configured model on all ranks at the same time, on data in memory.
 struct CalibrationRecord {
     std::string model;
-    std::string precision;  // in force, like `optimizer`
+    std::string precision;  // resolved, never "auto"
     std::string optimizer;
     int image_size = 0;                          // pixels, the height
     int image_width = 0;                         // pixels
@@ -88,7 +88,7 @@ struct RooflineRecord {
     std::string measured_utc;  // ISO 8601
     std::string device;        // of rank 0, for display
     bool is_gpu = false;
-    int ranks = 1;  // measuring at the same time
+    int ranks = 1;  // ranks that measured at the same time
     int nodes = 1;
     int ranks_of_fullest_node = 1;
     int threads = 1;  // per rank
@@ -104,7 +104,7 @@ struct RooflineRecord {
                  bandwidths, all_reduce, all_reduce_fits, calibration);
 };
 
-/// The peak rate of one rank, in the precision in force.
+/// The peak rate of one rank in the run's precision.
 struct CeilingRecord {
     std::string source = "off";  // "measured before training", "off", or the roofline file
     std::string precision;

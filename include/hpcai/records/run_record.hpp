@@ -16,7 +16,7 @@
 /// RunRecord only.
 namespace hpcai {
 
-/// One line of the summary above its table: a setting in force and its meaning.
+/// One line above the table of the summary: an effective setting and its meaning.
 struct ParameterRecord {
     std::string key;  // of the configuration, such as "bagging.M", or the name of a fact
     std::string value;
@@ -58,7 +58,7 @@ struct WorkloadRecord {
     int channels = 0;
     int epochs = 0;
     int batch_size = 0;     // per model
-    std::string precision;  // in force, never "auto"
+    std::string precision;  // the resolved precision, never "auto"
     std::string sampler;
     std::string aggregation;
     std::uint64_t seed = 0;
@@ -103,7 +103,7 @@ struct StagingRecord {
     std::int64_t copied_bytes = 0;        // read from the shared file system and written
     std::int64_t reused_bytes = 0;        // found on the nodes and checked
     std::int64_t fullest_node_bytes = 0;  // size of the copies on the node with the most
-    std::int64_t left_files = 0;          // needed but not readable, thus not staged
+    std::int64_t left_files = 0;          // needed but unreadable, and therefore not staged
     HPCAI_RECORD(StagingRecord, scope, files, copied_bytes, reused_bytes, fullest_node_bytes,
                  left_files);
 };
@@ -166,23 +166,23 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    Quantity torus_columns;           // in force: ranks per row of the torus_2d grid
-    Quantity ranks_per_node;          // in force: most ranks of a group on a node in `hierarchical`
-    std::int64_t gradient_bytes = 0;  // payload of one rank per step; 0: no all-reduce
-    std::int64_t buckets = 0;         // per step
-    Quantity exposed_seconds;         // not overlapped with computation; largest of all groups
+    Quantity torus_columns;   // effective ranks per row of the torus_2d grid
+    Quantity ranks_per_node;  // effective maximum of a group's ranks on a node, `hierarchical`
+    std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
+    std::int64_t buckets = 0;             // per step
+    Quantity exposed_seconds;             // not overlapped with computation; largest of all groups
     Quantity bandwidth_bytes_per_second;  // payload / duration; smallest of all groups
     // Bytes sent in all-reduces of gradients and BatchNorm statistics; the maximum of all groups
-    Quantity sent_bytes_per_step;           // by the rank that sends the most
-    Quantity between_nodes_bytes_per_step;  // to other nodes, by the rank that sends the most there
-    Quantity out_of_node_bytes_per_step;    // to other nodes, by all ranks of a group on a node
+    Quantity sent_bytes_per_step;           // of the rank that sends the most
+    Quantity between_nodes_bytes_per_step;  // to other nodes, of the rank that sends the most there
+    Quantity out_of_node_bytes_per_step;    // to other nodes, of all ranks of a group on a node
     Quantity exposed_seconds_per_step;      // largest of all groups
     // BatchNorm statistics over several ranks
     int statistics_ranks = 1;
     std::int64_t statistics_sums_per_step = 0;
     std::int64_t statistics_bytes_per_step = 0;  // one rank's payload
     Quantity statistics_seconds;                 // part of exposed_seconds; largest of all groups
-    // Counted by the interfaces in the core phase, for all programs on the nodes
+    // Bytes of all programs on the nodes that the network interfaces counted in the core phase
     Quantity counted_sent_bytes;
     std::vector<InterfaceRecord> interfaces;
     HPCAI_RECORD(CommunicationRecord, backend, algorithm, precision, torus_columns, ranks_per_node,
@@ -201,20 +201,20 @@ struct ParallelRecord {
     int micro_batches = 1;
     std::string schedule;
     Quantity bubble_fraction;                 // share of a step in which stages wait, by formula
-    std::int64_t message_bytes_per_step = 0;  // between stages, by the rank that sends the most
+    std::int64_t message_bytes_per_step = 0;  // between stages, of the rank that sends the most
     Quantity message_wait_seconds;  // for other stages; mean over ranks, largest of all groups
-    std::int64_t shard_bytes_per_step = 0;  // between shards, by the rank that sends the most
+    std::int64_t shard_bytes_per_step = 0;  // between shards, of the rank that sends the most
     Quantity shard_wait_seconds;  // for other shards; mean over ranks, largest of all groups
     HPCAI_RECORD(ParallelRecord, mode, data_degree, pipeline_degree, model_degree, micro_batches,
                  schedule, bubble_fraction, message_bytes_per_step, message_wait_seconds,
                  shard_bytes_per_step, shard_wait_seconds);
 };
 
-/// The guarantee of the devices for equal bits in repeated runs.
+/// The devices' guarantee of bitwise equal results in repeated runs.
 struct DeterminismRecord {
     bool requested = false;  // run.deterministic
     std::string guarantee;   // the guarantee, or why there is none
-    std::string conditions;  // what must be equal for equal bits; empty without a guarantee
+    std::string conditions;  // what must be equal for bitwise equal results; empty: no guarantee
     HPCAI_RECORD(DeterminismRecord, requested, guarantee, conditions);
 };
 

@@ -18,7 +18,7 @@ struct PhaseSeconds {
     double backward = kUnknown;       // without exposed communication
     double communication = kUnknown;  // exposed: all-reduces, messages, waits for other ranks
     double optimizer = kUnknown;
-    double other = kUnknown;  // the rest of the step
+    double other = kUnknown;  // remaining time of the step
 };
 
 /// One line of `groups/<m>/steps.csv`.
@@ -26,7 +26,7 @@ struct StepRecord {
     std::int64_t step = 0;     // from 0, over all epochs
     int epoch = 0;             // from 0
     std::int64_t samples = 0;  // of all ranks of the group
-    double end_seconds = 0;    // on the group's clock; a GPU may end later if nothing was read
+    double end_seconds = 0;    // on the group's clock; a GPU may end later if no result was read
     double learning_rate = 0;
     double loss = PhaseSeconds::kUnknown;  // mean over the samples of the steps read together
     PhaseSeconds phases;                   // of the group's first rank
@@ -48,9 +48,9 @@ struct RankRecord {
 };
 
 enum class TraceLane {
-    steps,    // and their phases, nested
-    kernels,  // one after the other
-    sums      // all-reduces of gradients, several at the same time
+    steps,       // steps with their phases, nested
+    kernels,     // one after another
+    all_reduces  // of gradients; they may overlap
 };
 
 struct TraceEvent {

@@ -27,7 +27,7 @@ struct RuleRecord {
     std::string what;      // "workload.epochs"
     std::string required;  // "90"
     std::string found;     // "6"
-    bool kept = false;
+    bool kept = false;     // whether the run satisfies the condition
     HPCAI_RECORD(RuleRecord, number, what, required, found, kept);
 };
 
@@ -36,7 +36,7 @@ struct VerdictRecord {
     std::vector<std::string> reasons;  // why the result is not VALID, one line each
     ExitCode exit_code = ExitCode::invalid;
     bool rankable = false;
-    std::vector<RuleRecord> rules;  // of run.level, kept or broken
+    std::vector<RuleRecord> rules;  // all rules of run.level
     HPCAI_RECORD(VerdictRecord, status, reasons, exit_code, rankable, rules);
 };
 

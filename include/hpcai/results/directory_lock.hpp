@@ -11,14 +11,14 @@
 
 namespace hpcai::results {
 
-/// Keeps other programs out of a result directory until the lock or this process ends. Waits one
-/// second for another program's lock; in a Slurm job three minutes, because a file server may keep
-/// the locks of a dead node that long. Then throws Error(usage). Warns on standard error if `kind`
-/// is exclusive and the file system has no locks.
+/// Locks a result directory against other programs until the lock or this process ends. Waits one
+/// second for another program's lock, or three minutes in a Slurm job, because a file server may
+/// keep the locks of a dead node that long; then throws Error(usage). Warns on standard error if
+/// `kind` is exclusive and the file system has no locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
 
-/// Returns whether a program holds the lock of the result directory; nothing if that is unknown,
+/// Returns whether a program holds the lock of the result directory; nullopt if that is unknown,
 /// for example on NFS without write permission.
 std::optional<bool> is_locked(const std::filesystem::path& output);
 
@@ -27,7 +27,7 @@ std::optional<bool> is_locked(const std::filesystem::path& output);
 bool is_being_resumed(const std::filesystem::path& output);
 
 /// Shares `lock`, which world rank 0 holds alone, with the leaders of all groups, because a run may
-/// outlive its first rank. Returns the lock of this rank, null where it leads no group. Throws
+/// outlive its first rank. Returns the lock of this rank, or null if it leads no group. Throws
 /// Error(usage) on all ranks if another program locks the directory meanwhile. Collective.
 std::shared_ptr<storage::FileLock> share_directory(const context::RunContext& context,
                                                    std::shared_ptr<storage::FileLock> lock,

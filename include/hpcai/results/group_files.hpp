@@ -13,36 +13,36 @@
 /// The files that groups store in a result directory.
 namespace hpcai::results {
 
-/// Reads a groups/<m>/record.json. Throws Error(data) that names the file.
+/// Reads a groups/<m>/record.json. Throws Error(data) naming the file.
 GroupResult read_record(const std::filesystem::path& path);
 
 /// Reads the record of a group that finished. The result is empty if the record is damaged or
 /// contains a failure, if a file is missing, or if the predictions do not have the recorded digest.
-/// `why`, which may be null, then receives the reason.
+/// Then stores the reason in `reason`, which may be null.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
-                                               std::string* why = nullptr);
+                                               std::string* reason = nullptr);
 
 /// Protects finished groups with damaged files from being trained again when a run is resumed.
-/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group although
-/// its record contains no failure, or although its record is unreadable and it has no checkpoint.
-/// The run has `groups` groups of `ranks` ranks.
+/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group whose
+/// record contains no failure, or whose record is unreadable and which has no checkpoint. The run
+/// has `groups` groups of `ranks` ranks.
 void require_undamaged_groups(const std::filesystem::path& output,
                               const config::WorkloadConfig& workload, int groups, int ranks);
 
 /// Reads the record of a group of `ranks` ranks that did not finish. If there is no readable
-/// record, only the numbers of the group and of its ranks are set.
+/// record, sets only the group's number and its number of ranks.
 GroupResult read_failed_group(const std::filesystem::path& output, int group, int ranks);
 
 /// Reads a flight record. The result is empty if the file cannot be read.
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 
-/// Describes why and since when the first rank of a group hangs, from its flight record. The text
-/// is empty if the rank has written no flight record.
+/// Describes why and since when the first rank of a group hangs, from its flight record. Returns an
+/// empty text if the rank has written no flight record.
 std::string describe_hang(const std::filesystem::path& output, int group);
 
 /// Replaces groups/<group>/progress.json below `output` and sets its time. Ignores errors, because
-/// a run must not fail for its progress file.
+/// a run must not fail because of its progress file.
 void write_progress(const std::filesystem::path& output, int group, ProgressRecord progress);
 
 /// Reads the progress of a group from its progress.json or, if there is none, from its record.

@@ -13,14 +13,14 @@ namespace hpcai::results {
 /// Throws Error(usage) unless `output` has the config.yaml of a run.
 void require_run(const std::filesystem::path& output);
 
-/// Reads config.yaml. Throws as config::read_file and config::parse.
+/// Reads config.yaml. Throws the errors of config::read_file and config::parse.
 config::Config read_config(const std::filesystem::path& output);
 
-/// Returns the SHA-256 of the run's configuration. It does not depend on the format of its file.
+/// Returns the SHA-256 of the run's configuration, which does not depend on the file's format.
 std::string config_digest(const context::RunContext& context);
 
-/// Describes the launch of a run that computes with `resources`. The caller adds the start time,
-/// the ceiling, the guarantee of equal bits and the environment.
+/// Describes the launch of a run that computes with `resources`. The caller sets started_utc,
+/// roofline, determinism and environment.
 LaunchRecord launch_record(const context::RunContext& context, const context::Resources& resources);
 
 /// Writes launch.json durably. Throws Error(usage) naming the file.
@@ -29,8 +29,8 @@ void write_launch_file(const std::filesystem::path& output, const LaunchRecord& 
 /// Reads launch.json. Throws Error(data) naming the file and any missing or wrong key.
 LaunchRecord read_launch_file(const std::filesystem::path& output);
 
-/// Throws Error(usage) unless the run began with `config_text`, the YAML of the current one of its
-/// directory.
+/// Throws Error(usage) unless the run began with `config_text`, the YAML text of the configuration
+/// that is now in its directory.
 void require_same_config(const std::filesystem::path& output, const std::string& config_text,
                          const LaunchRecord& launch);
 

@@ -11,7 +11,7 @@
 
 namespace hpcai::results {
 
-/// The facts of a run before its ranks train. Every rank has them, and they are in the run's files.
+/// The facts of a run before its ranks train. Every rank knows them, and the run's files have them.
 struct LaunchedRun {
     const context::RunContext& context;
     const LaunchRecord& launch;
@@ -20,24 +20,24 @@ struct LaunchedRun {
 
 /// The ensemble of the finished groups.
 struct EnsembleResult {
-    std::vector<GroupResult> members;  // results of the finished groups, in order
+    std::vector<GroupResult> members;  // of the finished groups, in order
     workloads::EnsemblePredictions predictions;
     QualityRecord quality;  // of the ensemble, if it has members
-    double seconds = 0;     // time of the vote
+    double seconds = 0;     // duration of the vote
 };
 
 /// How a run ended.
-struct Closing {
-    const std::vector<comm::GroupStatus>& groups;  // all M
-    Quantity startup_seconds;                      // with staging
+struct RunOutcome {
+    const std::vector<comm::GroupStatus>& groups;  // of all M groups
+    Quantity startup_seconds;                      // includes staging
     Quantity total_seconds;
 };
 
-/// Returns the places of the ranks of a run.
+/// Returns the placement of the ranks of a run.
 TopologyRecord describe_topology(const context::RunContext& context);
 
 /// Makes the run's record with score and verdict. `ensemble` has no members if no group finished.
 RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
-                      const Closing& closing);
+                      const RunOutcome& outcome);
 
 }  // namespace hpcai::results

@@ -10,22 +10,22 @@
 
 namespace hpcai::results {
 
-/// How a run ended for a rank.
+/// How a run ended on a rank.
 struct RunEnd {
     ExitCode code = ExitCode::ok;
-    bool another = false;  // whether the next run of run.repeat follows
+    bool has_next_run = false;  // whether another run of run.repeat follows
 };
 
 /// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of its manifest. Another run
-/// follows if some are left and all ranks answer. After the last run prints the table to `out` and
-/// returns the worst exit code of all. Throws Error(usage) or Error(data) if the file cannot be
-/// written or read.
+/// follows if one is left and all ranks answer. After the last run, prints the table to `out` and
+/// returns the worst exit code of all runs. Throws Error(usage) if the file cannot be written,
+/// Error(data) if it cannot be read.
 RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
                         const std::string& manifest, bool all_answer, std::ostream& out);
 
-/// Records after a failure in repetitions.json of `folder`, if it exists, why no more runs follow,
-/// and prints the table to `out`. Reports its own errors on standard error.
-void record_stop(const std::filesystem::path& folder, const std::string& why,
+/// Stores in repetitions.json of `folder`, if that exists, why no more runs follow, and prints the
+/// table to `out`. Call it after a failure. Reports its own errors on standard error.
+void record_stop(const std::filesystem::path& folder, const std::string& reason,
                  std::ostream& out) noexcept;
 
 }  // namespace hpcai::results

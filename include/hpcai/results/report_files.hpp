@@ -11,8 +11,8 @@
 namespace hpcai::results {
 
 /// Renders report.html and mllog/result_<m>.txt of each group, by path relative to `directory`.
-/// Reads only the groups' steps.csv there; the page names damaged and omits missing ones. Throws
-/// Error(usage) if the record's configuration is not one of this version, Error(data) for an
+/// Reads only the groups' steps.csv there; the page names damaged files and omits missing ones.
+/// Throws Error(usage) if this version rejects the record's configuration, Error(data) for an
 /// invalid time.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,
                                                        const RunRecord& record);
@@ -20,15 +20,15 @@ std::map<std::string, std::string> render_report_files(const std::filesystem::pa
 /// Writes the files of render_report_files into `directory`.
 void write_report_files(const std::filesystem::path& directory, const RunRecord& record);
 
-/// Reads `directory`/result.json. Throws Error(usage) if there is none, Error(data) as
+/// Reads `directory`/result.json. Throws Error(usage) if there is none, and Error(data) like
 /// records::from_json.
 RunRecord read_result(const std::filesystem::path& directory);
 
 /// Renders the files of a finished result again from its record. Throws Error(usage) and writes
-/// nothing if they differ from those that `directory`/manifest.sha256 lists.
-void renew_report_files(const std::filesystem::path& directory);
+/// nothing if their digests differ from those in `directory`/manifest.sha256.
+void rerender_report_files(const std::filesystem::path& directory);
 
-/// Verifies and throws as verification::verify does; also compares report.html and mllog/.
+/// Verifies and throws like verification::verify; also compares report.html and mllog/.
 verification::Verification verify_result(const std::filesystem::path& directory);
 
 }  // namespace hpcai::results

@@ -12,27 +12,27 @@
 
 namespace hpcai::results {
 
-/// Throws Error(usage) if `wanted` exists and is not an empty directory.
-void require_new_or_empty(const std::filesystem::path& wanted);
+/// Throws Error(usage) if `output` exists and is not an empty directory.
+void require_new_or_empty(const std::filesystem::path& output);
 
-/// Makes the result directory as the last step of a start-up, so that a rejected launch creates no
-/// files. Where a run is resumed, moves its result and the records of groups that failed or stopped
-/// to attempts/<n>/. Returns the lock of the directory, which the leaders of all groups share; it
-/// is null on other ranks. Rank 0 passes the `lock` of a resumed run. Collective. On all ranks,
-/// throws Error(usage) if the directory has files or cannot be made, Error(data) if a move fails.
+/// Creates the result directory as the last step of a launch, so that a rejected launch creates no
+/// files. If a run is resumed, moves its result and the records of groups that failed or stopped to
+/// attempts/<n>/. Returns the lock of the directory, which the leaders of all groups share; null on
+/// other ranks. Rank 0 passes the `lock` of a resumed run. Collective. On all ranks, throws
+/// Error(usage) if the directory has files or cannot be created, Error(data) if a move fails.
 std::shared_ptr<storage::FileLock> make_result_directory(const context::RunContext& context,
                                                          const LaunchRecord& launch,
                                                          std::shared_ptr<storage::FileLock> lock,
                                                          comm::Communicator& everyone);
 
-/// The records that a new attempt to end a run replaces. `unreadable`: damaged records, and those
-/// of finished groups whose files do not fit them. `unfinished`: also those of failed groups.
+/// The group records that `resume` or `score` replaces. `unreadable`: damaged records, and records
+/// of finished groups that contradict their files. `unfinished`: also records of failed groups.
 enum class StaleRecords { unreadable, unfinished };
 
-/// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can end
-/// again. Records of `whole_groups`, whose files are undamaged, stay. Throws Error(usage) if a
-/// folder cannot be made, Error(data) if a file cannot be moved.
-void move_attempt_away(const context::RunContext& context, StaleRecords records,
-                       const std::set<int>& whole_groups = {});
+/// Moves the result of a run and its stale `records` to attempts/<n>/, so that the run can store a
+/// new result. Keeps the records of `undamaged_groups`, which the caller has checked. Throws
+/// Error(usage) if a folder cannot be created, Error(data) if a file cannot be moved.
+void archive_attempt(const context::RunContext& context, StaleRecords records,
+                     const std::set<int>& undamaged_groups = {});
 
 }  // namespace hpcai::results

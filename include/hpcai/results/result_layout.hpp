@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-/// The places of a result directory, its checkpoints, and the command that resumes its run.
+/// Paths in a result directory, its checkpoints, and the command that resumes its run.
 namespace hpcai::results {
 
 /// Returns groups/<group> in a result directory.
@@ -21,14 +21,14 @@ std::string resume_command(int ranks, const std::filesystem::path& output);
 /// Returns checkpoints/<group> in a result directory.
 std::filesystem::path checkpoint_directory(const std::filesystem::path& output, int group);
 
-/// Removes the checkpoints of a group. Call it after the group has stored its results and no rank
-/// writes checkpoints. Files that cannot be removed stay.
+/// Removes the checkpoints of a group. Must be called after the group has stored its results and no
+/// rank writes checkpoints any more. Ignores files that cannot be removed.
 void remove_group_checkpoints(const std::filesystem::path& output, int group) noexcept;
 
 /// Returns the step of the newest checkpoint that all `ranks` ranks of the group have marked as
-/// complete and that is not after step `steps`; 0 if there is none. Throws the errors of
+/// complete and that is not later than step `max_step`; 0 if there is none. Throws the errors of
 /// training::list_checkpoints.
 std::int64_t last_checkpoint(const std::filesystem::path& output, int group, int ranks,
-                             std::int64_t steps = std::numeric_limits<std::int64_t>::max());
+                             std::int64_t max_step = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace hpcai::results

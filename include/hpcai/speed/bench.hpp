@@ -17,7 +17,7 @@ struct BenchOperation {
     std::string pass;
     double in_step_seconds = 0;  // median over the steps
     double alone_seconds = 0;    // median of repeated runs of this operation only
-    double flops = 0;            // of one run, table3 ledger; 0: none
+    double flops = 0;            // FLOPs of one run by the table3 ledger; 0: none
     double moved_bytes = 0;      // metrics::moved_bytes; 0: unknown
 };
 
@@ -31,20 +31,20 @@ struct BenchReport {
     std::int64_t steps = 0;
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
-    double loss = 0;  // mean of the steps since the results were last read; may be NaN
-    std::int64_t skipped_steps = 0;            // since the start, because gradients were not finite
-    double alone_sum_seconds = 0;              // of all operations
-    std::int64_t clock_readings_per_step = 0;  // those that measure phases
-    double measuring_seconds_per_step = 0;     // readings times the measured cost of one
+    double loss = 0;  // mean over the steps since the results were last read; may be NaN
+    std::int64_t skipped_steps = 0;  // since the start, for gradients that were not finite
+    double alone_sum_seconds = 0;    // sum of alone_seconds of all operations
+    std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
+    double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds
     double flops = 0;                          // FLOP/s by the table3 ledger
     std::vector<BenchOperation> operations;
 };
 
-/// Measures whole training steps (input upload, working copies, forward, backward, optimizer) of
-/// the configured model on random data in memory, on one rank without communication, and every
-/// operation alone. Makes `steps` measurements (WholeStep::seconds()) after two for warm-up. Throws
-/// as the device does; Error(usage) if steps < 1.
+/// Measures training steps (input upload, working copies, forward, backward, optimizer) of the
+/// configured model on one rank, with random data in memory and without communication. Also
+/// measures every operation alone. Makes `steps` measurements after two for warm-up. Throws
+/// Error(usage) if steps < 1, and the errors of the device.
 BenchReport run_bench(const config::Config& config, std::int64_t steps);
 
 /// Returns tables: totals, then the time by operation and pass, then the slowest operations.

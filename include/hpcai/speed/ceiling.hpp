@@ -9,14 +9,13 @@
 
 namespace hpcai::speed {
 
-/// Returns the ceiling in `precision` from measured rates: the fastest large matrix product or the
-/// fastest of the model's own convolutions. Values are empty if nothing of that precision was
-/// measured.
+/// Returns the ceiling in `precision` from measured rates: that of the fastest large matrix product
+/// or of the model's fastest convolution. Values are empty without rates in that precision.
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
 
-/// Finds the ceiling by run.roofline: measures for about two seconds on all ranks at once, reads
-/// the file, or returns the reason why there is none. Throws Error(data), on all ranks, for an
-/// invalid or unreadable file. Collective.
+/// Finds the ceiling as run.roofline selects: measures for about two seconds on all ranks at once,
+/// reads the roofline file, or, with "off", returns only the reason. Throws Error(data) on all
+/// ranks for an invalid or unreadable file. Collective.
 CeilingRecord find_ceiling(const context::RunContext& context, const context::Resources& resources,
                            comm::Communicator& everyone);
 

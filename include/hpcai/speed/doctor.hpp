@@ -13,15 +13,15 @@ namespace hpcai::speed {
 /// The request of `hpcai500 doctor`.
 struct DoctorRequest {
     config::Sources config;
-    std::string output;   // result directory; empty: run.output, else in results
-    bool golden = false;  // every rank trains 20 steps alone; compares the parameters' bits
+    std::string output;   // result directory; empty: run.output, or a new one in results
+    bool golden = false;  // whether every rank trains 20 steps alone, to compare parameters bitwise
     std::string command_line;
 };
 
-/// Checks the launch of this rank in stages. If a stage exceeds its time limit, the process reports
-/// it and exits with ExitCode::launch. Rank 0 prints the findings to `out`. Leaves no files.
-/// Returns the code of the first finding that would stop a run, or ok; ExitCode::mismatch if ranks
-/// compute different bits.
+/// Checks the launch in stages, on all ranks. If a stage exceeds its time limit, the process
+/// reports the stage and exits with ExitCode::launch. Rank 0 prints the findings to `out`. Leaves
+/// no files. Returns the code of the first finding that would stop a run, or ok; ExitCode::mismatch
+/// if ranks compute different bits.
 ExitCode run_doctor(const DoctorRequest& request, std::ostream& out);
 
 }  // namespace hpcai::speed

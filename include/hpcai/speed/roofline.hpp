@@ -13,16 +13,16 @@ namespace hpcai::speed {
 
 /// The request of `hpcai500 roofline`.
 struct RooflineRequest {
-    config::Sources config;      // without files: the defaults, in batches of 8 samples
+    config::Sources config;      // without files: the defaults with a batch size of 8
     double seconds = 20;         // approximate time of all measurements
-    bool one_precision = false;  // only that of the configuration
+    bool one_precision = false;  // whether to measure only the configured precision
     std::string command_line;
 };
 
 /// Measures this machine with the operations of the configured model, as one rank of a launch or
 /// alone. Starts MPI only in a launch of several ranks. Rank 0 passes the measurements to `use`.
-/// Returns the exit code. A launch prints a failure once and returns its code; a single process
-/// throws as the configuration, the device and `use` do.
+/// Returns the exit code. A launch prints a failure once and returns its code. A single process
+/// throws the errors of the configuration, the device and `use`.
 ExitCode run_roofline(const RooflineRequest& request,
                       const std::function<void(const RooflineRecord&)>& use);
 

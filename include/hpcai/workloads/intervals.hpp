@@ -16,7 +16,7 @@ namespace hpcai::workloads {
 /// Makes the record of a 95 % interval, or of the reason for its absence.
 inline IntervalRecord interval_record(const std::optional<evaluation::Interval>& interval,
                                       const std::string& reason, const std::string& method) {
-    if (!interval) return {nothing(reason), nothing(reason), 0.95, method};
+    if (!interval) return {no_value(reason), no_value(reason), 0.95, method};
     return {{interval->low, ""}, {interval->high, ""}, 0.95, method};
 }
 

@@ -7,8 +7,8 @@ r"""ReFrame tests of an installed hpcai500.
         -P configuration=imagenet_goyal -S overrides=data.path=/data/train,...
 
 A test passes if the RESULT line has an expected verdict, `hpcai500 verify` prints the same line, and
-the numbers of result.json are within the tolerances of references.json. A site writes the numbers of
-its machine there, or into the FILE of -S references=FILE. Numbers without a reference are only
+the numbers of result.json are within the tolerances of references.json. A site stores its machine's
+numbers there, or in the FILE of -S references=FILE. Numbers without a reference are only
 reported. check.sh runs this with ReFrame 4.10 on one machine without a scheduler.
 """
 import json

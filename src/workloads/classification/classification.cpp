@@ -12,7 +12,7 @@ namespace {
 using evaluation::Judgement;
 
 Quantity share(std::int64_t correct, std::int64_t samples) {
-    return or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
+    return value_or_reason(evaluation::accuracy(correct, samples), "no sample was scored");
 }
 
 evaluation::TopK count_hits(const Probabilities& predicted) {
@@ -39,7 +39,7 @@ void score_class_vote(const VotedProbabilities& predicted, QualityRecord& qualit
     quality.metric =
         TopAccuracyRecord{.ensemble_top_5 = share(counts.correct_5, counts.samples),
                           .ensemble_majority = share(majority.correct_1, majority.samples),
-                          .out_of_bag = nothing("bagging.out_of_bag is false")};
+                          .out_of_bag = no_value("bagging.out_of_bag is false")};
     quality.confidence_interval = interval_record(interval, quality.ensemble.reason, "wilson");
 }
 
@@ -114,7 +114,7 @@ private:
             quality.metric = TopAccuracyRecord{};  // is discarded except on rank 0
         auto& metric = std::get<TopAccuracyRecord>(quality.metric);
         if (member.out_of_bag.empty()) {
-            metric.out_of_bag = nothing(
+            metric.out_of_bag = no_value(
                 "out-of-bag predictions are not stored; only the ranks of a run compute them");
             return;
         }
@@ -126,8 +126,8 @@ private:
         const evaluation::OutOfBagQuality vote = evaluation::out_of_bag_vote(
             leaders, {member.out_of_bag, member.out_of_bag_samples.outputs, task_.classes}, labels);
         metric.out_of_bag =
-            or_reason(evaluation::accuracy(vote.counts.correct_1, vote.counts.samples),
-                      "no sample was out of any bag");
+            value_or_reason(evaluation::accuracy(vote.counts.correct_1, vote.counts.samples),
+                            "no sample was out of any bag");
         metric.out_of_bag_samples = vote.covered;
     }
 };

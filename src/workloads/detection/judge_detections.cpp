@@ -13,7 +13,7 @@ using evaluation::Judgement;
 constexpr const char* kNoBox = "no test sample has a box";
 
 Quantity mean_of(const evaluation::DetectionQuality& quality) {
-    if (!quality.mean) return nothing(kNoBox);
+    if (!quality.mean) return no_value(kNoBox);
     return {quality.mean->coco, ""};
 }
 
@@ -24,7 +24,7 @@ CategoryRecord category_record(const evaluation::Category& category,
                           .boxes = strict.boxes,
                           .detections = strict.detections,
                           .hits = strict.hits};
-    record.ap50 = record.voc_ap50 = record.ap10 = nothing("no test sample has such a box");
+    record.ap50 = record.voc_ap50 = record.ap10 = no_value("no test sample has such a box");
     if (strict.precision) {
         record.ap50 = {strict.precision->coco, ""};
         record.voc_ap50 = {strict.precision->voc_area, ""};
@@ -54,7 +54,7 @@ void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result) {
     result.quality =
         mean_of(evaluation::detection_quality(truth, detections, evaluation::kScoreThreshold));
-    result.quality_top_5 = nothing("detections have no Top-5");
+    result.quality_top_5 = no_value("detections have no Top-5");
 }
 
 void score_fusion(const evaluation::Annotations& truth,
@@ -65,7 +65,7 @@ void score_fusion(const evaluation::Annotations& truth,
         evaluation::detection_quality(truth.truth, detections, evaluation::kTolerantThreshold);
     quality.ensemble = mean_of(strict);
     AveragePrecisionRecord metric;
-    metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : nothing(kNoBox);
+    metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : no_value(kNoBox);
     metric.ensemble_ap10 = mean_of(tolerant);
     for (std::size_t index = 0; index < strict.categories.size(); ++index) {
         metric.categories.push_back(category_record(

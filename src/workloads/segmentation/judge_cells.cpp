@@ -21,31 +21,31 @@ evaluation::CellCounts count_cells(const Probabilities& predicted) {
 
 SegmentRecord segment_record(const std::string& name, const evaluation::ClassCells& counts) {
     return {name, counts.cells, counts.predicted, counts.hits,
-            or_reason(evaluation::intersection_over_union(counts),
-                      "no cell is of the class or predicted to be")};
+            value_or_reason(evaluation::intersection_over_union(counts),
+                            "no cell is of the class or predicted to be")};
 }
 
 }  // namespace
 
 void score_cells(const Probabilities& predicted, GroupResult& result) {
-    result.quality = or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
-    result.quality_top_5 = nothing("segmentation workloads have no Top-5");
+    result.quality = value_or_reason(evaluation::mean_iou(count_cells(predicted)), kNoCell);
+    result.quality_top_5 = no_value("segmentation workloads have no Top-5");
 }
 
 void score_cell_vote(const VotedProbabilities& predicted, std::int64_t cells_per_sample,
                      const std::vector<std::string>& class_names, QualityRecord& quality) {
     const evaluation::CellCounts counts = count_cells(predicted.aggregated());
-    quality.ensemble = or_reason(evaluation::mean_iou(counts), kNoCell);
+    quality.ensemble = value_or_reason(evaluation::mean_iou(counts), kNoCell);
     MeanIouRecord metric;
     metric.ensemble_majority =
-        or_reason(evaluation::mean_iou(count_cells(predicted.majority)), kNoCell);
-    metric.ensemble_pixel_accuracy = or_reason(evaluation::pixel_accuracy(counts), kNoCell);
+        value_or_reason(evaluation::mean_iou(count_cells(predicted.majority)), kNoCell);
+    metric.ensemble_pixel_accuracy = value_or_reason(evaluation::pixel_accuracy(counts), kNoCell);
     for (std::size_t index = 0; index < counts.size(); ++index) {
         metric.segments.push_back(segment_record(class_names.at(index), counts[index]));
     }
     quality.metric = std::move(metric);
     const Quantity no_members =
-        nothing("cells are not independent: there is no bootstrap over members");
+        no_value("cells are not independent: there is no bootstrap over members");
     quality.members_interval = {no_members, no_members, 0.95, "none"};
     quality.confidence_interval =
         interval_record(cell_interval_95(predicted.aggregated(), cells_per_sample, nullptr),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the committed state of the clone that this file is in:
+"""Builds the committed state of the clone that contains this file:
 
     spack repo add scripts/packaging/spack
     spack install hpcai500            # or, with uncommitted changes: spack dev-build hpcai500@main
@@ -29,7 +29,7 @@ class Hpcai500(CMakePackage, CudaPackage):
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
-    depends_on("onednn@2.6:2 cpu_runtime=omp")  # 3.0 has another programming interface
+    depends_on("onednn@2.6:2 cpu_runtime=omp")  # 3.0 has a different API
     depends_on("hwloc@2:")
     depends_on("jpeg")
     depends_on("hdf5@1.10:1")
@@ -76,5 +76,5 @@ class Hpcai500(CMakePackage, CudaPackage):
 
     @run_after("install")
     @on_package_attributes(run_tests=True)
-    def says_its_version(self):
+    def print_version(self):
         Executable(self.prefix.bin.hpcai500)("--version")
