@@ -236,15 +236,16 @@ void PointToPointReducer::set_residual(std::span<float> device_values,
 
 }  // namespace
 
-std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
-                                                       const AllReduceOptions& options) {
+std::unique_ptr<GradientReducer> make_point_to_point_reducer(Communicator& group,
+                                                             device::Device* device,
+                                                             const AllReduceOptions& options) {
     return std::make_unique<PointToPointReducer>(group, device, options);
 }
 
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group) {
     AllReduceOptions options;
     options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
-    return make_exchange_reducer(group, nullptr, options);
+    return make_point_to_point_reducer(group, nullptr, options);
 }
 
 }  // namespace hpcai::comm

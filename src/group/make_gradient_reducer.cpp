@@ -43,7 +43,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
     const bool is_on_gpu = !rank.device.uuid().empty();
     const comm::AllReduceOptions& sums = rank.sums;
     if (group.size() == 1 || !is_on_gpu) {
-        return comm::make_exchange_reducer(group, nullptr, sums);
+        return comm::make_point_to_point_reducer(group, nullptr, sums);
     }
     const auto library = device::CudaLibrary::open();
     const auto obstacle = reason_against_nccl(rank, group, *library);
@@ -62,7 +62,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
     require(rank.config.communication.backend != config::CommunicationBackend::nccl,
             ExitCode::launch, "communication.backend is nccl, which cannot serve this group: {}",
             *obstacle);
-    auto reducer = comm::make_exchange_reducer(group, &rank.device, sums);
+    auto reducer = comm::make_point_to_point_reducer(group, &rank.device, sums);
     if (group.rank() == 0) {
         log.warn("gradients are reduced by {}, which costs speed: {}", reducer->description(),
                  *obstacle);

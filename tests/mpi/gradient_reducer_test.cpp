@@ -44,7 +44,7 @@ protected:
         if (GetParam() == "mpi") return make_mpi_reducer(group);
         AllReduceOptions options;
         options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
-        return make_exchange_reducer(group, device_.get(), options);
+        return make_point_to_point_reducer(group, device_.get(), options);
     }
     Communicator& group_ = world().everyone;
     std::unique_ptr<device::Device> device_ = device::make_cpu_device({});

@@ -85,7 +85,7 @@ public:
           store(mine.graph, *device, 2),
           group_(group),
           replicas(group.split(layout.shard_of(group.rank()), group.rank())),
-          reducer(comm::make_exchange_reducer(
+          reducer(comm::make_point_to_point_reducer(
               shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,
                .format = shape.format,

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Nodes, ExchangesOverMpi,
 TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
     for (const std::size_t size : kSizes) {
         for (int run = 0; run < 2; ++run) {
-            const auto reducer = make_exchange_reducer(group_, nullptr, options());
+            const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
             LockstepSum all(options(), size);
             std::vector<float> values(size);
             for (std::uint32_t step = 0; step < 3; ++step) {
@@ -100,8 +100,8 @@ TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
 
 TEST_P(ExchangesOverMpi, GiveTheSameBitsThroughHostMemory) {
     const auto device = device::make_cpu_device({});
-    const auto direct = make_exchange_reducer(group_, nullptr, options());
-    const auto staged = make_exchange_reducer(group_, device.get(), options());
+    const auto direct = make_point_to_point_reducer(group_, nullptr, options());
+    const auto staged = make_point_to_point_reducer(group_, device.get(), options());
     std::vector<float> one(5000), other(5000);
     for (std::uint32_t step = 0; step < 3; ++step) {
         const std::vector<float> mine = gradients_of(group_.rank(), one.size(), step);
@@ -118,11 +118,11 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
     constexpr std::size_t kPart = 3000;
     const std::vector<float> mine = gradients_of(group_.rank(), kParts * kPart, 9);
     std::vector<float> alone = mine, together = mine;
-    const auto first = make_exchange_reducer(group_, nullptr, options());
+    const auto first = make_point_to_point_reducer(group_, nullptr, options());
     for (std::size_t part = 0; part < kParts; ++part) {
         first->start_sum(std::span(alone).subspan(part * kPart, kPart))->wait();
     }
-    const auto second = make_exchange_reducer(group_, nullptr, options());
+    const auto second = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<std::unique_ptr<Request>> requests;
     for (std::size_t part = 0; part < kParts; ++part) {
         requests.push_back(second->start_sum(std::span(together).subspan(part * kPart, kPart)));
@@ -137,7 +137,7 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
 
 TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     reducer->start_sum(waited)->wait();
     const auto request = reducer->start_sum(values);
     while (!request->test()) {
@@ -147,7 +147,7 @@ TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
 
 TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     reducer->start_sum(waited)->wait();
     reducer->start_sum(values).reset();
     EXPECT_EQ(values, waited);
@@ -155,7 +155,7 @@ TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
 
 TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
     std::vector<float> values(9000);
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     GradientBuckets buckets(*reducer, values, {{0, 10}, {10, 4000}, {4000, 4001}, {4001, 9000}},
                             {.bucket_bytes = 8000});
     for (std::uint32_t step = 0; step < 3; ++step) {
@@ -179,7 +179,7 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
 
 TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
     const std::size_t size = 5000;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(size);
     const auto sum = [&](GradientReducer& of, std::uint32_t step) {
         std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
@@ -187,7 +187,7 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
         of.end_step();
         return values;
     };
-    const auto fresh = make_exchange_reducer(group_, nullptr, options());
+    const auto fresh = make_point_to_point_reducer(group_, nullptr, options());
     const std::vector<float> want = sum(*fresh, 2);
     for (const bool is_finite : {false, true}) {
         sum(*reducer, 0);
@@ -209,7 +209,7 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
 }
 
 TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(5000);
     for (int step = 0; step < 2; ++step) reducer->start_sum(values)->wait();
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
@@ -270,7 +270,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             const auto group = group_.split(0, group_.rank());
             const bool is_failing = group->rank() == group->size() - 1;
             FailingGroup failing(*group, is_failing ? phase : 1 << 30);
-            const auto reducer = make_exchange_reducer(failing, nullptr, options());
+            const auto reducer = make_point_to_point_reducer(failing, nullptr, options());
             std::vector<float> values(size);
             std::string reason;
             try {
@@ -298,7 +298,7 @@ TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
                                    WireFormat::bf16,
                                    {},
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};
-    const auto reducer = make_exchange_reducer(group, nullptr, options);
+    const auto reducer = make_point_to_point_reducer(group, nullptr, options);
     std::vector<float> values(100);
     const auto request = reducer->start_sum(values);
     EXPECT_THROW(reducer->start_sum(values), Error);
@@ -309,7 +309,7 @@ TEST(PointToPointReducer, RefusesAGridThatDoesNotFit) {
     Communicator& group = world().everyone;
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d, WireFormat::fp32, group.size() + 1,
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};
-    EXPECT_THROW(make_exchange_reducer(group, nullptr, options), Error);
+    EXPECT_THROW(make_point_to_point_reducer(group, nullptr, options), Error);
 }
 
 }  // namespace

@@ -107,8 +107,9 @@ public:
 /// called. Sums have the same bits on all ranks and in every run. Each all-reduce must use the same
 /// memory in every step. `group` and `device` must outlive the reducer. Throws as
 /// all_reduce_topology.
-std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
-                                                       const AllReduceOptions& options);
+std::unique_ptr<GradientReducer> make_point_to_point_reducer(Communicator& group,
+                                                             device::Device* device,
+                                                             const AllReduceOptions& options);
 
 /// Makes such a reducer with the algorithm `all_reduce` in fp32, for gradients in host memory. It
 /// counts all ranks as ranks of one node.

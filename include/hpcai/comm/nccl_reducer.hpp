@@ -15,7 +15,8 @@ struct NcclReducerOptions {
     Communicator& group;     // each rank has its own GPU, see obstacle_to_nccl
     device::Device& device;  // a device of the CUDA engine
     // Algorithm and format, with the same bits (except those of NaN) and error feedback as
-    // make_exchange_reducer. Every all-reduce must be prepared. Absent: NCCL's own fp32 all-reduce.
+    // make_point_to_point_reducer. Every all-reduce must be prepared. Absent: NCCL's own fp32
+    // all-reduce.
     std::optional<AllReduceOptions> sums = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs

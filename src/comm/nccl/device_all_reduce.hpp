@@ -18,9 +18,9 @@
 namespace hpcai::comm {
 
 /// All-reduces over GPUs by AllReduceSchedule, with messages of NCCL and kernels that round and
-/// add. Bits (except those of NaN) and error feedback of int8 are as with make_exchange_reducer.
-/// `device` must outlive this object, which must outlive the work that it enqueues. Throws as
-/// NcclGroup and Device do.
+/// add. Bits (except those of NaN) and error feedback of int8 are as with
+/// make_point_to_point_reducer. `device` must outlive this object, which must outlive the work that
+/// it enqueues. Throws as NcclGroup and Device do.
 class DeviceAllReduce {
 public:
     /// `rank` is this rank in the group of `size` ranks.
