@@ -139,7 +139,7 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
 
 void GradientBuckets::begin_sum(std::size_t bucket) {
     if (listener_) listener_(bucket, false);
-    under_way_.push_back({reducer_.start_sum(values_of(buckets_[bucket])), false});
+    under_way_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
     ++open_;
 }
 

@@ -45,7 +45,7 @@ public:
         return fmt::format("mpi{}, {} in {}", device_ == nullptr ? "" : " through host memory",
                            name_of(options_.algorithm), name_of(options_.format));
     }
-    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return group_.size() == 1; }
     void check() override {}  // wait() of a request completes its all-reduce
     std::optional<SentBytes> sent() const override { return sent_; }
@@ -199,7 +199,7 @@ void PointToPointReducer::end_step() {
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
 }
 
-std::unique_ptr<Request> PointToPointReducer::start_sum(std::span<float> device_values) {
+std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
     if (device_ != nullptr) {
         device_->download(std::as_writable_bytes(std::span(memory->copy)), device_values.data());

@@ -66,7 +66,7 @@ TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
     if (sums_) sum_on_host.emplace(*sums_, kTerms);
     const auto enqueue = [&] {
         doubling->run(ops::Pass::forward);
-        reducer_->start_sum(values.span())->wait();
+        reducer_->start_all_reduce(values.span())->wait();
     };
     std::uint32_t step = 0;
     const auto expect_sum = [&](const auto& run) {

@@ -24,7 +24,7 @@ class NotingReducer final : public comm::GradientReducer {
 public:
     int size() const override { return 1; }
     std::string description() const override { return "notes"; }
-    std::unique_ptr<comm::Request> start_sum(std::span<float>) override { return nullptr; }
+    std::unique_ptr<comm::Request> start_all_reduce(std::span<float>) override { return nullptr; }
     bool can_be_recorded() const override { return true; }
     void check() override { notes += "check "; }
     void end_step() override { notes += "end "; }

@@ -64,7 +64,7 @@ TEST_P(ReducersOverMpi, OneRankAloneCanBeRecordedAndOthersCannot) {
     std::vector<float> values{1, 2, 3};
     DeviceFloats memory(*device_, values.size());
     memory.write(values);
-    alone->start_sum(memory.values())->wait();
+    alone->start_all_reduce(memory.values())->wait();
     EXPECT_EQ(memory.read(), values);
 }
 
@@ -76,16 +76,16 @@ TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
         DeviceFloats memory(*device_, size);
         if (group->rank() == 1) {
             group->announce_failure(Error(ExitCode::data, "a photograph is missing"));
-            EXPECT_THROW(reducer->start_sum(memory.values()), Error);
+            EXPECT_THROW(reducer->start_all_reduce(memory.values()), Error);
         } else {
             try {
-                reducer->start_sum(memory.values())->wait();
+                reducer->start_all_reduce(memory.values())->wait();
                 ADD_FAILURE() << "the sum came without rank 1";
             } catch (const Error& error) {
                 EXPECT_EQ(error.code(), ExitCode::data);
                 EXPECT_STREQ(error.what(), "a photograph is missing");
             }
-            EXPECT_THROW(reducer->start_sum(memory.values()), Error)
+            EXPECT_THROW(reducer->start_all_reduce(memory.values()), Error)
                 << "a failed group must stay failed";
         }
         group_.barrier();

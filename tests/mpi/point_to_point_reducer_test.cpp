@@ -88,7 +88,7 @@ TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
             std::vector<float> values(size);
             for (std::uint32_t step = 0; step < 3; ++step) {
                 std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
-                reducer->start_sum(values)->wait();
+                reducer->start_all_reduce(values)->wait();
                 const auto want = all.run(gradients_of_all(
                     group_.size(), size, step))[static_cast<std::size_t>(group_.rank())];
                 ASSERT_EQ(0, std::memcmp(values.data(), want.data(), size * sizeof(float)))
@@ -107,8 +107,8 @@ TEST_P(ExchangesOverMpi, GiveTheSameBitsThroughHostMemory) {
         const std::vector<float> mine = gradients_of(group_.rank(), one.size(), step);
         std::ranges::copy(mine, one.begin());
         std::ranges::copy(mine, other.begin());
-        direct->start_sum(one)->wait();
-        staged->start_sum(other)->wait();
+        direct->start_all_reduce(one)->wait();
+        staged->start_all_reduce(other)->wait();
         ASSERT_EQ(one, other) << step;
     }
 }
@@ -120,12 +120,13 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
     std::vector<float> alone = mine, together = mine;
     const auto first = make_point_to_point_reducer(group_, nullptr, options());
     for (std::size_t part = 0; part < kParts; ++part) {
-        first->start_sum(std::span(alone).subspan(part * kPart, kPart))->wait();
+        first->start_all_reduce(std::span(alone).subspan(part * kPart, kPart))->wait();
     }
     const auto second = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<std::unique_ptr<Request>> requests;
     for (std::size_t part = 0; part < kParts; ++part) {
-        requests.push_back(second->start_sum(std::span(together).subspan(part * kPart, kPart)));
+        requests.push_back(
+            second->start_all_reduce(std::span(together).subspan(part * kPart, kPart)));
         // Ranks look after their sums at different times.
         if (group_.rank() % 2 == 0) {
             for (const auto& request : requests) request->test();
@@ -138,8 +139,8 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
 TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
-    reducer->start_sum(waited)->wait();
-    const auto request = reducer->start_sum(values);
+    reducer->start_all_reduce(waited)->wait();
+    const auto request = reducer->start_all_reduce(values);
     while (!request->test()) {
     }
     EXPECT_EQ(values, waited);
@@ -148,8 +149,8 @@ TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
 TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
-    reducer->start_sum(waited)->wait();
-    reducer->start_sum(values).reset();
+    reducer->start_all_reduce(waited)->wait();
+    reducer->start_all_reduce(values).reset();
     EXPECT_EQ(values, waited);
 }
 
@@ -183,7 +184,7 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
     std::vector<float> values(size);
     const auto sum = [&](GradientReducer& of, std::uint32_t step) {
         std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
-        of.start_sum(values)->wait();
+        of.start_all_reduce(values)->wait();
         of.end_step();
         return values;
     };
@@ -194,7 +195,7 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
         std::ranges::transform(gradients_of(group_.rank(), size, 1), values.begin(),
                                [](float value) { return 300 * value; });
         if (group_.rank() == 0 && !is_finite) values.back() = INFINITY;
-        reducer->start_sum(values)->wait();
+        reducer->start_all_reduce(values)->wait();
         if (is_finite) reducer->leave_out_step();
         reducer->end_step();
         EXPECT_EQ(sum(*reducer, 2), want);
@@ -211,7 +212,7 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
 TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
     const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(5000);
-    for (int step = 0; step < 2; ++step) reducer->start_sum(values)->wait();
+    for (int step = 0; step < 2; ++step) reducer->start_all_reduce(values)->wait();
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
     const AllReduceTraffic got = gather_traffic(group_, node, *reducer->sent());
     const AllReduceTraffic want = LockstepSum(options(), values.size()).traffic();
@@ -276,7 +277,7 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             try {
                 // A second sum meets the failure where this one's messages had all been sent.
                 for (int sum = 0; sum < 3; ++sum) {
-                    reducer->start_sum(values)->wait();
+                    reducer->start_all_reduce(values)->wait();
                     std::ranges::fill(values, 1.0F);
                 }
                 group->barrier();
@@ -285,7 +286,8 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             }
             EXPECT_EQ(reason, "a photograph is missing") << "phase " << phase;
             std::vector<float> others(size);
-            EXPECT_THROW(reducer->start_sum(others), Error) << "a failed group must stay failed";
+            EXPECT_THROW(reducer->start_all_reduce(others), Error)
+                << "a failed group must stay failed";
             group_.barrier();
         }
     }
@@ -300,8 +302,8 @@ TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};
     const auto reducer = make_point_to_point_reducer(group, nullptr, options);
     std::vector<float> values(100);
-    const auto request = reducer->start_sum(values);
-    EXPECT_THROW(reducer->start_sum(values), Error);
+    const auto request = reducer->start_all_reduce(values);
+    EXPECT_THROW(reducer->start_all_reduce(values), Error);
     request->wait();
 }
 

@@ -51,7 +51,7 @@ TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
     try {
         for (; step < kMaxSteps; ++step) {
             if (group->rank() == 0 && step == kFailingStep) tests::fail_next(GetParam().call);
-            reducer->start_sum(values.span())->wait();
+            reducer->start_all_reduce(values.span())->wait();
             reducer->end_step();
         }
         reducer->check();

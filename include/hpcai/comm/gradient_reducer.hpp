@@ -59,10 +59,10 @@ public:
     /// All-reduces `device_values` in place after the work enqueued on the device so far; may wait
     /// for that work. Work enqueued after the request's wait() runs after the all-reduce, but
     /// wait() may return earlier. Before that, nothing else may use the values. test() is optional.
-    virtual std::unique_ptr<Request> start_sum(std::span<float> device_values) = 0;
+    virtual std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) = 0;
 
-    /// Whether start_sum and wait() may be called inside Device::record. Then all ranks must run
-    /// their recordings together, and all recordings must be destroyed before the reducer.
+    /// Whether start_all_reduce and wait() may be called inside Device::record. Then all ranks must
+    /// run their recordings together, and all recordings must be destroyed before the reducer.
     virtual bool can_be_recorded() const = 0;
 
     /// Waits until all all-reduces are complete, including those of recordings; throws if they

@@ -94,7 +94,7 @@ public:
     void prepare(std::span<float> device_values) override {
         if (own_sums_) own_sums_->prepare(device_values);
     }
-    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override;
     void end_step() override;
@@ -155,7 +155,7 @@ private:
     std::int64_t sum_;
 };
 
-std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) {
+std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
     gradients_made_.put(device_stream_);
     gradients_made_.hold_up(sums_.handle());
     // Make the request before anything can fail: a recording cannot end until this stream has
