@@ -50,7 +50,7 @@ public:
     void check() override {}  // wait() of a request completes its all-reduce
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
-    void leave_out_step() override { is_left_out_ = true; }
+    void skip_step() override { is_step_skipped_ = true; }
     std::vector<float> residual_of(std::span<float> device_values) override {
         return memory_of(device_values)->residual;
     }
@@ -72,7 +72,7 @@ private:
     std::vector<PointToPointSum*> under_way_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
-    bool is_left_out_ = false;  // a sum of the step is not finite, or leave_out_step() was called
+    bool is_step_skipped_ = false;  // a sum of the step is not finite, or skip_step() was called
 };
 
 /// Runs a schedule as far as messages have arrived.
@@ -187,7 +187,8 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
     std::erase(under_way_, &sum);
     sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
-    is_left_out_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+    is_step_skipped_ |=
+        std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
 /// The residual of a skipped step must not be added to the next step: its gradients may be hundreds
@@ -195,7 +196,7 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
 /// thousands of steps, halves a residual's weight. This loses at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
-    if (!std::exchange(is_left_out_, false)) return;
+    if (!std::exchange(is_step_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
 }
 

@@ -239,7 +239,7 @@ private:
         accounting_.wait_seconds += watch.seconds();
         has_failed_ = worst == failed;
         if (worst == good) return;
-        reducer_.leave_out_step();
+        reducer_.skip_step();
         set_number(&device::StepScalars::finite, std::uint32_t{0});
     }
     template <typename Done>

@@ -197,7 +197,7 @@ TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
             if (is_recorded) recording = gpu_->record(both);
             const auto run = [&] { recording ? recording->run() : both(); };
             run();
-            if (is_finite) tried->leave_out_step();
+            if (is_finite) tried->skip_step();
             tried->end_step();
             for (const std::uint32_t step : {2, 3}) {
                 set(one, mine(step));

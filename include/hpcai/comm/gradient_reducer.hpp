@@ -77,7 +77,7 @@ public:
 
     /// Call it on all ranks before end_step() if the step's update is skipped: the sums of this
     /// step must not affect the next step. Not needed if one of the sums is not finite.
-    virtual void leave_out_step() {}
+    virtual void skip_step() {}
 
     /// Times of the recording that ran last; call it after check(). Nothing if the device does not
     /// run the all-reduces or no recording with all-reduces has run.
@@ -103,7 +103,7 @@ public:
 /// With `device`, gradients are in device memory and pass through host memory (for ranks that share
 /// a GPU, or without NCCL). If `device` is null, gradients must be in host memory and complete when
 /// an all-reduce starts, as on the CPU. In int8, an all-reduce adds its rounding error of the
-/// previous step (error feedback), unless a sum of that step was not finite or leave_out_step() was
+/// previous step (error feedback), unless a sum of that step was not finite or skip_step() was
 /// called. Sums have the same bits on all ranks and in every run. Each all-reduce must use the same
 /// memory in every step. `group` and `device` must outlive the reducer. Throws as
 /// all_reduce_topology.

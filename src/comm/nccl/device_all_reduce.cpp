@@ -150,7 +150,7 @@ void DeviceAllReduce::end(const Sum& sum, const SumStep& step, cudaStream_t stre
     }
 }
 
-void DeviceAllReduce::leave_out_step(cudaStream_t stream) {
+void DeviceAllReduce::skip_step(cudaStream_t stream) {
     check_cuda(cudaMemsetAsync(left_out_flag(), 1, sizeof(int), stream), "leaving out a step");
 }
 

@@ -38,7 +38,7 @@ public:
     void enqueue(NcclGroup& nccl, std::span<float> device_values, cudaStream_t stream);
 
     /// Clears the residuals of error feedback at the end of this step.
-    void leave_out_step(cudaStream_t stream);
+    void skip_step(cudaStream_t stream);
     /// Call it after each step, also of a recording, on a stream that waits for the all-reduces.
     void end_step(cudaStream_t stream);
 
@@ -69,7 +69,7 @@ private:
     device::Device& device_;
     std::map<std::pair<const float*, std::size_t>, Sum> sums_;
     Block wire_;                // shared by all all-reduces
-    Block left_out_;            // int flag: a sum is not finite or leave_out_step() ran
+    Block left_out_;            // int flag: a sum is not finite or skip_step() ran
     bool has_begun_ = false;    // all-reduces were enqueued
     bool counts_sums_ = false;  // this step's all-reduces were counted; else a recording ran
     SentBytes of_recording_;    // by one run of the recording

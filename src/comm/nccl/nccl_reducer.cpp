@@ -98,8 +98,8 @@ public:
     bool can_be_recorded() const override { return true; }
     void check() override;
     void end_step() override;
-    void leave_out_step() override {
-        if (own_sums_) own_sums_->leave_out_step(device_stream_);
+    void skip_step() override {
+        if (own_sums_) own_sums_->skip_step(device_stream_);
     }
     std::optional<SentBytes> sent() const override {
         return own_sums_ ? std::optional(own_sums_->sent()) : std::nullopt;
