@@ -41,7 +41,7 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
         bucket.waiting_for = ++bucket.parameters;
         bucket_of_parameter_[index] = buckets_.size() - 1;
     }
-    under_way_.reserve(buckets_.size());
+    in_flight_.reserve(buckets_.size());
     if (reducer.size() == 1) return;
     for (const Bucket& bucket : buckets_) reducer.prepare(values_of(bucket));
 }
@@ -61,17 +61,17 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 }
 
 void GradientBuckets::progress() {
-    if (under_way_.empty()) return;
+    if (in_flight_.empty()) return;
     const Stopwatch watch;
-    for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
-        if (under_way_[bucket].request->test()) mark_complete(bucket);
+    for (std::size_t bucket = 0; bucket < in_flight_.size(); ++bucket) {
+        if (in_flight_[bucket].request->test()) mark_complete(bucket);
     }
     accounting_.interleaved_seconds += watch.seconds();
     if (open_ == 0) end_overlap();
 }
 
 void GradientBuckets::mark_complete(std::size_t bucket) {
-    Sum& sum = under_way_[bucket];
+    Sum& sum = in_flight_[bucket];
     if (sum.is_over) return;
     sum.is_over = true;
     --open_;
@@ -97,13 +97,13 @@ void GradientBuckets::finish() {
         const Stopwatch watch;
         for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
             if (!overlap_) begin_sum(bucket);
-            under_way_[bucket].request->wait();
+            in_flight_[bucket].request->wait();
             mark_complete(bucket);
-            if (!overlap_) under_way_[bucket].request.reset();
+            if (!overlap_) in_flight_[bucket].request.reset();
         }
         accounting_.exposed_seconds += watch.seconds();
     }
-    under_way_.clear();
+    in_flight_.clear();
     started_ = 0;
     for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
     parameter_ready_.assign(parameter_ready_.size(), false);
@@ -117,12 +117,12 @@ void GradientBuckets::repeat_step() {
 
 void GradientBuckets::read_times() {
     const std::int64_t steps = std::exchange(untimed_repeats_, 0);
-    const std::optional<SumSeconds> last = reducer_.recorded_seconds();
+    const std::optional<AllReduceSeconds> last = reducer_.recorded_seconds();
     if (steps == 0 || !last) return;
     accounting_.timed_steps += steps;
-    SumSeconds& all = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
+    AllReduceSeconds& all = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
     all.exposed += static_cast<double>(steps) * last->exposed;
-    all.under_way += static_cast<double>(steps) * last->under_way;
+    all.in_flight += static_cast<double>(steps) * last->in_flight;
 }
 
 void GradientBuckets::count_step() {
@@ -139,7 +139,7 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
 
 void GradientBuckets::begin_sum(std::size_t bucket) {
     if (listener_) listener_(bucket, false);
-    under_way_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
+    in_flight_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
     ++open_;
 }
 

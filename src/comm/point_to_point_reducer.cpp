@@ -69,7 +69,7 @@ private:
     device::Device* device_;
     AllReduceOptions options_;
     std::map<std::pair<const float*, std::size_t>, SharedMemory> memories_;
-    std::vector<PointToPointSum*> under_way_;  // in the order of their starts
+    std::vector<PointToPointSum*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
     bool is_step_skipped_ = false;  // a sum of the step is not finite, or skip_step() was called
@@ -178,13 +178,13 @@ private:
 void PointToPointReducer::wait_for(const PointToPointSum& sum) {
     group_.wait_until([&] {
         // Later all-reduces must advance too, because another rank may wait for their messages.
-        for (PointToPointSum* one : under_way_) one->test();
+        for (PointToPointSum* one : in_flight_) one->test();
         return sum.is_done();
     });
 }
 
 void PointToPointReducer::remove(PointToPointSum& sum) {
-    std::erase(under_way_, &sum);
+    std::erase(in_flight_, &sum);
     sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
     is_step_skipped_ |=
@@ -208,7 +208,7 @@ std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> 
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
     auto request =
         std::make_unique<PointToPointSum>(*this, device_, device_values, std::move(memory), tag);
-    under_way_.push_back(request.get());
+    in_flight_.push_back(request.get());
     request->test();
     return request;
 }

@@ -30,11 +30,11 @@ auto numbers_of(Costs& costs) {
                     messages.parts.wait_seconds);
 }
 
-comm::SumSeconds sum_of(const std::optional<comm::SumSeconds>& one,
-                        const std::optional<comm::SumSeconds>& other) {
-    const comm::SumSeconds first = one.value_or(comm::SumSeconds{});
-    const comm::SumSeconds second = other.value_or(comm::SumSeconds{});
-    return {first.exposed + second.exposed, first.under_way + second.under_way};
+comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
+                              const std::optional<comm::AllReduceSeconds>& other) {
+    const comm::AllReduceSeconds first = one.value_or(comm::AllReduceSeconds{});
+    const comm::AllReduceSeconds second = other.value_or(comm::AllReduceSeconds{});
+    return {first.exposed + second.exposed, first.in_flight + second.in_flight};
 }
 
 Quantity mean_over_ranks(comm::Communicator& group, double value) {
@@ -64,7 +64,7 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     if (!sums.timed) return {std::nullopt, "no device has timed the all-reduces separately"};
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
-    return {bytes / sums.timed->under_way, ""};
+    return {bytes / sums.timed->in_flight, ""};
 }
 
 /// Records the bytes sent per step. All steps send the same number of bytes.
@@ -119,7 +119,7 @@ void TrainingCosts::save(training::Snapshot& to) const {
     };
     to.put_numbers(kName, std::apply(to_doubles, numbers_of(*this)));
     std::vector<double> timed, sent;
-    if (sums.timed) timed = {sums.timed->exposed, sums.timed->under_way};
+    if (sums.timed) timed = {sums.timed->exposed, sums.timed->in_flight};
     if (gradients) {
         sent = {static_cast<double>(gradients->all),
                 static_cast<double>(gradients->to_other_nodes)};
@@ -142,7 +142,7 @@ TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
     };
     std::apply([&](auto&... number) { (read(number), ...); }, all);
     const std::span<const double> timed = from.table("costs.timed", 2);
-    if (!timed.empty()) costs.sums.timed = comm::SumSeconds{timed[0], timed[1]};
+    if (!timed.empty()) costs.sums.timed = comm::AllReduceSeconds{timed[0], timed[1]};
     const std::span<const double> sent = from.table("costs.gradients", 2);
     if (!sent.empty()) {
         const auto bytes = [&](double value) {

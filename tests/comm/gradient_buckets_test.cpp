@@ -23,11 +23,11 @@ public:
     std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override {}
-    std::optional<SumSeconds> recorded_seconds() const override { return seconds; }
+    std::optional<AllReduceSeconds> recorded_seconds() const override { return seconds; }
     void abort() noexcept override { notes += "give up "; }
 
     std::string notes;
-    std::optional<SumSeconds> seconds;
+    std::optional<AllReduceSeconds> seconds;
 };
 
 class NotingRequest final : public Request {
@@ -210,7 +210,7 @@ TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereR
     EXPECT_EQ(buckets.accounting().timed_steps, 4);
     ASSERT_TRUE(buckets.accounting().timed);
     EXPECT_EQ(buckets.accounting().timed->exposed, 3 * 0.5 + 0.25);
-    EXPECT_EQ(buckets.accounting().timed->under_way, 3 * 2 + 1);
+    EXPECT_EQ(buckets.accounting().timed->in_flight, 3 * 2 + 1);
 }
 
 TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {

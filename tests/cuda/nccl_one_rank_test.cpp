@@ -85,8 +85,8 @@ TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
 
     const auto seconds = reducer_->recorded_seconds();
     ASSERT_TRUE(seconds);
-    EXPECT_GE(seconds->under_way, 0);
-    EXPECT_LT(seconds->under_way, 1);
+    EXPECT_GE(seconds->in_flight, 0);
+    EXPECT_LT(seconds->in_flight, 1);
     recording.reset();
     const Stopwatch watch;
     reducer_.reset();

@@ -27,12 +27,12 @@ struct BucketOptions {
 /// enqueue them. Steps that a recording repeats add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
-    std::int64_t bytes_reduced = 0;   // gradient bytes passed to an all-reduce
-    double exposed_seconds = 0;       // in finish(): communication that did not overlap
-    double interleaved_seconds = 0;   // in ready() and progress(), between kernels
-    double overlapped_seconds = 0;    // all-reduces in progress between these calls
-    std::int64_t timed_steps = 0;     // repeated by a recording and timed by the device
-    std::optional<SumSeconds> timed;  // of all timed steps
+    std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
+    double exposed_seconds = 0;             // in finish(): communication that did not overlap
+    double interleaved_seconds = 0;         // in ready() and progress(), between kernels
+    double overlapped_seconds = 0;          // all-reduces in progress between these calls
+    std::int64_t timed_steps = 0;           // repeated by a recording and timed by the device
+    std::optional<AllReduceSeconds> timed;  // of all timed steps
 };
 
 /// All-reduces one flat gradient buffer in device memory, step after step. Buckets are contiguous
@@ -114,8 +114,8 @@ private:
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
     std::size_t started_ = 0;     // number of buckets whose all-reduces ready() has started
-    std::vector<Sum> under_way_;  // by bucket
-    std::size_t open_ = 0;        // all-reduces in under_way_ that are not over
+    std::vector<Sum> in_flight_;  // by bucket
+    std::size_t open_ = 0;        // all-reduces in in_flight_ that are not over
     bool is_overlapping_ = false;
     Stopwatch since_overlap_;        // valid while is_overlapping_
     double interleaved_before_ = 0;  // interleaved_seconds when the overlap began

@@ -16,9 +16,9 @@
 namespace hpcai::comm {
 
 /// Time of a step's all-reduces, by the clock of the device that runs them.
-struct SumSeconds {
+struct AllReduceSeconds {
     double exposed = 0;    // while other work waited for all-reduces
-    double under_way = 0;  // from each start to its end, with the wait for other ranks
+    double in_flight = 0;  // from each start to its end, with the wait for other ranks
 };
 
 /// Bytes of the messages that a rank sends in all-reduces.
@@ -81,7 +81,7 @@ public:
 
     /// Times of the recording that ran last; call it after check(). Nothing if the device does not
     /// run the all-reduces or no recording with all-reduces has run.
-    virtual std::optional<SumSeconds> recorded_seconds() const { return std::nullopt; }
+    virtual std::optional<AllReduceSeconds> recorded_seconds() const { return std::nullopt; }
 
     /// Bytes that this rank has sent so far; nothing if a library chooses the messages.
     virtual std::optional<SentBytes> sent() const { return std::nullopt; }

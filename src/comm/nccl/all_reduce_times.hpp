@@ -42,16 +42,16 @@ private:
 class AllReduceTimes {
 public:
     /// Call these around each all-reduce, on its stream, after the wait for its inputs.
-    void begin_sum(cudaStream_t sums) { begin(under_way_, sums); }
-    void end_sum(cudaStream_t sums) { end(under_way_, sums); }
+    void begin_sum(cudaStream_t sums) { begin(in_flight_, sums); }
+    void end_sum(cudaStream_t sums) { end(in_flight_, sums); }
     /// Call these around each wait for all-reduces, on the waiting stream.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
     /// Returns the times of the last run, which must be over; nothing without recorded all-reduces.
-    std::optional<SumSeconds> last_run() const {
-        if (under_way_.empty()) return std::nullopt;
-        return SumSeconds{total(exposed_), total(under_way_)};
+    std::optional<AllReduceSeconds> last_run() const {
+        if (in_flight_.empty()) return std::nullopt;
+        return AllReduceSeconds{total(exposed_), total(in_flight_)};
     }
 
 private:
@@ -73,7 +73,7 @@ private:
         return seconds;
     }
 
-    Intervals under_way_, exposed_;
+    Intervals in_flight_, exposed_;
 };
 
 }  // namespace hpcai::comm

@@ -104,7 +104,7 @@ public:
     std::optional<SentBytes> sent() const override {
         return own_sums_ ? std::optional(own_sums_->sent()) : std::nullopt;
     }
-    std::optional<SumSeconds> recorded_seconds() const override { return times_.last_run(); }
+    std::optional<AllReduceSeconds> recorded_seconds() const override { return times_.last_run(); }
     void abort() noexcept override { nccl_.abort(); }
     std::vector<float> residual_of(std::span<float> device_values) override {
         check();
