@@ -103,8 +103,8 @@ Error excluded(const group::GroupOutcome& mine) {
                         mine.status.group)};
 }
 
-comm::Afterwards afterwards(const results::RunEnd& end) {
-    return end.another ? comm::Afterwards::another_run : comm::Afterwards::the_end;
+comm::NextAction next_action(const results::RunEnd& end) {
+    return end.another ? comm::NextAction::another_run : comm::NextAction::exit;
 }
 
 /// Reports an error in the log, which is a file, and on standard error. Returns its code.
@@ -128,7 +128,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
         }
         const double seconds = mine.has_lost_leader ? 0 : world_.grace_seconds();
         const auto next = world_.wait_for_exit_permit(context_.controller.leader(group), seconds);
-        return {ExitCode::ok, next == comm::Afterwards::another_run};
+        return {ExitCode::ok, next == comm::NextAction::another_run};
     }
     results::RunEnd end{ExitCode::internal, false};
     try {
@@ -140,7 +140,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& mine, Logger& l
     for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
         others.push_back(context_.controller.world_rank_of(group, rank));
     }
-    world_.release(others, afterwards(end));
+    world_.release(others, next_action(end));
     return end;
 }
 
@@ -196,11 +196,11 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     }
     const int writer = agreed.decision.writer();
     if (group == writer) {
-        world_.release(living_leaders(agreed.decision, leaders), afterwards(end));
+        world_.release(living_leaders(agreed.decision, leaders), next_action(end));
     } else {
         // The exit of this rank could end the writer, so it waits until the result is complete.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
-        end.another = next == comm::Afterwards::another_run;
+        end.another = next == comm::NextAction::another_run;
     }
     return end;
 }

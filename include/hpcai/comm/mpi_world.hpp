@@ -53,7 +53,7 @@ struct AgreedMembers {
     std::unique_ptr<Communicator> leaders;  // that vote, in group order; null for all other leaders
 };
 
-enum class Afterwards { the_end, another_run };
+enum class NextAction { exit, another_run };
 
 /// MPI from its initialization to its end: one object in a process, used by one thread. After the
 /// start-up it uses point-to-point messages, so that a dead group cannot block other groups. Only
@@ -95,13 +95,13 @@ public:
         has_lost_ranks_ = true;
     }
 
-    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also receive `afterwards`
+    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also receive `next`
     /// and whether other ranks may still be working or are lost. Another run may follow only if
     /// every rank of the world is released for it. Returns at once; skips ranks that are gone.
-    void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
+    void release(std::span<const int> world_ranks, NextAction next = NextAction::exit);
 
     /// Sleeps until `world_rank` releases this rank; returns nothing after `seconds`.
-    std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
+    std::optional<NextAction> wait_for_exit_permit(int world_rank, double seconds);
 
     /// How long to wait for ranks that may still be working: longest_seconds if an exit of this
     /// process would end them, else wait_seconds.

@@ -271,8 +271,8 @@ void MpiWorld::announce_loss(const GroupStatus& lost, std::span<const int> leade
     }
 }
 
-void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) {
-    const bool is_another = afterwards == Afterwards::another_run;
+void MpiWorld::release(std::span<const int> world_ranks, NextAction next) {
+    const bool is_another = next == NextAction::another_run;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(
         std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
                     static_cast<std::byte>(is_another ? 1 : 0),
@@ -281,7 +281,7 @@ void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) 
     may_start_ = is_another;
 }
 
-std::optional<Afterwards> MpiWorld::wait_for_exit_permit(int world_rank, double seconds) {
+std::optional<NextAction> MpiWorld::wait_for_exit_permit(int world_rank, double seconds) {
     const double until = seconds_now() + seconds;
     do {
         if (const auto bytes = receive_arrived(world_rank, tag_of(kReleaseTag))) {
@@ -291,7 +291,7 @@ std::optional<Afterwards> MpiWorld::wait_for_exit_permit(int world_rank, double 
             others_may_work_ = bytes->empty() || is_set(0);
             may_start_ = is_set(1);
             has_lost_ranks_ = is_set(2);
-            return may_start_ ? Afterwards::another_run : Afterwards::the_end;
+            return may_start_ ? NextAction::another_run : NextAction::exit;
         }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
