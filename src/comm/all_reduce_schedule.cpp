@@ -220,7 +220,7 @@ AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int 
     return ScheduleWriter(options, rank, values).write();
 }
 
-bool is_library_sum(const AllReduceOptions& options) {
+bool is_library_all_reduce(const AllReduceOptions& options) {
     return options.algorithm == AllReduceAlgorithm::all_reduce &&
            options.format == WireFormat::fp32;
 }

@@ -61,21 +61,21 @@ std::pair<double, double> bytes_sent(const Exchanges& rank, double bytes) {
 
 }  // namespace
 
-AllReduceTraffic estimate_traffic(std::span<const PlannedSum> sums) {
+AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums) {
     AllReduceTraffic most;
     std::map<int, double> out_of_node;
     const auto raise = [](std::int64_t& number, double bytes_of_one) {
         number = std::max(number, static_cast<std::int64_t>(std::llround(bytes_of_one)));
     };
-    for (const PlannedSum& sum : sums) {
+    for (const PlannedAllReduce& sum : sums) {
         if (sum.options.node_of_rank.size() <= 1) continue;
         const auto bytes = static_cast<double>(wire_bytes(sum.options.format, sum.values));
         const std::vector<Exchanges> ranks = list_exchanges(sum.options);
         for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
             auto [sent, between] = bytes_sent(ranks[rank], bytes);
-            if (!sum.more.empty()) {
-                sent += static_cast<double>(sum.more[rank].all);
-                between += static_cast<double>(sum.more[rank].to_other_nodes);
+            if (!sum.other_sent.empty()) {
+                sent += static_cast<double>(sum.other_sent[rank].all);
+                between += static_cast<double>(sum.other_sent[rank].to_other_nodes);
             }
             raise(most.sent, sent);
             raise(most.between_nodes, between);

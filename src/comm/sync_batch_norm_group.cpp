@@ -98,8 +98,8 @@ void SyncBatchNormGroup::exchange(const std::vector<int>& members, std::span<dou
     }
 }
 
-std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
-                                          std::int64_t bytes) {
+std::vector<SentBytes> sync_batch_norm_traffic(int ranks, std::span<const int> node_of_rank,
+                                               std::int64_t bytes) {
     std::vector<SentBytes> traffic(node_of_rank.size());
     for (std::size_t rank = 0; rank < traffic.size(); ++rank) {
         const int number = static_cast<int>(rank);

@@ -51,7 +51,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
         const auto make = reinterpret_cast<decltype(&hpcai_make_nccl_reducer)>(
             library->symbol("hpcai_make_nccl_reducer"));
         // All-reduces by NCCL do not have the same bits in every run.
-        const bool is_ours = !comm::is_library_sum(sums) || rank.config.run.deterministic;
+        const bool is_ours = !comm::is_library_all_reduce(sums) || rank.config.run.deterministic;
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,
                   .device = rank.device,

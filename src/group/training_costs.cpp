@@ -52,7 +52,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
 
 /// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
-                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
+                         const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
         return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
     }
@@ -71,7 +71,7 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
 void record_traffic(const context::RunContext& context, comm::Communicator& group,
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {
-    const comm::StatisticsAccounting& statistics = costs.statistics;
+    const comm::SyncBatchNormAccounting& statistics = costs.statistics;
     const bool are_counted = largest_of_ranks(group, costs.gradients ? 0 : 1) == 0;
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
     sent += statistics.sent;

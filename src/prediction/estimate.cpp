@@ -266,14 +266,14 @@ private:
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
-        std::vector<comm::PlannedSum> sums;
+        std::vector<comm::PlannedAllReduce> sums;
         for (std::size_t shard = 0; shard < sums_.size(); ++shard) {
             const std::size_t stage = shard / layout().parts;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
             sums.push_back(
                 {sums_[shard], gradients(stage),
-                 comm::statistics_traffic(traffic.statistics_ranks, sums_[shard].node_of_rank,
-                                          std::llround(statistics))});
+                 comm::sync_batch_norm_traffic(traffic.statistics_ranks, sums_[shard].node_of_rank,
+                                               std::llround(statistics))});
             if (layout().data_degree() > 1) {
                 traffic.gradient_bytes = std::max(
                     traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));

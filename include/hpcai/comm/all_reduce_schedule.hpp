@@ -95,6 +95,6 @@ AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int 
                                            std::size_t values);
 
 /// Returns whether a library's own all-reduce may be used: for the algorithm all_reduce in fp32.
-bool is_library_sum(const AllReduceOptions& options);
+bool is_library_all_reduce(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm

@@ -20,10 +20,10 @@ struct AllReduceTraffic {
 };
 
 /// A planned all-reduce over some ranks of a group.
-struct PlannedSum {
+struct PlannedAllReduce {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> more;  // bytes of each rank's other messages; empty: none
+    std::vector<SentBytes> other_sent;  // each rank's other messages; empty: none
 };
 
 /// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B
@@ -34,7 +34,7 @@ struct PlannedSum {
 ///
 /// This is 2 (P - 1) / P x B if there are as many parts as inner ranks. The estimate ignores
 /// that parts are whole blocks. Takes O(sums x ranks) time. Throws as all_reduce_topology.
-AllReduceTraffic estimate_traffic(std::span<const PlannedSum> sums);
+AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums);
 
 /// Returns the traffic of a group. `sent` are the bytes that this rank, which is on `node`, has
 /// sent. Collective.

@@ -13,7 +13,7 @@
 namespace hpcai::comm {
 
 /// Costs of the all-reduces of BatchNorm statistics on this rank.
-struct StatisticsAccounting {
+struct SyncBatchNormAccounting {
     std::int64_t sums = 0;   // number of all-reduces
     std::int64_t bytes = 0;  // of the reduced values
     SentBytes sent;
@@ -35,7 +35,7 @@ public:
     /// All-reduces `values` over the set. Throws as Communicator does, also a failure that a rank
     /// of another set announced.
     void sum(std::span<double> values) override;
-    const StatisticsAccounting& accounting() const { return accounting_; }
+    const SyncBatchNormAccounting& accounting() const { return accounting_; }
 
 private:
     void exchange(const std::vector<int>& members, std::span<double> values);
@@ -46,12 +46,12 @@ private:
     std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round
     // values of each rank of a round; late messages may still use them
     std::shared_ptr<std::vector<double>> terms_;
-    StatisticsAccounting accounting_;
+    SyncBatchNormAccounting accounting_;
 };
 
 /// Returns the bytes that each rank sends in an all-reduce of `bytes` over sets of `ranks` ranks:
 /// (p - 1) x bytes for each prime factor p of `ranks`.
-std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
-                                          std::int64_t bytes);
+std::vector<SentBytes> sync_batch_norm_traffic(int ranks, std::span<const int> node_of_rank,
+                                               std::int64_t bytes);
 
 }  // namespace hpcai::comm
