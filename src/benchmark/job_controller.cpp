@@ -175,13 +175,14 @@ results::RunEnd JobController::lead(const group::GroupOutcome& mine, Logger& log
     deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(mine.status, leaders, deadlines);
     if (!agreed.decision.agreed) return {report_error(excluded(mine), log), false};
-    if (agreed.decision.anyone_absent() && do_all_absent_hang(agreed.decision, context_.output)) {
+    if (agreed.decision.has_absent_group() &&
+        do_all_absent_hang(agreed.decision, context_.output)) {
         world_.mark_others_gone();
     }
     results::RunEnd end;
     try {
-        end = agreed.decision.anyone_stopped() ? report_stop(agreed, out)
-                                               : vote_and_write(agreed, mine, out);
+        end = agreed.decision.has_stopped_group() ? report_stop(agreed, out)
+                                                  : vote_and_write(agreed, mine, out);
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.program.repetitions > 1) {

@@ -23,7 +23,7 @@ GroupStatus Membership::status(int group) const {
     const auto known_status = std::ranges::find(known, group, &GroupStatus::group);
     if (known_status != known.end()) return *known_status;
     if (!agreed) return GroupStatus::of(group, GroupState::absent);
-    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &GroupEnd::group);
+    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &UnfinishedGroup::group);
     if (end == unfinished->end() || end->group != group) {
         return GroupStatus::of(group, GroupState::completed);
     }
@@ -44,12 +44,13 @@ std::vector<int> Membership::voters() const {
     return found;
 }
 
-bool Membership::anyone_absent() const {
-    return !agreed || std::ranges::count(*unfinished, GroupState::absent, &GroupEnd::state) > 0;
+bool Membership::has_absent_group() const {
+    return !agreed ||
+           std::ranges::count(*unfinished, GroupState::absent, &UnfinishedGroup::state) > 0;
 }
 
-bool Membership::has_anyone_ended_with(ExitCode code) const {
-    return agreed && std::ranges::count(*unfinished, code, &GroupEnd::exit_code) > 0;
+bool Membership::has_group_with_code(ExitCode code) const {
+    return agreed && std::ranges::count(*unfinished, code, &UnfinishedGroup::exit_code) > 0;
 }
 
 int Membership::writer() const {
@@ -57,7 +58,7 @@ int Membership::writer() const {
     for (int group = 0; group < groups; ++group) {
         if (votes(group)) return group;
     }
-    const auto failed = std::ranges::find(*unfinished, GroupState::failed, &GroupEnd::state);
+    const auto failed = std::ranges::find(*unfinished, GroupState::failed, &UnfinishedGroup::state);
     return failed == unfinished->end() ? -1 : failed->group;
 }
 
@@ -74,13 +75,13 @@ struct MessageHeader {
 };
 static_assert(std::is_trivially_copyable_v<MessageHeader>);
 static_assert(std::is_trivially_copyable_v<GroupStatus>);
-static_assert(std::is_trivially_copyable_v<GroupEnd>);
+static_assert(std::is_trivially_copyable_v<UnfinishedGroup>);
 
 }  // namespace
 
 std::vector<std::byte> AgreementMessage::to_bytes() const {
-    const std::span<const GroupEnd> ends =
-        unfinished ? std::span<const GroupEnd>(*unfinished) : std::span<const GroupEnd>();
+    std::span<const UnfinishedGroup> ends;
+    if (unfinished) ends = *unfinished;
     const MessageHeader header{kind, from_group, seconds,
                                static_cast<std::uint32_t>(statuses.size()),
                                static_cast<std::uint32_t>(ends.size())};
@@ -100,17 +101,17 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
     const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
-    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
+    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(UnfinishedGroup);
     ensure(rest.size() == status_bytes + end_bytes,
            "membership agreement: {} payload bytes do not match {} statuses, {} unfinished groups",
            rest.size(), header.statuses, header.unfinished);
     AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
     message.statuses.resize(header.statuses);
-    std::vector<GroupEnd> ends(header.unfinished);
+    std::vector<UnfinishedGroup> ends(header.unfinished);
     std::ranges::copy(rest.first(status_bytes),
                       std::as_writable_bytes(std::span(message.statuses)).begin());
     std::ranges::copy(rest.last(end_bytes), std::as_writable_bytes(std::span(ends)).begin());
-    message.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(ends));
+    message.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(ends));
     return message;
 }
 
@@ -307,18 +308,18 @@ void MembershipAgreement::withdraw() {
 }
 
 void MembershipAgreement::decide() {
-    std::vector<GroupEnd> unfinished;
+    std::vector<UnfinishedGroup> found;
     for (int group = 0; group < groups_; ++group) {
         if (!joined_.contains(group) && !is_lost(group)) {
-            unfinished.push_back({group, GroupState::absent, ExitCode::ok});
+            found.push_back({group, GroupState::absent, ExitCode::ok});
         } else if (const GroupStatus& status = reports_.at(group);
                    status.state != GroupState::completed) {
-            unfinished.push_back({group, status.state, status.exit_code});
+            found.push_back({group, status.state, status.exit_code});
             decision_.known.push_back(status);
         }
     }
     decision_.agreed = true;
-    decision_.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(unfinished));
+    decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
     phase_ = Phase::decided;
     send_decision(decision_);
 }

@@ -50,7 +50,7 @@ struct MembershipAgreementDeadlines {
 };
 
 /// A group that did not complete.
-struct GroupEnd {
+struct UnfinishedGroup {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
@@ -62,7 +62,7 @@ struct GroupEnd {
 struct Membership {
     bool agreed = false;
     int groups = 0;
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
     // The collector and the writer know every unfinished group that is not absent, with its
     // reason; without agreement, a leader knows only its own.
     std::vector<GroupStatus> known;
@@ -73,16 +73,16 @@ struct Membership {
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
-    bool anyone_absent() const;  // also true if not agreed
+    bool has_absent_group() const;  // also true if not agreed
     /// Whether a group has lost a rank, as reported by one of its ranks.
-    bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
-    bool anyone_stopped() const { return has_anyone_ended_with(ExitCode::stopped); }
+    bool has_lost_rank() const { return has_group_with_code(ExitCode::watchdog); }
+    bool has_stopped_group() const { return has_group_with_code(ExitCode::stopped); }
     /// The group whose leader writes the result: the first that votes, else the first failed group
     /// that is not lost. -1 if not agreed or if there is none.
     int writer() const;
 
 private:
-    bool has_anyone_ended_with(ExitCode code) const;
+    bool has_group_with_code(ExitCode code) const;
 };
 
 enum class MembershipAgreementKind : std::int32_t {
@@ -102,7 +102,7 @@ struct AgreementMessage {
     // notice: longest time until the next; status: how long a completed or stopped group waits
     double seconds = 0;
     std::vector<GroupStatus> statuses;  // status: one; result to the writer: Membership::known
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result: one list for all receivers
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // result: shared
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) unless to_bytes() made `bytes`.

@@ -245,10 +245,10 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
         if (idle && !agreement.decided()) std::this_thread::sleep_for(kPollInterval);
     }
     AgreedMembers agreed{agreement.decision(), nullptr};
-    others_may_work_ = agreed.decision.anyone_absent();
+    others_may_work_ = agreed.decision.has_absent_group();
     // The scheduler that requested the stop may end the run soon.
-    has_lost_ranks_ = agreed.decision.anyone_lost() ||
-                      (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
+    has_lost_ranks_ = agreed.decision.has_lost_rank() ||
+                      (agreed.decision.has_stopped_group() && agreed.decision.has_absent_group());
     if (agreed.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : agreed.decision.voters()) {
