@@ -54,7 +54,7 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
 }
 
 GroupWatch::~GroupWatch() {
-    for (comm::Communicator* const ranks : watched_) ranks->while_waiting({});
+    for (comm::Communicator* const ranks : watched_) ranks->set_wait_callback({});
 }
 
 training::WatchdogSettings GroupWatch::settings() {
@@ -79,7 +79,7 @@ bool GroupWatch::may_end() {
 
 void GroupWatch::watch(comm::Communicator& ranks) {
     watched_.push_back(&ranks);
-    ranks.while_waiting([this] { poll(); });
+    ranks.set_wait_callback([this] { poll(); });
 }
 
 void GroupWatch::begin(std::int64_t steps_done) {

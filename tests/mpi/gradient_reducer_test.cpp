@@ -109,20 +109,20 @@ TEST(LookForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
     Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
     const auto group = everyone.split(0, everyone.rank());
-    EXPECT_NO_THROW(group->look_for_failure());
+    EXPECT_NO_THROW(group->check_for_failure());
     everyone.barrier();
     const Error failure(ExitCode::data, "a photograph is missing");
     if (group->rank() == 1) group->announce_failure(failure);
     everyone.barrier();
     const auto look = [&] {
         for (int times = 0; times < 1000; ++times) {
-            group->look_for_failure();
-            everyone.look_for_failure();
+            group->check_for_failure();
+            everyone.check_for_failure();
             std::this_thread::yield();
         }
     };
     EXPECT_THROW(look(), Error);
-    EXPECT_NO_THROW(everyone.look_for_failure()) << "announced to the ranks of one group only";
+    EXPECT_NO_THROW(everyone.check_for_failure()) << "announced to the ranks of one group only";
     everyone.barrier();
 }
 

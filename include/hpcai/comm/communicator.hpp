@@ -90,13 +90,13 @@ public:
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
     /// Throws an earlier failure of this communicator, a failure that another rank announced, or an
-    /// Error of the function of while_waiting(), if any. Not collective, returns at once.
-    virtual void look_for_failure() {}
+    /// Error of the wait callback, if any. Not collective, returns at once.
+    virtual void check_for_failure() {}
 
-    /// Sets a function that is called by look_for_failure() and about every 20 ms while a call
-    /// waits for other ranks. It must not use the communicator. If it throws an Error, the
-    /// communicator has failed. Without MPI it is never called. Not collective.
-    virtual void while_waiting(std::function<void()> /*look*/) {}
+    /// Sets a function that check_for_failure() calls, and any call that waits for other ranks
+    /// about every 20 ms. It must not use the communicator. If it throws an Error, the communicator
+    /// has failed. Without MPI it is never called. Not collective.
+    virtual void set_wait_callback(std::function<void()> /*callback*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.
     virtual void keep(std::shared_ptr<const void> /*buffer*/) {}

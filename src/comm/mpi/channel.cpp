@@ -70,7 +70,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
         std::this_thread::yield();  // another process may need the core
         if (since_check.seconds() < kFailureCheckSeconds) continue;
         since_check.restart();
-        look_for_failure();
+        check_for_failure();
         const double waited = watch.seconds();
         if (is_silent && waited > kSilentShareOfWait * limits_.wait_seconds) {
             is_silent = false;
@@ -110,7 +110,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     }
 }
 
-void Channel::look_for_failure() {
+void Channel::check_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
@@ -127,7 +127,7 @@ void Channel::look_for_failure() {
 
 void Channel::run_wait_callback() {
     try {
-        if (look_) look_();
+        if (wait_callback_) wait_callback_();
     } catch (const Error& error) {
         fail(error);
     }

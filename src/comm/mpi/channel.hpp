@@ -59,9 +59,9 @@ public:
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
-    /// Throws a failure that another rank announced or that the function of while_waiting() throws.
-    void look_for_failure();
-    void while_waiting(std::function<void()> look) { look_ = std::move(look); }
+    /// Throws a failure that another rank announced, or the Error of the wait callback.
+    void check_for_failure();
+    void set_wait_callback(std::function<void()> callback) { wait_callback_ = std::move(callback); }
 
 private:
     struct FailureMessage {
@@ -79,7 +79,7 @@ private:
     int size_ = 1;
     std::optional<Error> failure_;
     bool is_announced_ = false;  // all other ranks know failure_
-    std::function<void()> look_;
+    std::function<void()> wait_callback_;
     std::shared_ptr<KeptBuffers> kept_;
 };
 

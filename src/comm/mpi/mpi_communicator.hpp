@@ -41,12 +41,12 @@ public:
     void announce_failure(const Error& failure) noexcept override {
         channel_->announce_failure(failure);
     }
-    void look_for_failure() override {
+    void check_for_failure() override {
         channel_->check_usable();
-        channel_->look_for_failure();
+        channel_->check_for_failure();
     }
-    void while_waiting(std::function<void()> look) override {
-        channel_->while_waiting(std::move(look));
+    void set_wait_callback(std::function<void()> callback) override {
+        channel_->set_wait_callback(std::move(callback));
     }
     void keep(std::shared_ptr<const void> buffer) override {
         channel_->kept()->keep(std::move(buffer));

@@ -129,7 +129,7 @@ void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* wha
                                       : std::this_thread::sleep_for(kSleep);
             if (since_check.seconds() < kNcclFailureCheckSeconds) continue;
             since_check.restart();
-            group_.look_for_failure();
+            group_.check_for_failure();
             require(watch.seconds() < seconds, ExitCode::watchdog,
                     "rank {} of {}: {} took longer than {} s", group_.rank(), group_.size(), what,
                     seconds);

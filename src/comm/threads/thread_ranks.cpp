@@ -67,7 +67,7 @@ public:
         for (const auto& [color, team] : parts_) team->fail(failure);
         changed_.notify_all();
     }
-    void look_for_failure() {
+    void check_for_failure() {
         const std::lock_guard lock(mutex_);
         throw_failure();
     }
@@ -224,7 +224,7 @@ public:
     void announce_failure(const Error& failure) noexcept override {
         if (size() > 1) team_->fail(failure);  // a single rank has no others to notify
     }
-    void look_for_failure() override { team_->look_for_failure(); }
+    void check_for_failure() override { team_->check_for_failure(); }
 
 private:
     using Sum = std::plus<>;
