@@ -21,7 +21,7 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat facts {};
-    if (!file.open() || ::fstat(file.number(), &facts) != 0) fail_to_read();
+    if (!file.is_open() || ::fstat(file.number(), &facts) != 0) fail_to_read();
     if (!S_ISREG(facts.st_mode)) throw DecodeError("not a regular file");
     if (facts.st_size > kMaxPictureBytes) {
         throw DecodeError(fmt::format("{} bytes, more than any picture", facts.st_size));

@@ -27,7 +27,7 @@ public:
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
             file_ =
                 Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-            if (file_.open()) return;
+            if (file_.is_open()) return;
             if (errno != EEXIST) fail_write(target_, "open", errno);
         }
         fail_write(target_, "open", EEXIST);
@@ -97,7 +97,7 @@ void make_folder_durably(const std::filesystem::path& folder) {
 Descriptor open_for_reading(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    require(file.open(), ExitCode::data, "cannot read '{}': {}", path.string(),
+    require(file.is_open(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));
     struct stat status {};
     require(::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode), ExitCode::data,
@@ -141,7 +141,7 @@ bool try_sync(const std::filesystem::path& path) noexcept {
     int error = 0;
     {
         const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        if (!descriptor.open() || ::fsync(descriptor.number()) != 0) error = errno;
+        if (!descriptor.is_open() || ::fsync(descriptor.number()) != 0) error = errno;
     }
     errno = error;  // closing may have changed it
     return error == 0 || error == EINVAL;

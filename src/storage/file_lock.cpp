@@ -9,8 +9,8 @@ namespace {
 /// NFS requires a writable descriptor for an exclusive lock.
 Descriptor open_to_lock(const std::filesystem::path& path) {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file.open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    require(file.open(), ExitCode::data, "cannot open '{}': {}", path.string(),
+    if (!file.is_open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    require(file.is_open(), ExitCode::data, "cannot open '{}': {}", path.string(),
             std::strerror(errno));
     return file;
 }

@@ -16,7 +16,7 @@
 
 namespace hpcai::storage {
 
-/// Owns the descriptor of an open file or folder, or none.
+/// Owns the descriptor of an open file or folder; may be empty.
 class Descriptor {
 public:
     explicit Descriptor(int number) noexcept : number_(number) {}
@@ -29,9 +29,10 @@ public:
         if (number_ >= 0) ::close(number_);
     }
 
-    bool open() const noexcept { return number_ >= 0; }
+    bool is_open() const noexcept { return number_ >= 0; }
     int number() const noexcept { return number_; }
-    /// Closes the descriptor early. Returns false, with errno set, if the system reports an error.
+    /// Closes the descriptor before the destructor does. Returns false, with errno set, if the
+    /// system reports an error.
     bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0; }
 
 private:

@@ -53,7 +53,7 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
 /// Members of a Unix group that shares the directory are trusted.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!open.open()) fail_at(directory, "open");
+    if (!open.is_open()) fail_at(directory, "open");
     struct stat status {};
     if (::fstat(open.number(), &status) != 0) fail_at(directory, "stat");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
@@ -67,7 +67,7 @@ Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
         fail_at(path, "make");
     }
     Descriptor folder = open_folder(parent, name);
-    if (!folder.open()) fail_at(path, "open");
+    if (!folder.is_open()) fail_at(path, "open");
     struct stat status {};
     if (::fstat(folder.number(), &status) != 0) fail_at(path, "stat");
     if (status.st_uid != ::geteuid()) fail(path, "belongs to another user");
@@ -153,8 +153,8 @@ StageFolder::StageFolder(const fs::path& directory)
     : path_(stage_path(directory)),
       folder_(open_own_folder(open_directory(directory), path_)),
       marker_(::openat(folder_.number(), kMarker, kOpenMarker)) {
-    if (!marker_.open() && errno == ENOENT) make_marker();
-    if (!marker_.open()) fail_at(path_ / kMarker, "open");
+    if (!marker_.is_open() && errno == ENOENT) make_marker();
+    if (!marker_.is_open()) fail_at(path_ / kMarker, "open");
     const std::string text = marker_text();
     std::string found(text.size() + 1, '\0');
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
@@ -170,7 +170,7 @@ StageFolder::StageFolder(const fs::path& directory)
 void StageFolder::make_marker() {
     if (!std::ranges::all_of(names_in(folder_, path_), is_on_its_way)) {
         marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
-        if (marker_.open()) return;  // another process has just created it
+        if (marker_.is_open()) return;  // another process has just created it
         fail(path_, fmt::format("is not a staging folder of this program: it has files but no {}",
                                 kMarker));
     }
@@ -178,7 +178,7 @@ void StageFolder::make_marker() {
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
     const Descriptor fresh(::openat(folder_.number(), name.c_str(),
                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fresh.open()) fail_at(path_ / kMarker, "make");
+    if (!fresh.is_open()) fail_at(path_ / kMarker, "make");
     int error = 0;
     if (::write(fresh.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         ::fsync(fresh.number()) != 0 ||
@@ -188,7 +188,7 @@ void StageFolder::make_marker() {
     ::unlinkat(folder_.number(), name.c_str(), 0);
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kOpenMarker));
-    if (marker_.open()) return;  // perhaps that of another process
+    if (marker_.is_open()) return;  // perhaps that of another process
     errno = error;
     fail_at(path_ / kMarker, "write");
 }
@@ -260,7 +260,7 @@ void StageFolder::note_running(int node_ranks) {
         const std::string name = fmt::format("{}{}", kRunning, rank);
         const Descriptor file(::openat(folder_.number(), name.c_str(),
                                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file.open()) fail_at(path_ / name, "make");
+        if (!file.is_open()) fail_at(path_ / name, "make");
     }
 }
 
@@ -285,7 +285,7 @@ void StageFolder::remove() noexcept {
         bool is_empty = true;
         for (const char* set : kSetNames) {
             const Descriptor folder = open_folder(folder_, set);
-            if (folder.open()) {
+            if (folder.is_open()) {
                 clear(folder, set_folder(set), [](const auto&...) { return false; });
             }
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&
