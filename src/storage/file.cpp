@@ -35,7 +35,7 @@ public:
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
     ~TemporaryFile() {
-        if (!kept_) ::unlink(path_.c_str());
+        if (!is_committed_) ::unlink(path_.c_str());
     }
 
     void write(Bytes bytes) const {
@@ -46,17 +46,17 @@ public:
         if (::fsync(file_.number()) != 0) fail_write(target_, "fsync", errno);
     }
 
-    void become_target() {
+    void commit() {
         if (!file_.close()) fail_write(target_, "close", errno);
         if (::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "rename", errno);
-        kept_ = true;
+        is_committed_ = true;
     }
 
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
     Descriptor file_{-1};
-    bool kept_ = false;
+    bool is_committed_ = false;
 };
 
 }  // namespace
@@ -65,7 +65,7 @@ void write_file_durably(const std::filesystem::path& path, std::span<const Bytes
     TemporaryFile file(path);
     for (const Bytes part : parts) file.write(part);
     file.sync();
-    file.become_target();
+    file.commit();
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
     if (!try_sync(folder)) fail_write(path, "fsync folder", errno);
 }
@@ -73,7 +73,7 @@ void write_file_durably(const std::filesystem::path& path, std::span<const Bytes
 void replace_file(const std::filesystem::path& path, std::string_view text) {
     TemporaryFile file(path);
     file.write(bytes_of(text));
-    file.become_target();
+    file.commit();
 }
 
 void write_file_durably(const std::filesystem::path& path, std::string_view text) {

@@ -56,10 +56,10 @@ PendingPath::PendingPath(const fs::path& target)
 
 PendingPath::~PendingPath() {
     std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+    if (!is_committed_) fs::remove_all(path_, ignored);
 }
 
-void PendingPath::keep() {
+void PendingPath::commit() {
     std::error_code error;
     if (fs::is_directory(path_, error)) {
         for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
@@ -67,7 +67,7 @@ void PendingPath::keep() {
     }
     sync(path_, target_);
     if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "rename", errno);
-    kept_ = true;
+    is_committed_ = true;
     sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."), target_);
 }
 

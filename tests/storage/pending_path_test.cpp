@@ -28,7 +28,7 @@ TEST(PendingPath, AFileReplacesTheOldOneWhenItIsKept) {
     PendingPath pending(folder / "x");
     std::ofstream(pending.path()) << "new";
     EXPECT_EQ(content_of(folder / "x"), "old");
-    pending.keep();
+    pending.commit();
     EXPECT_EQ(content_of(folder / "x"), "new");
 }
 
@@ -52,10 +52,10 @@ TEST(PendingPath, AFolderTakesThePlaceOfAnEmptyOneOnly) {
         fs::create_directory(pending.path());
         std::ofstream(pending.path() / "a") << "a";
         if (empty) {
-            pending.keep();
+            pending.commit();
             EXPECT_EQ(content_of(target / "a"), "a");
         } else {
-            EXPECT_THROW(pending.keep(), Error);
+            EXPECT_THROW(pending.commit(), Error);
             EXPECT_FALSE(fs::exists(target / "a"));
         }
     }

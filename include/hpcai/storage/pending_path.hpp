@@ -6,7 +6,7 @@
 namespace hpcai::storage {
 
 /// A file or folder that gets its final name only when it is complete. Until then it is written to
-/// path(), a temporary name in the same folder. Without keep(), the destructor removes it.
+/// path(), a temporary name in the same folder. Without commit(), the destructor removes it.
 class PendingPath {
 public:
     /// Creates nothing yet. Throws Error(usage) when the target is a symbolic link, a mount point,
@@ -20,12 +20,12 @@ public:
     /// Syncs the file, or the folder and its direct entries, and renames it to the target. A file
     /// replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
     /// naming the target on failure.
-    void keep();
+    void commit();
 
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
-    bool kept_ = false;
+    bool is_committed_ = false;
 };
 
 }  // namespace hpcai::storage

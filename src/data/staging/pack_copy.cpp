@@ -188,7 +188,7 @@ void copy_pack(const Copying& copying, const Pack& pack) {
         }
     }
     write_index(path, index);
-    pending.keep();
+    pending.commit();
 }
 
 }  // namespace hpcai::data::staging
