@@ -85,19 +85,20 @@ json parse_strict_json(std::string_view text, std::string_view name, const JsonL
     }
 }
 
-JsonPlace JsonPlace::key(const std::string& key) const {
+JsonLocation JsonLocation::key(const std::string& key) const {
     return {file_, path_.empty() ? key : path_ + "." + key};
 }
 
-JsonPlace JsonPlace::index(std::size_t index) const {
+JsonLocation JsonLocation::index(std::size_t index) const {
     return {file_, fmt::format("{}[{}]", path_, index)};
 }
 
-void JsonPlace::fail(std::string_view expected, const json& got) const {
+void JsonLocation::fail(std::string_view expected, const json& got) const {
     std::string text = got.dump();
     if (text.size() > 60) text = text.substr(0, 60) + "...";
-    throw Error(ExitCode::data, fmt::format("'{}': {}: expected {}, got {}", file_,
-                                            path_.empty() ? "the whole" : path_, expected, text));
+    throw Error(ExitCode::data,
+                fmt::format("'{}': {}: expected {}, got {}", file_,
+                            path_.empty() ? "the top level" : path_, expected, text));
 }
 
 }  // namespace hpcai::storage
