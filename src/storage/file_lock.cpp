@@ -19,7 +19,7 @@ FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
     const int operation = kind == FileLock::Kind::shared ? LOCK_SH : LOCK_EX;
     while (::flock(file.number(), operation | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
-        return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::none;
+        return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::unsupported;
     }
     return FileLock::State::held;
 }
@@ -29,7 +29,7 @@ FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
 FileLock::FileLock(const std::filesystem::path& path, Kind kind)
     : file_(open_to_lock(path)), state_(lock(file_, kind)) {}
 
-void FileLock::share() {
+void FileLock::downgrade() {
     if (state_ == State::held) state_ = lock(file_, Kind::shared);
 }
 
