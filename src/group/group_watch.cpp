@@ -157,7 +157,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.reason = reason;
     record.answers = answers;
     record.silent_seconds = watchdog_.silent_seconds();
-    recorder_.put_into(record);
+    recorder_.fill_record(record);
     try {
         std::error_code error;
         std::filesystem::create_directories(flights_of(context_), error);
