@@ -232,7 +232,7 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("checkpoint of step {} is complete; rank 0 wrote its part in {:.3f} s", step,
               write_.seconds());
-    training::keep_checkpoints(place_.folder, before.value_or(step), step);
+    training::remove_checkpoints_except(place_.folder, before.value_or(step), step);
     return "";
 }
 

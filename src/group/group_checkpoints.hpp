@@ -102,7 +102,7 @@ private:
     Logger& log_;
     GroupWatch& watch_;
     CheckpointContent content_;
-    training::CheckpointPlace place_;
+    training::CheckpointLocation place_;
     std::int64_t program_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> being_written_, last_whole_;

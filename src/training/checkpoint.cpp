@@ -22,11 +22,11 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kDigits = 12;
 constexpr std::size_t kLargestMarker = 4096;  // bytes
 
-fs::path file_of(const CheckpointPlace& place, std::int64_t step, const char* suffix) {
+fs::path file_of(const CheckpointLocation& place, std::int64_t step, const char* suffix) {
     return checkpoint_folder(place, step) / fmt::format("rank-{}{}", place.group_rank, suffix);
 }
 
-CheckpointMarker read_marker(const CheckpointPlace& place, std::int64_t step) {
+CheckpointMarker read_marker(const CheckpointLocation& place, std::int64_t step) {
     const std::string path = file_of(place, step, ".done").string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestMarker);
     const auto marker = records::from_json<CheckpointMarker>(storage::text_of(bytes), path);
@@ -56,11 +56,11 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 
 }  // namespace
 
-fs::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step) {
+fs::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step) {
     return place.folder / fmt::format("{}{:0{}}", kPrefix, step, kDigits);
 }
 
-void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint) {
+void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint) {
     const std::int64_t step = checkpoint.step;
     storage::make_folder_durably(checkpoint_folder(place, step));
     const fs::path file = file_of(place, step, ".safetensors");
@@ -76,7 +76,7 @@ void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint
     storage::write_file_durably(file_of(place, step, ".done"), records::to_json(marker));
 }
 
-Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
+Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step) {
     const CheckpointMarker marker = read_marker(place, step);
     const fs::path file = file_of(place, step, ".safetensors");
     std::error_code error;
@@ -90,7 +90,7 @@ Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
     return {step, marker.program, Snapshot::read(file)};
 }
 
-bool has_marker(const CheckpointPlace& place, std::int64_t step) {
+bool has_marker(const CheckpointLocation& place, std::int64_t step) {
     std::error_code error;
     return fs::exists(file_of(place, step, ".done"), error);
 }
@@ -108,7 +108,8 @@ std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
     return steps;
 }
 
-void keep_checkpoints(const fs::path& folder, std::int64_t one, std::int64_t other) noexcept {
+void remove_checkpoints_except(const fs::path& folder, std::int64_t one,
+                               std::int64_t other) noexcept {
     std::error_code error;
     try {
         for (const std::int64_t step : list_checkpoints(folder)) {

@@ -15,7 +15,7 @@
 /// complete if every rank's marker matches the rank's file.
 namespace hpcai::training {
 
-struct CheckpointPlace {
+struct CheckpointLocation {
     std::filesystem::path folder;  // of the group
     std::string config_sha256;     // of the run's configuration
     int group_rank = 0;
@@ -28,26 +28,26 @@ struct Checkpoint {
     Snapshot snapshot;         // of this rank
 };
 
-std::filesystem::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
+std::filesystem::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step);
 
 /// Writes this rank's file durably and then its marker. Replaces an existing file. Throws
 /// Error(usage) with the path that cannot be written.
-void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint);
+void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint);
 
 /// Reads this rank's file. Throws Error(data) with the path if the file or its marker is missing or
 /// damaged, they do not match, or they belong to another configuration, rank or number of ranks.
-Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step);
+Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step);
 
 /// Whether this rank's marker exists, even if the file was damaged later.
-bool has_marker(const CheckpointPlace& place, std::int64_t step);
+bool has_marker(const CheckpointLocation& place, std::int64_t step);
 
 /// Lists the steps that have a folder, complete or not, newest first. Empty if `folder` does not
 /// exist. Throws Error(data) with the path if it cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
 /// Removes the folders of all steps except `one` and `other`, markers first. Ignores errors.
-void keep_checkpoints(const std::filesystem::path& folder, std::int64_t one,
-                      std::int64_t other) noexcept;
+void remove_checkpoints_except(const std::filesystem::path& folder, std::int64_t one,
+                               std::int64_t other) noexcept;
 
 /// Runs one function at a time in a thread. The destructor waits for it.
 class BackgroundWork {
