@@ -189,7 +189,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     watch_.pause("checkpoint", watch_.checkpoint_seconds());
     finish_write();
     const Stopwatch copying;
-    trainer.examine();
+    trainer.check_state();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
     checkpoint->program = program_;

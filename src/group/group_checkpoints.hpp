@@ -68,9 +68,9 @@ public:
     void pause_ended(std::int64_t steps_done, double seconds);
 
     bool needs_results(std::int64_t steps_done) const override;
-    /// Begins a checkpoint if one is due, after Trainer::examine() accepts the state. About once a
-    /// second, all ranks agree whether to stop. If so, writes a checkpoint and throws GroupStop on
-    /// all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
+    /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
+    /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
+    /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Seconds that checkpoints have delayed the steps of this launch.

@@ -221,7 +221,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     train_epochs(session, record);
     StepTimes times = gather_measurements(session, so_far, result);
     trainer.average_statistics();
-    trainer.audit_at_the_end();
+    trainer.audit_final_state();
     record.audit.passed = trainer.audit().passed();
     return times;
 }

@@ -109,14 +109,14 @@ std::uint64_t ReplicaAudit::hash_of_states() {
     return hash;
 }
 
-void ReplicaAudit::now(std::int64_t step, bool compares) {
+void ReplicaAudit::audit(std::int64_t step, bool compares) {
     if (!has_replicas()) return;
     compare(compares ? ReplicaHashes{device_.hash(store_.parameters()), hash_of_states(), 0}
                      : ReplicaHashes{},
             step);
 }
 
-void ReplicaAudit::at_the_end(std::int64_t step) {
+void ReplicaAudit::audit_final_state(std::int64_t step) {
     if (!has_replicas()) return;
     compare(
         {device_.hash(store_.parameters()), hash_of_states(), device_.hash(store_.statistics())},

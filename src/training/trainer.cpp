@@ -117,7 +117,7 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size, is_read});
-        audit_.after_step(steps_done_);
+        audit_.audit_if_due(steps_done_);
         if (log_ != nullptr) end_step(is_read);
         epoch_.seconds_of_steps = epoch_.watch.seconds();
         if (is_read && step_callback_ != nullptr) step_callback_->after_reading(*this, steps_done_);
@@ -240,7 +240,7 @@ Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
     // The cause may be a wrong bit on one rank instead of the settings.
-    audit_.now(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
+    audit_.audit(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
     const std::string steps =
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
@@ -254,7 +254,7 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
 void Trainer::check_parameters(const std::string& when) {
     const NonFiniteParameters non_finite = non_finite_parameters();
     if (!non_finite.on_any_rank) return;
-    audit_.now(steps_done_, !non_finite.on_all_replicas);
+    audit_.audit(steps_done_, !non_finite.on_all_replicas);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
@@ -286,10 +286,10 @@ std::vector<std::span<float>> Trainer::shared_values() {
 
 /// Checks all replicas before a checkpoint. If a wrong replica was saved, all ranks would restore
 /// it, and no later audit could find the error.
-void Trainer::examine() {
+void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
     // if an audit is due, train_steps has just made it
-    if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);
+    if (!audit_.is_due(steps_done_)) audit_.audit(steps_done_);
 }
 
 std::size_t Trainer::saved_bytes() {

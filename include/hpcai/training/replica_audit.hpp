@@ -64,23 +64,23 @@ public:
           group_(group),
           shards_(std::move(shards)) {}
 
-    /// Whether after_step(step) will compare, which waits for the device.
+    /// Whether an audit is due after `step` steps. An audit waits for the device.
     bool is_due(std::int64_t step) const {
         return steps_between_ != 0 && step % steps_between_ == 0 && has_replicas();
     }
 
     /// Compares parameters and optimizer state if an audit is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks if they differ. Collective.
-    void after_step(std::int64_t step) {
-        if (is_due(step)) now(step);
+    void audit_if_due(std::int64_t step) {
+        if (is_due(step)) audit(step);
     }
 
-    /// Like after_step, even if no audit is due. If `compares` is false, this rank compares
-    /// nothing, as must all ranks of its shard. An audit in which no rank compares is not counted.
-    void now(std::int64_t step, bool compares = true);
+    /// Like audit_if_due, even if no audit is due. If `compares` is false, this rank takes part
+    /// without comparing, as must all ranks of its shard. Audits without comparison do not count.
+    void audit(std::int64_t step, bool compares = true);
 
-    /// Also compares running statistics after their averaging. Throws as after_step. Collective.
-    void at_the_end(std::int64_t step);
+    /// Also compares the averaged running statistics. Throws as audit_if_due. Collective.
+    void audit_final_state(std::int64_t step);
 
     /// Number of audits that passed; 0 if each rank has its own shard.
     std::int64_t passed() const { return passed_; }

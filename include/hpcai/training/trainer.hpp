@@ -96,7 +96,7 @@ public:
 
     /// Call it between two steps, before save(). Throws on all ranks, as train_epoch does, if
     /// parameters are not finite or replicas differ. Collective.
-    void examine();
+    void check_state();
     /// Bytes that save() puts for parameters, optimizer states and statistics.
     std::size_t saved_bytes();
     /// Call it after a step whose results were read. Copies this rank's training state to host
@@ -120,7 +120,7 @@ public:
 
     /// The last audit, of parameters, optimizer states and statistics. Throws ReplicaDivergence on
     /// all ranks. Collective; after average_statistics.
-    void audit_at_the_end() { audit_.at_the_end(steps_done_); }
+    void audit_final_state() { audit_.audit_final_state(steps_done_); }
 
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }
     MessageAccounting messages() const { return step_->messages(); }
