@@ -135,7 +135,7 @@ TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
     std::size_t at = 0;
     const auto read = [&]<typename Number>(Number& number) {
         if constexpr (std::is_same_v<Number, std::int64_t>) {
-            number = from.whole(kName, stored[at++], 0, std::int64_t{1} << 53);
+            number = from.integer(kName, stored[at++], 0, std::int64_t{1} << 53);
         } else {
             number = stored[at++];
         }
@@ -146,7 +146,7 @@ TrainingCosts TrainingCosts::restored(const training::Snapshot& from) {
     const std::span<const double> sent = from.table("costs.gradients", 2);
     if (!sent.empty()) {
         const auto bytes = [&](double value) {
-            return from.whole("costs.gradients", value, 0, std::int64_t{1} << 53);
+            return from.integer("costs.gradients", value, 0, std::int64_t{1} << 53);
         };
         costs.gradients = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
     }

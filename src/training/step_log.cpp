@@ -137,9 +137,9 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
     for (; !rows.empty(); rows = rows.subspan(kColumns)) {
         StepRecord& step = restored.emplace_back();
         step.step =
-            from.whole("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
-        step.epoch = static_cast<int>(from.whole("steps", rows[1], 0, 65535));
-        step.samples = from.whole("steps", rows[2], 0, std::int64_t{1} << 53);
+            from.integer("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
+        step.epoch = static_cast<int>(from.integer("steps", rows[1], 0, 65535));
+        step.samples = from.integer("steps", rows[2], 0, std::int64_t{1} << 53);
         step.end_seconds = rows[3];
         step.learning_rate = rows[4];
         step.loss = rows[5];

@@ -69,14 +69,14 @@ device::StepScalars read_numbers(const Snapshot& from) {
     const std::span<const double> stored = from.numbers(kNumbersName, 7);
     const auto counter = [&](double value) {
         return static_cast<std::uint32_t>(
-            from.whole(kNumbersName, value, 0, std::numeric_limits<std::uint32_t>::max()));
+            from.integer(kNumbersName, value, 0, std::numeric_limits<std::uint32_t>::max()));
     };
     device::StepScalars numbers;
     numbers.learning_rate = static_cast<float>(stored[0]);
     numbers.loss_scale = static_cast<float>(stored[1]);
     numbers.gradient_factor = static_cast<float>(stored[2]);
     if (!(numbers.loss_scale > 0) || !(numbers.gradient_factor > 0)) {
-        from.refuse(kNumbersName, "expected a loss scale and a gradient factor above 0");
+        from.fail(kNumbersName, "expected a loss scale and a gradient factor above 0");
     }
     numbers.good_steps = counter(stored[3]);
     numbers.skipped_steps = counter(stored[4]);

@@ -320,16 +320,16 @@ void Trainer::save(Snapshot& to) {
 
 void Trainer::restore(const Snapshot& from) {
     const std::span<const double> progress = from.numbers(kProgress, 8);
-    const auto whole = [&](std::size_t index, std::int64_t most) {
-        return from.whole(kProgress, progress[index], 0, most);
+    const auto integer = [&](std::size_t index, std::int64_t max) {
+        return from.integer(kProgress, progress[index], 0, max);
     };
     const std::int64_t epochs = config_.workload.epochs;
-    const std::int64_t epoch = whole(1, epochs - 1);
-    const std::int64_t steps_of_epoch = whole(2, steps_per_epoch_);
-    const std::int64_t steps = whole(0, steps_per_epoch_ * epochs);
+    const std::int64_t epoch = integer(1, epochs - 1);
+    const std::int64_t steps_of_epoch = integer(2, steps_per_epoch_);
+    const std::int64_t steps = integer(0, steps_per_epoch_ * epochs);
     if (steps != epoch * steps_per_epoch_ + steps_of_epoch) {
-        from.refuse(kProgress, fmt::format("step {} does not match {} steps of epoch {}", steps,
-                                           steps_of_epoch, epoch));
+        from.fail(kProgress, fmt::format("step {} does not match {} steps of epoch {}", steps,
+                                         steps_of_epoch, epoch));
     }
     step_->restore(from);
     if (replicas_.rank() == 0) {
@@ -347,8 +347,8 @@ void Trainer::restore(const Snapshot& from) {
     epoch_.seconds_before = progress[3];
     epoch_.loss_sum = progress[4];
     last_loss_ = progress[5];
-    skipped_steps_ = whole(6, steps);
-    audit_.restore(whole(7, std::numeric_limits<std::int32_t>::max()));
+    skipped_steps_ = integer(6, steps);
+    audit_.restore(integer(7, std::numeric_limits<std::int32_t>::max()));
     steps_done_ = steps;
     is_resumed_ = true;
 }

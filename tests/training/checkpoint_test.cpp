@@ -141,7 +141,7 @@ TEST_F(CheckpointFiles, NameTheArrayThatDoesNotFit) {
                 HasSubstr("optimizer_state.0: is missing"));
     EXPECT_THAT(error_of(ExitCode::data, [&] { read.table("progress", 3); }),
                 HasSubstr("progress: expected rows of 3 values, got 2 values"));
-    EXPECT_THAT(error_of(ExitCode::data, [&] { read.whole("progress", 0.25, 0, 9); }),
+    EXPECT_THAT(error_of(ExitCode::data, [&] { read.integer("progress", 0.25, 0, 9); }),
                 HasSubstr("progress: expected a whole number from 0 to 9, got 0.25"));
 }
 
