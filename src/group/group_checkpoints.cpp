@@ -139,7 +139,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     for (const std::int64_t step : steps) {
         const Attempt found = attempt(trainer, step);
         if (holds_everywhere(found)) {
-            trainer.share_parameters();
+            trainer.broadcast_parameters();
             last_whole_ = step;
             last_poll_ = step;
             if (group_.rank() == 0) log_.info("resumes from the checkpoint of step {}", step);
@@ -151,7 +151,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     if (lost) reject_all(*lost);
     trainer.restore(beginning);
     content_.restore(beginning);
-    trainer.share_parameters();
+    trainer.broadcast_parameters();
     if (group_.rank() == 0) log_.warn("there is no complete checkpoint: trains from the beginning");
     return 0;
 }

@@ -353,7 +353,7 @@ void Trainer::restore(const Snapshot& from) {
     is_resumed_ = true;
 }
 
-void Trainer::share_parameters() {
+void Trainer::broadcast_parameters() {
     constexpr std::size_t kPiece = std::size_t{1} << 24;  // values
     if (replicas_.size() == 1) return;
     for (const std::span<float> values : shared_values()) {

@@ -120,7 +120,7 @@ protected:
         error_of(ExitCode::stopped, [&] { train(first, course); });
         Rank second(config, *self_, nullptr);
         second.trainer.restore(stop.saved);
-        second.trainer.share_parameters();
+        second.trainer.broadcast_parameters();
         train(second, course);
         return course;
     }

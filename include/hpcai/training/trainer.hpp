@@ -106,11 +106,11 @@ public:
     /// Call it before the first step. Restores the state of save(). Continue with train_epoch of
     /// position().epoch and a source that begins after position().steps batches. Throws Error(data)
     /// with the array that does not fit; another restore() then overwrites what was restored. Call
-    /// share_parameters() afterwards.
+    /// broadcast_parameters() afterwards.
     void restore(const Snapshot& from);
     /// Copies parameters and optimizer states from the first of the ranks that train the same
     /// parameters to the others. Collective.
-    void share_parameters();
+    void broadcast_parameters();
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
