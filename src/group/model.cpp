@@ -46,7 +46,7 @@ public:
                                                    const graph::Graph& whole_graph,
                                                    device::Device& device) const {
         auto whole = std::make_unique<graph::ParameterStore>(whole_graph, device, 0);
-        training::collect_stages(group, layout_, stages_, mine, *whole);
+        training::all_gather_stages(group, layout_, stages_, mine, *whole);
         return whole;
     }
 

@@ -89,9 +89,9 @@ void copy_stage(const graph::Stage& stage, graph::ParameterStore& model,
     }
 }
 
-void collect_stages(comm::Communicator& group, const plan::Layout& layout,
-                    const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
-                    graph::ParameterStore& model) {
+void all_gather_stages(comm::Communicator& group, const plan::Layout& layout,
+                       const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
+                       graph::ParameterStore& model) {
     for (std::size_t index = 0; index < stages.size(); ++index) {
         const std::vector<Place> places = places_in_model(stages[index], model);
         std::size_t elements = 0;

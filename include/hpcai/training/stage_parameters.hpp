@@ -18,8 +18,8 @@ void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::
 /// rank that holds it provides it from its store `mine`. `stages` are the stages of all shards, as
 /// graph::partition_stages() returns them. Collective in the group. Takes host memory for the
 /// largest shard's parameters.
-void collect_stages(comm::Communicator& group, const plan::Layout& layout,
-                    const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
-                    graph::ParameterStore& model);
+void all_gather_stages(comm::Communicator& group, const plan::Layout& layout,
+                       const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
+                       graph::ParameterStore& model);
 
 }  // namespace hpcai::training
