@@ -22,11 +22,11 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
 
 GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                                  std::vector<Range> parameter_ranges, const BucketOptions& options,
-                                 std::function<void(const Range& elements)> complete)
+                                 std::function<void(const Range& elements)> before_all_reduce)
     : reducer_(reducer),
       gradients_(gradients),
       overlap_(options.overlap),
-      complete_(std::move(complete)),
+      before_all_reduce_(std::move(before_all_reduce)),
       bucket_of_parameter_(parameter_ranges.size()),
       parameter_ready_(parameter_ranges.size()) {
     check_ranges(parameter_ranges, gradients.size());
@@ -90,7 +90,7 @@ void GradientBuckets::finish() {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
     if (reducer_.size() == 1 || !overlap_) {
-        for (const Bucket& bucket : buckets_) complete(bucket);
+        for (const Bucket& bucket : buckets_) prepare_sum(bucket);
     }
     if (reducer_.size() > 1) {
         end_overlap();
@@ -151,7 +151,7 @@ std::vector<Range> GradientBuckets::ranges() const {
 
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
-        complete(buckets_[started_]);
+        prepare_sum(buckets_[started_]);
         const Stopwatch watch;
         begin_sum(started_);
         accounting_.interleaved_seconds += watch.seconds();

@@ -136,7 +136,7 @@ public:
         for (const Fault& fault : due) inject(fault, step);
     }
 
-    std::function<void(const comm::Range&)> before_sum() override {
+    std::function<void(const comm::Range&)> before_all_reduce() override {
         if (!corrupts_in_group_) return {};
         return [this](const comm::Range& elements) { corrupt(elements); };
     }

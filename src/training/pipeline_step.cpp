@@ -271,15 +271,15 @@ private:
 }  // namespace
 
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share) {
-    // The buckets own the accumulator through before_sum. Freeing its memory waits for the device,
-    // so the buckets must end their all-reduces first.
+    // The buckets own the accumulator through before_all_reduce. Freeing its memory waits for the
+    // device, so the buckets must end their all-reduces first.
     const auto sum = std::make_shared<GradientAccumulator>(setup.device, setup.store.gradients(),
                                                            share.layout.micro_batches);
-    setup.before_sum = [sum,
-                        before_sum = std::move(setup.before_sum)](const comm::Range& elements) {
-        sum->finish(elements);
-        if (before_sum) before_sum(elements);
-    };
+    setup.before_all_reduce =
+        [sum, before_all_reduce = std::move(setup.before_all_reduce)](const comm::Range& elements) {
+            sum->finish(elements);
+            if (before_all_reduce) before_all_reduce(elements);
+        };
     return std::make_unique<PipelineStep>(setup, share, *sum);
 }
 

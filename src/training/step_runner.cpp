@@ -100,7 +100,7 @@ StepRunner::StepRunner(const StepSetup& setup)
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                {static_cast<std::size_t>(setup.config.communication.bucket_mib * 1024 * 1024),
                 setup.config.communication.overlap},
-               setup.before_sum),
+               setup.before_all_reduce),
       steps_between_readings_(setup.config.run.loss_steps) {
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);

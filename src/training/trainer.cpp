@@ -44,9 +44,14 @@ std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
                                       graph::ParameterStore& store, FaultInjector* injector) {
-    auto before_sum = injector == nullptr ? nullptr : injector->before_sum();
-    const StepSetup step{setup.config, setup.network,        device, store, setup.reducer,
-                         setup.log,    std::move(before_sum)};
+    auto before_all_reduce = injector == nullptr ? nullptr : injector->before_all_reduce();
+    const StepSetup step{setup.config,
+                         setup.network,
+                         device,
+                         store,
+                         setup.reducer,
+                         setup.log,
+                         std::move(before_all_reduce)};
     if (setup.pipeline == nullptr) return std::make_unique<TrainingStep>(step);
     return make_pipeline_step(step, *setup.pipeline);
 }

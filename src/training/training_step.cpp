@@ -17,7 +17,8 @@ constexpr std::int64_t kStepsBeforeRecording = 2;
 
 TrainingStep::TrainingStep(const StepSetup& setup)
     : StepRunner(setup),
-      can_be_recorded_(setup.config.device.recording && device_.records() && !setup.before_sum &&
+      can_be_recorded_(setup.config.device.recording && device_.records() &&
+                       !setup.before_all_reduce &&
                        (reducer_.size() == 1 || reducer_.can_be_recorded())) {
     if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;
 }

@@ -44,12 +44,12 @@ class GradientBuckets {
 public:
     /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws
     /// Error(internal). Gaps between ranges are summed too if they lie inside a bucket. `gradients`
-    /// and `reducer` must outlive this object. `complete`, if given, enqueues the work that a
-    /// bucket's gradients still need once all are ready. It is called once for each bucket and
-    /// step, before the all-reduce (also in a group of one). Its time counts as computation.
+    /// and `reducer` must outlive this object. `before_all_reduce` may be null. It is called once
+    /// for each bucket and step when the bucket's gradients are ready, before their all-reduce,
+    /// also in a group of one rank. It may enqueue work. Its time counts as computation.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
-                    std::function<void(const Range& elements)> complete = {});
+                    std::function<void(const Range& elements)> before_all_reduce = {});
     /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for all-reduces
     /// that cannot complete.
     ~GradientBuckets();
@@ -100,8 +100,8 @@ private:
     void begin_sum(std::size_t bucket);
     void mark_complete(std::size_t bucket);
     void end_overlap();
-    void complete(const Bucket& bucket) {
-        if (complete_) complete_(bucket.elements);
+    void prepare_sum(const Bucket& bucket) {
+        if (before_all_reduce_) before_all_reduce_(bucket.elements);
     }
     void start_ready_buckets();
     void count_step();
@@ -109,7 +109,7 @@ private:
     GradientReducer& reducer_;
     std::span<float> gradients_;
     bool overlap_;
-    std::function<void(const Range& elements)> complete_;  // empty: no more work
+    std::function<void(const Range& elements)> before_all_reduce_;  // may be null
     std::vector<Bucket> buckets_;  // in the order of their all-reduces, from the buffer's end
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;

@@ -69,7 +69,7 @@ public:
 
     /// Returns a function to be called in every step with the elements of each gradient bucket
     /// before its all-reduce. Null if no fault of the group changes gradients.
-    virtual std::function<void(const comm::Range& elements)> before_sum() = 0;
+    virtual std::function<void(const comm::Range& elements)> before_all_reduce() = 0;
 };
 
 /// Returns null if the group has no faults. Device, store and log must outlive the object.

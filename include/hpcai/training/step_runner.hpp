@@ -31,7 +31,7 @@ struct StepSetup {
     StepLog* log = nullptr;          // null: no log
     // Called with the elements of each bucket before its all-reduce. If set, steps are not
     // captured as a CUDA graph. May be null.
-    std::function<void(const comm::Range& elements)> before_sum = nullptr;
+    std::function<void(const comm::Range& elements)> before_all_reduce = nullptr;
 };
 
 /// The stage and shard of this rank. All references must outlive the objects made from it.
