@@ -208,9 +208,9 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .reducer = reducer,
                                .pipeline = config::has_pipeline(config.parallel) ? &share : nullptr,
                                .log = &training.steps,
-                               .statistics = &model.sync_batch_norm_group(),
+                               .sync_batch_norm = &model.sync_batch_norm_group(),
                                .step_callback = &checkpoints,
-                               .where = describe_place(context),
+                               .rank_name = describe_place(context),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);

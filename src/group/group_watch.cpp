@@ -61,8 +61,9 @@ training::WatchdogSettings GroupWatch::settings() {
     const config::RunConfig& run = context_.config.run;
     training::WatchdogSettings settings{
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
-    settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
-                               context_.place.group, context_.place.world_rank, context_.host());
+    settings.rank_name =
+        fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
+                    context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { report_expiry(reason); };
     if (context_.program.exit_ends_others && context_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_end(); };

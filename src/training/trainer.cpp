@@ -83,11 +83,12 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       shards_(shards_of(setup, group.size())),
       audit_(setup.config.run.audit_steps, device, store, group, shards_),
       step_callback_(setup.step_callback),
-      where_(setup.where) {
+      rank_name_(setup.rank_name) {
     if (log_ == nullptr) return;
-    log_->count_communication([this, statistics = setup.statistics] {
-        const double of_statistics = statistics == nullptr ? 0 : statistics->accounting().seconds;
-        return step_->communication_seconds() + of_statistics;
+    log_->count_communication([this, batch_norm = setup.sync_batch_norm] {
+        const double batch_norm_seconds =
+            batch_norm == nullptr ? 0 : batch_norm->accounting().seconds;
+        return step_->communication_seconds() + batch_norm_seconds;
     });
 }
 
@@ -201,8 +202,8 @@ void Trainer::name_own_failures(const std::function<void()>& part) const {
                dynamic_cast<const comm::AnnouncedError*>(&error) == nullptr;
     };
     const auto named = [&](const char* what) {
-        if (where_.empty()) return std::string(what);
-        return fmt::format("{} ({}, step {})", what, where_, steps_done_);
+        if (rank_name_.empty()) return std::string(what);
+        return fmt::format("{} ({}, step {})", what, rank_name_, steps_done_);
     };
     try {
         part();

@@ -129,7 +129,7 @@ void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;
     const auto end_in = [this](double seconds) {
-        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.who);
+        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.rank_name);
     };
     end_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
     lock.unlock();

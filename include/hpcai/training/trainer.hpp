@@ -68,10 +68,10 @@ struct TrainerSetup {
     comm::GradientReducer& reducer;           // over the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: data parallelism only
     StepLog* log = nullptr;                   // null: no log
-    // shares BatchNorm statistics over ranks; null: each rank has its own
-    const comm::SyncBatchNormGroup* statistics = nullptr;
+    // all-reduces BatchNorm statistics; null: each rank has its own statistics
+    const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
-    std::string where = {};                 // this rank for messages, such as "rank 3 on node02"
+    std::string rank_name = {};             // for messages, such as "rank 3 on node02"
     std::vector<Fault> faults = {};         // to inject, of all groups
     int group = 0;                          // of this rank
 };
@@ -176,7 +176,7 @@ private:
     std::vector<int> shards_;  // by group rank
     ReplicaAudit audit_;
     StepCallback* step_callback_;
-    std::string where_;
+    std::string rank_name_;
     Epoch epoch_;
     bool is_resumed_ = false;  // epoch_ was restored and is not continued yet
 };

@@ -42,7 +42,7 @@ struct WatchdogSettings {
     // Called in the watchdog's thread every few seconds after the grace period. Returns whether the
     // process, which cannot continue, may end with ExitCode::watchdog. Null: it may end.
     std::function<bool()> may_end = {};
-    std::string who = "a rank";  // runs the steps; for the process's last message
+    std::string rank_name = "a rank";  // the watched rank, for the last message of the process
 };
 
 /// Monitors that a thread completes steps in time. That thread makes the calls; a thread of the
