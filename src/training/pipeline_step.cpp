@@ -70,7 +70,7 @@ public:
                "{} networks for {} micro-batches in flight", share_.networks.size(),
                plan::micro_batches_in_flight(tasks_));
         sum_.prepare(buckets_.ranges());
-        steps_between_readings_ = std::max<std::int64_t>(1, steps_between_readings_);
+        steps_between_reads_ = std::max<std::int64_t>(1, steps_between_reads_);
     }
 
     void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override {
@@ -210,7 +210,7 @@ private:
         wait_until([&] { return boundary_.has_gradients(); });
         boundary_.take_gradients(network);
         enter(log_, Phase::backward);
-        set_number(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
+        set_scalar(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
         if (micro_batch + 1 == layout().micro_batches) {
             StepObserver last_kernels(log_, [this](const graph::Step& step) {
                 boundary_.test();
@@ -240,7 +240,7 @@ private:
         has_failed_ = worst == failed;
         if (worst == good) return;
         reducer_.skip_step();
-        set_number(&device::StepScalars::finite, std::uint32_t{0});
+        set_scalar(&device::StepScalars::finite, std::uint32_t{0});
     }
     template <typename Done>
     void wait_until(Done is_done) {

@@ -101,10 +101,10 @@ StepRunner::StepRunner(const StepSetup& setup)
                {static_cast<std::size_t>(setup.config.communication.bucket_mib * 1024 * 1024),
                 setup.config.communication.overlap},
                setup.before_all_reduce),
-      steps_between_readings_(setup.config.run.loss_steps) {
+      steps_between_reads_(setup.config.run.loss_steps) {
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);
-    set_number(&device::StepScalars::gradient_factor, 1 / scale);
+    set_scalar(&device::StepScalars::gradient_factor, 1 / scale);
     if (log_ == nullptr) return;
     buckets_.set_listener([this, ranges = buckets_.ranges()](std::size_t bucket, bool is_over) {
         log_->sum(bucket, ranges[bucket].count() * sizeof(float), is_over);
@@ -112,7 +112,7 @@ StepRunner::StepRunner(const StepSetup& setup)
 }
 
 void StepRunner::begin_step(double learning_rate, bool has_failed) {
-    set_number(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
+    set_scalar(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
@@ -131,7 +131,7 @@ StepResults StepRunner::read() {
     reducer_.check();
     buckets_.read_times();
     const device::StepScalars numbers = network_.read_step_scalars();
-    set_number(&device::StepScalars::loss_sum, 0.0);
+    set_scalar(&device::StepScalars::loss_sum, 0.0);
     StepResults results;
     results.loss_sum = numbers.loss_sum;
     results.samples = std::exchange(unread_samples_, 0);

@@ -85,7 +85,7 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       step_callback_(setup.step_callback),
       rank_name_(setup.rank_name) {
     if (log_ == nullptr) return;
-    log_->count_communication([this, batch_norm = setup.sync_batch_norm] {
+    log_->set_communication_clock([this, batch_norm = setup.sync_batch_norm] {
         const double batch_norm_seconds =
             batch_norm == nullptr ? 0 : batch_norm->accounting().seconds;
         return step_->communication_seconds() + batch_norm_seconds;
@@ -158,7 +158,7 @@ void Trainer::begin_epoch(int number) {
 }
 
 bool Trainer::must_read(bool is_last) const {
-    return is_last || epoch_.unread_steps == step_->steps_between_readings() ||
+    return is_last || epoch_.unread_steps == step_->steps_between_reads() ||
            audit_.is_due(steps_done_) ||
            (step_callback_ != nullptr && step_callback_->needs_results(steps_done_));
 }
@@ -217,7 +217,7 @@ void Trainer::name_own_failures(const std::function<void()>& part) const {
 
 void Trainer::read_results() {
     const StepResults results = step_->read();
-    if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
+    if (log_ != nullptr && results.phases) log_->set_device_phases(*results.phases);
     if (epoch_.failure || results.has_failed) {
         comm::collective_try(group_, [&] {
             if (epoch_.failure) std::rethrow_exception(epoch_.failure);

@@ -20,7 +20,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       can_be_recorded_(setup.config.device.recording && device_.records() &&
                        !setup.before_all_reduce &&
                        (reducer_.size() == 1 || reducer_.can_be_recorded())) {
-    if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;
+    if (steps_between_reads_ == 0) steps_between_reads_ = can_be_recorded_ ? 20 : 1;
 }
 
 void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {

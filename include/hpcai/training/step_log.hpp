@@ -71,7 +71,7 @@ public:
     /// Reserves memory for that many steps.
     void reserve(std::int64_t steps);
     /// Sets the function that returns the seconds of exposed communication so far.
-    void count_communication(std::function<double()> seconds) {
+    void set_communication_clock(std::function<double()> seconds) {
         communication_ = std::move(seconds);
     }
 
@@ -85,7 +85,7 @@ public:
     /// Logs that the all-reduce of a bucket has begun, with `bytes` on this rank, or is over.
     void sum(std::size_t bucket, std::size_t bytes, bool is_over);
     /// Sets the phases, by the device's clock, of the step whose results were read last.
-    void timed_by_device(const PhaseSeconds& phases) { device_phases_ = phases; }
+    void set_device_phases(const PhaseSeconds& phases) { device_phases_ = phases; }
     /// Ends the step. `record` lacks only its times. `is_read`: the step's results were read, so
     /// the device has completed it.
     void end_step(StepRecord record, bool is_read);

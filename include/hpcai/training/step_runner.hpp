@@ -82,7 +82,7 @@ public:
     virtual StepResults read();
 
     /// Maximum steps between reads of results: run.loss_steps, or if 0, one that costs no speed.
-    std::int64_t steps_between_readings() const { return steps_between_readings_; }
+    std::int64_t steps_between_reads() const { return steps_between_reads_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
@@ -108,7 +108,7 @@ protected:
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>
-    void set_number(T device::StepScalars::*number, T value) {
+    void set_scalar(T device::StepScalars::*number, T value) {
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
@@ -126,7 +126,7 @@ protected:
     std::span<const float> checked_;  // gradients that must be finite
     std::unique_ptr<device::Update> update_;
     comm::GradientBuckets buckets_;
-    std::int64_t steps_between_readings_;
+    std::int64_t steps_between_reads_;
     std::int64_t unread_samples_ = 0;
 
 private:
