@@ -80,7 +80,7 @@ private:
     void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;
-        SumStep& step = schedule_.steps.emplace_back();
+        ScheduleStep& step = schedule_.steps.emplace_back();
         memory_.begin();
         for (int k = 1; k < size; ++k) {
             const int owner = turn(index, k, size);
@@ -118,7 +118,7 @@ private:
     }
 
     void gather_over_sets(const std::vector<WirePiece>& shares) {
-        SumStep& step = schedule_.steps.emplace_back();
+        ScheduleStep& step = schedule_.steps.emplace_back();
         const WirePiece& mine = shares[place_.outer_index];
         step.encode.push_back(mine);
         for (int k = 1; k < place_.sets; ++k) {
@@ -130,7 +130,7 @@ private:
 
     void gather_in_set(const std::vector<std::vector<WirePiece>>& pieces) {
         if (inner_size() == 1) return;
-        SumStep& step = schedule_.steps.emplace_back();
+        ScheduleStep& step = schedule_.steps.emplace_back();
         for (int k = 1; k < inner_size(); ++k) {
             const int other = turn(place_.inner_index, k, inner_size());
             const int rank = place_.inner[other];

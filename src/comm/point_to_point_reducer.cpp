@@ -123,7 +123,7 @@ private:
     bool advance() {
         const WireFormat format = reducer_.options().format;
         for (; !is_done(); ++step_) {
-            const SumStep& step = memory_->schedule.steps[step_];
+            const ScheduleStep& step = memory_->schedule.steps[step_];
             if (!exchange_) begin(step);
             if (!exchange_->test()) return false;
             exchange_.reset();
@@ -137,7 +137,7 @@ private:
         return true;
     }
 
-    void begin(const SumStep& step) {
+    void begin(const ScheduleStep& step) {
         const std::span<float> residual(memory_->residual);
         for (const WirePiece& piece : step.encode) {
             encode(reducer_.options().format, part(piece.values), wire(piece),

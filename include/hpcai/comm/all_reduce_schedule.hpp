@@ -71,7 +71,7 @@ struct WireMessage {
 
 /// One step of a rank: it encodes, sends and receives, waits for all messages, adds, and decodes.
 /// Each list is processed in order.
-struct SumStep {
+struct ScheduleStep {
     std::vector<WirePiece> encode;
     std::vector<WireMessage> sends;
     std::vector<WireMessage> receives;
@@ -86,7 +86,7 @@ struct SumStep {
 /// buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as long as the values
 /// holds all residuals of error feedback.
 struct AllReduceSchedule {
-    std::vector<SumStep> steps;
+    std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;
 };
 

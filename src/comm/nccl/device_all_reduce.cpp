@@ -16,7 +16,7 @@ constexpr std::size_t kTrialValues = 8;
 SentBytes bytes_of(const AllReduceSchedule& schedule, const std::vector<int>& node_of_rank,
                    int rank) {
     SentBytes sent;
-    for (const SumStep& step : schedule.steps) {
+    for (const ScheduleStep& step : schedule.steps) {
         for (const WireMessage& one : step.sends) {
             sent.add_message(one.bytes, node_of_rank[one.rank] != node_of_rank[rank]);
         }
@@ -96,7 +96,7 @@ void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
                               cudaStream_t stream) {
     const Sum& sum = sum_of(device_values);
     has_begun_ = true;
-    for (const SumStep& step : sum.schedule.steps) {
+    for (const ScheduleStep& step : sum.schedule.steps) {
         begin(sum, step, stream);
         nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
         end(sum, step, stream);
@@ -130,7 +130,7 @@ void DeviceAllReduce::set_residual(std::span<float> device_values,
     if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
 }
 
-void DeviceAllReduce::begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
+void DeviceAllReduce::begin(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.encode) {
         float* const residual =
             sum.residual ? part(floats(sum.residual.get()), piece).data() : nullptr;
@@ -139,7 +139,7 @@ void DeviceAllReduce::begin(const Sum& sum, const SumStep& step, cudaStream_t st
     }
 }
 
-void DeviceAllReduce::end(const Sum& sum, const SumStep& step, cudaStream_t stream) const {
+void DeviceAllReduce::end(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.add) {
         kernels::add_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
                                stream);

@@ -59,8 +59,8 @@ private:
     };
 
     const Sum& sum_of(std::span<float> device_values) const;
-    void begin(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
-    void end(const Sum& sum, const SumStep& step, cudaStream_t stream) const;
+    void begin(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
+    void end(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
     std::byte* wire() const { return static_cast<std::byte*>(wire_->data()); }
     int* left_out_flag() const { return static_cast<int*>(left_out_->data()); }
 
