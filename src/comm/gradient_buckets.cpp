@@ -51,7 +51,7 @@ GradientBuckets::~GradientBuckets() {
 }
 
 void GradientBuckets::ready(std::size_t parameter_index) {
-    ensure(parameter_index < parameter_ready_.size(), "there is no gradient {} among {}",
+    ensure(parameter_index < parameter_ready_.size(), "there is no gradient {} among {} gradients",
            parameter_index, parameter_ready_.size());
     ensure(!parameter_ready_[parameter_index], "gradient {} is ready twice in a step",
            parameter_index);
@@ -67,14 +67,14 @@ void GradientBuckets::progress() {
         if (in_flight_[bucket].request->test()) mark_complete(bucket);
     }
     accounting_.interleaved_seconds += watch.seconds();
-    if (open_ == 0) end_overlap();
+    if (incomplete_ == 0) end_overlap();
 }
 
 void GradientBuckets::mark_complete(std::size_t bucket) {
     Sum& sum = in_flight_[bucket];
-    if (sum.is_over) return;
-    sum.is_over = true;
-    --open_;
+    if (sum.is_complete) return;
+    sum.is_complete = true;
+    --incomplete_;
     if (listener_) listener_(bucket, true);
 }
 
@@ -120,9 +120,9 @@ void GradientBuckets::read_times() {
     const std::optional<AllReduceSeconds> last = reducer_.recorded_seconds();
     if (steps == 0 || !last) return;
     accounting_.timed_steps += steps;
-    AllReduceSeconds& all = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
-    all.exposed += static_cast<double>(steps) * last->exposed;
-    all.in_flight += static_cast<double>(steps) * last->in_flight;
+    AllReduceSeconds& total = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
+    total.exposed += static_cast<double>(steps) * last->exposed;
+    total.in_flight += static_cast<double>(steps) * last->in_flight;
 }
 
 void GradientBuckets::count_step() {
@@ -140,7 +140,7 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
 void GradientBuckets::begin_sum(std::size_t bucket) {
     if (listener_) listener_(bucket, false);
     in_flight_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
-    ++open_;
+    ++incomplete_;
 }
 
 std::vector<Range> GradientBuckets::ranges() const {
