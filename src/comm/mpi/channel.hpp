@@ -20,7 +20,7 @@ namespace hpcai::comm {
 /// Throws Error(internal) with MPI's error text unless `code` is MPI_SUCCESS.
 void check_mpi(int code, std::string_view call);
 
-/// Memory that MPI may still use after a communicator has failed. It lives as long as the world,
+/// Memory that MPI may still use after a communicator has failed. It lives as long as MpiWorld,
 /// because MPI does not report when the last late message has arrived.
 class KeptBuffers {
 public:
@@ -31,7 +31,7 @@ private:
     std::vector<std::shared_ptr<const void>> buffers_;
 };
 
-/// Owns one MPI communicator, shared by a Communicator and its Requests. Waits with a deadline and
+/// Owns an MPI communicator, which a Communicator and its Requests share. Waits with a deadline and
 /// checks for failures that other ranks announce.
 class Channel {
 public:
@@ -50,12 +50,12 @@ public:
     /// Throws the earlier failure of this channel, if there is one.
     void check_usable() const;
 
-    /// True once all `requests` are complete. Throws as Communicator does.
+    /// Returns true once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
     void wait(std::span<MPI_Request> requests) {
         wait_until([&] { return test(requests); });
     }
-    /// Waits until `is_done` returns true, with the deadline of wait().
+    /// Waits until `is_done` returns true, at most WorldLimits::wait_seconds.
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;

@@ -11,8 +11,8 @@
 
 namespace hpcai::comm {
 
-/// A Communicator over MPI. Every operation is non-blocking inside, with the channel's deadline,
-/// because a blocking collective with a dead rank would never return.
+/// A Communicator over MPI. It uses only non-blocking MPI operations and waits with the channel's
+/// deadline, because a blocking collective with a dead rank would never return.
 class MpiCommunicator final : public Communicator {
 public:
     /// Takes ownership of `owned`. After a failure `kept` holds the memory of pending operations.
