@@ -14,16 +14,16 @@ namespace hpcai::comm {
 
 namespace {
 
-// Tags of all-reduces of gradients: other messages have lower tags, BatchNorm statistics and
-// failures higher ones. Two all-reduces with the same tag never run at the same time.
+// Tags of all-reduces of gradients. BatchNorm statistics and failures have higher tags, all other
+// messages lower tags. Two all-reduces with the same tag never run at the same time.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 
 /// The memory of one all-reduce, reused in every step.
 struct SumMemory {
     AllReduceSchedule schedule;
-    std::vector<float> copy;      // of values that are not in host memory
-    std::vector<float> residual;  // of error feedback
+    std::vector<float> host_copy;  // empty: the values are in host memory
+    std::vector<float> residual;   // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
 using SharedMemory = std::shared_ptr<SumMemory>;
@@ -57,7 +57,7 @@ public:
     void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
     void wait_for(const PointToPointSum& sum);
-    /// Forgets an all-reduce that is complete or has failed.
+    /// Removes an all-reduce that is complete or has failed.
     void remove(PointToPointSum& sum);
     Communicator& group() { return group_; }
     const AllReduceOptions& options() const { return options_; }
@@ -72,10 +72,10 @@ private:
     std::vector<PointToPointSum*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
-    bool is_step_skipped_ = false;  // a sum of the step is not finite, or skip_step() was called
+    bool is_step_skipped_ = false;  // a sum was not finite or skip_step() was called
 };
 
-/// Runs a schedule as far as messages have arrived.
+/// An all-reduce in progress. test() advances its schedule as far as messages have arrived.
 class PointToPointSum final : public Request {
 public:
     PointToPointSum(PointToPointReducer& reducer, device::Device* device,
@@ -84,13 +84,13 @@ public:
           device_(device),
           device_values_(device_values),
           memory_(std::move(memory)),
-          values_(device == nullptr ? device_values : std::span(memory_->copy)),
+          values_(device == nullptr ? device_values : std::span(memory_->host_copy)),
           tag_(tag) {}
     ~PointToPointSum() override {
         try {
             if (!is_broken_) wait();
         } catch (const std::exception&) {
-            // The next call on the group throws it again.
+            // The next call on the group throws the failure again.
         }
         if (!was_removed_) reducer_.remove(*this);
         if (!is_done()) reducer_.group().keep(memory_);  // late messages may arrive
@@ -111,7 +111,7 @@ public:
     }
 
     void wait() override {
-        if (std::exchange(was_waited_for_, true)) return;
+        if (std::exchange(has_waited_, true)) return;
         reducer_.wait_for(*this);
         was_removed_ = true;
         reducer_.remove(*this);
@@ -128,10 +128,10 @@ private:
             if (!exchange_->test()) return false;
             exchange_.reset();
             for (const WirePiece& piece : step.add) {
-                add_decoded(format, wire(piece), part(piece.values));
+                add_decoded(format, wire(piece), values_in(piece.values));
             }
             for (const WirePiece& piece : step.decode) {
-                decode(format, wire(piece), part(piece.values));
+                decode(format, wire(piece), values_in(piece.values));
             }
         }
         return true;
@@ -140,27 +140,29 @@ private:
     void begin(const ScheduleStep& step) {
         const std::span<float> residual(memory_->residual);
         for (const WirePiece& piece : step.encode) {
-            encode(reducer_.options().format, part(piece.values), wire(piece),
+            encode(reducer_.options().format, values_in(piece.values), wire(piece),
                    residual.empty() ? residual
                                     : residual.subspan(piece.values.begin, piece.values.count()));
         }
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
         const std::vector<int>& nodes = reducer_.options().node_of_rank;
-        for (const WireMessage& one : step.sends) {
-            sends.push_back({one.rank, wire(one)});
-            sent_.add_message(one.bytes, nodes[one.rank] != nodes[reducer_.group().rank()]);
+        for (const WireMessage& message : step.sends) {
+            sends.push_back({message.rank, wire(message)});
+            sent_.add_message(message.bytes, nodes[message.rank] != nodes[reducer_.group().rank()]);
         }
-        for (const WireMessage& one : step.receives) receives.push_back({one.rank, wire(one)});
+        for (const WireMessage& message : step.receives) {
+            receives.push_back({message.rank, wire(message)});
+        }
         exchange_ = reducer_.group().start_exchange(sends, receives, tag_);
     }
 
-    std::span<float> part(const Range& range) const {
+    std::span<float> values_in(const Range& range) const {
         return values_.subspan(range.begin, range.count());
     }
-    template <typename Bytes>
-    std::span<std::byte> wire(const Bytes& bytes) const {
-        return std::span(memory_->wire).subspan(bytes.offset, bytes.bytes);
+    template <typename PieceOrMessage>
+    std::span<std::byte> wire(const PieceOrMessage& part) const {
+        return std::span(memory_->wire).subspan(part.offset, part.bytes);
     }
 
     PointToPointReducer& reducer_;
@@ -171,14 +173,14 @@ private:
     int tag_;
     std::size_t step_ = 0;
     SentBytes sent_;
-    bool is_broken_ = false, was_waited_for_ = false, was_removed_ = false;
+    bool is_broken_ = false, has_waited_ = false, was_removed_ = false;
     std::unique_ptr<Request> exchange_;  // destroyed before the memory
 };
 
 void PointToPointReducer::wait_for(const PointToPointSum& sum) {
     group_.wait_until([&] {
         // Later all-reduces must advance too, because another rank may wait for their messages.
-        for (PointToPointSum* one : in_flight_) one->test();
+        for (PointToPointSum* other : in_flight_) other->test();
         return sum.is_done();
     });
 }
@@ -191,9 +193,9 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
         std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// The residual of a skipped step must not be added to the next step: its gradients may be hundreds
-/// of times too large, and the loss scale decreases after it. Each doubling of the scale, after
-/// thousands of steps, halves a residual's weight. This loses at most half a step's rounding error
+/// Clears the residuals of a skipped step. Its gradients may be hundreds of times too large, and
+/// the loss scale decreases after it. When the loss scale doubles, after thousands of steps,
+/// residuals lose half of their weight, which is at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_step_skipped_, false)) return;
@@ -203,7 +205,8 @@ void PointToPointReducer::end_step() {
 std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
     if (device_ != nullptr) {
-        device_->download(std::as_writable_bytes(std::span(memory->copy)), device_values.data());
+        device_->download(std::as_writable_bytes(std::span(memory->host_copy)),
+                          device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
     auto request =
@@ -220,7 +223,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
         memory = std::make_shared<SumMemory>();
         memory->schedule = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->schedule.wire_bytes);
-        if (device_ != nullptr) memory->copy.resize(device_values.size());
+        if (device_ != nullptr) memory->host_copy.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());
     }
     ensure(memory.use_count() == 1, "the all-reduce of these gradients is still in progress");

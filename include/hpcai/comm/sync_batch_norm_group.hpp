@@ -17,11 +17,11 @@ struct SyncBatchNormAccounting {
     std::int64_t sums = 0;   // number of all-reduces
     std::int64_t bytes = 0;  // of the reduced values
     SentBytes sent;
-    double seconds = 0;  // in all-reduces, which never overlap with computation
+    double seconds = 0;  // spent in all-reduces, which do not overlap with computation
 };
 
-/// All-reduces BatchNorm statistics over sets of consecutive ranks of a group; the first set has
-/// ranks 0 to `ranks` - 1. Networks can be planned with this object before the group exists. Sums
+/// All-reduces BatchNorm statistics over sets of `ranks` consecutive ranks of a group; the first
+/// set begins with rank 0. Networks can be planned with this object before the group exists. Sums
 /// have the same bits on all ranks of a set and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
@@ -32,8 +32,8 @@ public:
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }
-    /// All-reduces `values` over the set. Throws as Communicator does, also a failure that a rank
-    /// of another set announced.
+    /// All-reduces `values` over this rank's set. Throws as Communicator does, also if a rank of
+    /// another set announced a failure.
     void sum(std::span<double> values) override;
     const SyncBatchNormAccounting& accounting() const { return accounting_; }
 
@@ -44,7 +44,7 @@ private:
     Communicator* group_ = nullptr;
     std::vector<int> node_of_rank_;
     std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round
-    // values of each rank of a round; late messages may still use them
+    // the values of all ranks of a round; shared because late messages may still use them
     std::shared_ptr<std::vector<double>> terms_;
     SyncBatchNormAccounting accounting_;
 };

@@ -17,15 +17,15 @@ struct ShardAccounting {
     double wait_seconds = 0;  // for messages of the other shards
 };
 
-/// Exchanges activations and gradients between the shards of a model (tensor parallelism), which
-/// are ranks of a group.
+/// Exchanges activations and gradients between the shards of a model (tensor parallelism). Each
+/// shard is on its own rank of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
     /// Shard `part` of `parts`. Networks can be planned with this object before the group exists.
     TensorParallelExchange(int parts, int part) : parts_(parts), part_(part) {}
 
-    /// Call it before the first exchange. `ranks` are the ranks of the shards in order. `group`
-    /// must outlive the last exchange.
+    /// Call it before the first exchange. `ranks` are the group ranks of the shards, in order of
+    /// the shards. `group` must outlive the last exchange.
     void connect(Communicator& group, std::vector<int> ranks);
 
     int parts() const override { return parts_; }
