@@ -55,7 +55,7 @@ std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const SummingRank& 
         std::unique_ptr<comm::GradientReducer> reducer(
             make({.group = group,
                   .device = rank.device,
-                  .sums = is_ours ? std::optional(sums) : std::nullopt}));
+                  .all_reduce = is_ours ? std::optional(sums) : std::nullopt}));
         if (group.rank() == 0) log.info("gradients are reduced by {}", reducer->description());
         return reducer;
     }

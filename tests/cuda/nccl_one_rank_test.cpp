@@ -43,7 +43,7 @@ protected:
         if (GetParam()) sums_ = {.format = *GetParam(), .node_of_rank = {0}};
         reducer_.reset(hpcai_make_nccl_reducer({.group = *alone_,
                                                 .device = *gpu_,
-                                                .sums = sums_,
+                                                .all_reduce = sums_,
                                                 .wait_seconds = 30,
                                                 .start_seconds = 60,
                                                 .finish_seconds = kFinishSeconds}));

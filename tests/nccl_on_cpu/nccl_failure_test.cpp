@@ -45,7 +45,7 @@ TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
     options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
     const Array<float> values(*gpu, std::vector<float>(1000, 1.0F));
     const std::unique_ptr<GradientReducer> reducer(hpcai_make_nccl_reducer(
-        {.group = *group, .device = *gpu, .sums = options, .finish_seconds = 5}));
+        {.group = *group, .device = *gpu, .all_reduce = options, .finish_seconds = 5}));
     reducer->prepare(values.span());
     int step = 0;
     try {

@@ -63,7 +63,7 @@ protected:
     }
     std::unique_ptr<GradientReducer> make() {
         return std::unique_ptr<GradientReducer>(
-            hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .sums = options()}));
+            hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .all_reduce = options()}));
     }
     /// Returns this rank's result of the schedules of all ranks, which all_reduce_schedule_test
     /// compares with fp64.

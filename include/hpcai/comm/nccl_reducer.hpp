@@ -17,7 +17,7 @@ struct NcclReducerOptions {
     // Algorithm and format, with the same bits (except those of NaN) and error feedback as
     // make_point_to_point_reducer. Every all-reduce must be prepared. Absent: NCCL's own fp32
     // all-reduce.
-    std::optional<AllReduceOptions> sums = std::nullopt;
+    std::optional<AllReduceOptions> all_reduce = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
     double finish_seconds = 30;  // longest shutdown; if it takes longer, then also longest abort

@@ -66,11 +66,11 @@ public:
           wait_seconds_(options.wait_seconds),
           device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
           nccl_(options) {
-        if (!options.sums) return;
-        own_sums_ = std::make_unique<DeviceAllReduce>(*options.sums, options.group.rank(),
+        if (!options.all_reduce) return;
+        own_sums_ = std::make_unique<DeviceAllReduce>(*options.all_reduce, options.group.rank(),
                                                       options.group.size(), options.device);
-        way_ = fmt::format(", {} in {}", name_of(options.sums->algorithm),
-                           name_of(options.sums->format));
+        way_ = fmt::format(", {} in {}", name_of(options.all_reduce->algorithm),
+                           name_of(options.all_reduce->format));
     }
 
     /// If an abort did not finish, freeing memory would block, so the memory is leaked.
