@@ -9,8 +9,8 @@
 namespace hpcai::storage {
 namespace {
 
-constexpr std::size_t kMaxTransfer = std::size_t{1}
-                                     << 30;  // bytes per call; Linux allows just under 2 GiB
+// bytes per call; Linux transfers at most just under 2 GiB
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,
@@ -84,13 +84,13 @@ void write_file_durably(const std::filesystem::path& path, std::string_view text
 void make_folder_durably(const std::filesystem::path& folder) {
     std::error_code error;
     if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-    const std::filesystem::path above = folder.has_parent_path() ? folder.parent_path() : ".";
-    if (above != folder) make_folder_durably(above);
+    const std::filesystem::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
+    if (parent != folder) make_folder_durably(parent);
     std::filesystem::create_directory(folder, error);
-    require(!error, ExitCode::usage, "cannot make the folder '{}': {}", folder.string(),
+    require(!error, ExitCode::usage, "cannot create the folder '{}': {}", folder.string(),
             error.message());
-    const bool is_synced = try_sync(above);
-    require(is_synced, ExitCode::usage, "cannot sync the folder '{}': {}", above.string(),
+    const bool is_synced = try_sync(parent);
+    require(is_synced, ExitCode::usage, "cannot sync the folder '{}': {}", parent.string(),
             std::strerror(errno));
 }
 
@@ -143,7 +143,7 @@ bool try_sync(const std::filesystem::path& path) noexcept {
         const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
         if (!descriptor.is_open() || ::fsync(descriptor.number()) != 0) error = errno;
     }
-    errno = error;  // closing may have changed it
+    errno = error;  // closing the descriptor may have changed errno
     return error == 0 || error == EINVAL;
 }
 
@@ -152,9 +152,8 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::s
     struct stat status {};
     ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
     const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
-    require(size_bytes <= limit_bytes, ExitCode::data,
-            "'{}' has {} bytes, more than the {} that are read", path.string(), size_bytes,
-            limit_bytes);
+    require(size_bytes <= limit_bytes, ExitCode::data, "'{}' has {} bytes; the limit is {}",
+            path.string(), size_bytes, limit_bytes);
     std::vector<std::byte> bytes(size_bytes);
     bytes.resize(read_some(file, path, bytes));
     std::byte more{};

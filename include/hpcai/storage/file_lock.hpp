@@ -7,8 +7,8 @@
 
 namespace hpcai::storage {
 
-/// An advisory lock (flock) on a file. It excludes only objects and programs that also lock
-/// the file. The lock ends with the object or its process. File contents are not touched.
+/// An advisory lock (flock) on a file. It excludes only objects and programs that also lock the
+/// file. The lock ends with the object or its process. The contents of the file do not change.
 class FileLock {
 public:
     enum class Kind {

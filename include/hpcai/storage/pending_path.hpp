@@ -5,12 +5,12 @@
 
 namespace hpcai::storage {
 
-/// A file or folder that gets its final name only when it is complete. Until then it is written to
+/// A file or folder that gets its final name only when it is complete. The caller writes it at
 /// path(), a temporary name in the same folder. Without commit(), the destructor removes it.
 class PendingPath {
 public:
-    /// Creates nothing yet. Throws Error(usage) when the target is a symbolic link, a mount point,
-    /// "/", "." or "..", or when a folder already exists at path().
+    /// Creates no file. Throws Error(usage) if the target is a symbolic link, a mount point, "/",
+    /// "." or "..", or if a folder exists at path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;

@@ -10,10 +10,10 @@
 
 namespace hpcai::storage {
 
-/// Limits for text that is not trusted.
+/// Limits for untrusted text.
 struct JsonLimits {
-    std::size_t depth = 32;           // nested objects and arrays
-    std::size_t values = 10'000'000;  // an object or array counts 1; a key or scalar 0.5
+    std::size_t depth = 32;           // of nested objects and arrays
+    std::size_t values = 10'000'000;  // an object or array counts as 1, a key or scalar as 0.5
 };
 
 /// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a
