@@ -11,8 +11,8 @@ void FlightRecorder::enter(const char* name) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     const auto is_phase = [](const Event& event) { return event.phase != nullptr; };
-    if (Event* const before = newest(is_phase); before != nullptr && before->end_seconds < 0) {
-        before->end_seconds = now;
+    if (Event* const last = newest(is_phase); last != nullptr && last->end_seconds < 0) {
+        last->end_seconds = now;
     }
     add({.phase = name, .begin_seconds = now});
 }

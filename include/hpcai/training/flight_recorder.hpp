@@ -20,7 +20,7 @@ public:
     /// `now` returns seconds on the group's clock. The recording thread calls it.
     explicit FlightRecorder(std::function<double()> now) : now_(std::move(now)) {}
 
-    /// Begins a phase and ends the previous one. `name` must stay valid until the program ends.
+    /// Begins a phase and ends the previous phase. `name` must stay valid until the program ends.
     void enter(const char* name);
     /// Begins the all-reduce of a bucket's gradients, with `bytes` on this rank.
     void begin_sum(std::size_t bucket, std::size_t bytes);
@@ -28,7 +28,7 @@ public:
     /// Sets the number of steps done, including those before a resume.
     void step_done(std::int64_t steps_done);
 
-    /// Sets the counts and events of `record`; leaves its other members unchanged.
+    /// Sets the counts and events of `record`; its other members stay unchanged.
     void fill_record(FlightRecord& record) const;
 
 private:
