@@ -229,7 +229,7 @@ private:
     /// Agrees with all stages whether the update is done or skipped.
     void agree() {
         constexpr double good = 0, not_finite = 1, failed = 2;
-        device_.check_finite(checked_, network_.step_scalars());
+        device_.check_finite(checked_gradients_, network_.step_scalars());
         reducer_.check();
         double worst = good;
         if (network_.read_step_scalars().finite == 0) worst = not_finite;

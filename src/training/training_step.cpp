@@ -73,7 +73,7 @@ void TrainingStep::enqueue() {
     buckets_.finish();
     mark();
     enter(log_, Phase::optimizer);
-    device_.check_finite(checked_, numbers);
+    device_.check_finite(checked_gradients_, numbers);
     update_->run();
     device_.finish_step(loss_scale_, numbers);
     mark();
