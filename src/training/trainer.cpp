@@ -16,16 +16,16 @@ namespace {
 
 constexpr const char* kRemedy =
     "try a lower training.learning_rate or a longer training.warmup_epochs";
-constexpr const char* kRemedyOfScale =
+constexpr const char* kScaleRemedy =
     "try a lower training.loss_scale, 0 for a dynamic one, or a lower training.learning_rate";
 
-/// Reads the values in pieces, because host memory may be too small for a copy of all parameters.
+/// Reads the values in chunks, because host memory may be too small for a copy of all parameters.
 bool all_finite(const graph::ParameterStore& store, std::span<const float> values) {
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
-    for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
-        const std::size_t size = std::min(kPiece, values.size() - begin);
-        const std::vector<float> piece = store.read(values.subspan(begin, size));
-        if (!std::ranges::all_of(piece, [](float value) { return std::isfinite(value); })) {
+    constexpr std::size_t kChunk = std::size_t{1} << 20;
+    for (std::size_t begin = 0; begin < values.size(); begin += kChunk) {
+        const std::size_t size = std::min(kChunk, values.size() - begin);
+        const std::vector<float> chunk = store.read(values.subspan(begin, size));
+        if (!std::ranges::all_of(chunk, [](float value) { return std::isfinite(value); })) {
             return false;
         }
     }
@@ -105,8 +105,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Notifies the other ranks, which wait for messages and sums of this rank. After the announcement,
-/// this rank can destroy its pending requests without waiting for other ranks.
+/// Notifies the other ranks, which may wait for this rank. After the announcement, this rank can
+/// destroy its pending requests without waiting for other ranks.
 void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
@@ -117,19 +117,19 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     begin_epoch(number);
     EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
-        take_step(source);
-        // Failures of other ranks are reported when results are read: before any other wait.
+        run_step(source);
+        // Reading results reports failures of other ranks, so it comes before any other wait.
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size, is_read});
         audit_.audit_if_due(steps_done_);
-        if (log_ != nullptr) end_step(is_read);
-        epoch_.seconds_of_steps = epoch_.watch.seconds();
+        if (log_ != nullptr) log_step(is_read);
+        epoch_.steps_seconds = epoch_.watch.seconds();
         if (is_read && step_callback_ != nullptr) step_callback_->after_reading(*this, steps_done_);
     }
     device_.synchronize();
-    report.seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
+    report.seconds = epoch_.seconds_before + epoch_.steps_seconds;
     check_parameters(fmt::format("epoch {}", number + 1));
     group_.all_reduce_sum(std::span(&epoch_.loss_sum, 1));
     report.mean_loss = epoch_.loss_sum /
@@ -138,8 +138,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return report;
 }
 
-/// After a resume, the clock continues from the end of the checkpoint's last step, so the next step
-/// includes the time in which this launch loaded the checkpoint.
+/// After a resume, the clock continues from the end of the checkpoint's last step, so the time of
+/// the next step includes the loading of the checkpoint.
 void Trainer::begin_epoch(int number) {
     if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
@@ -163,7 +163,7 @@ bool Trainer::must_read(bool is_last) const {
            (step_callback_ != nullptr && step_callback_->needs_results(steps_done_));
 }
 
-void Trainer::end_step(bool is_read) {
+void Trainer::log_step(bool is_read) {
     StepRecord record;
     record.step = steps_done_ - 1;
     record.epoch = epoch_.number;
@@ -173,19 +173,19 @@ void Trainer::end_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// If its batch cannot be loaded, a rank trains on padding until the results are read. Otherwise
-/// the other ranks would wait for it forever.
-void Trainer::take_step(data::BatchSource& source) {
+/// A rank that cannot load a batch trains on padding until results are read. Otherwise the other
+/// ranks would wait for it forever.
+void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
     try {
-        name_own_failures([&] {
+        add_name_to_failures([&] {
             if (!epoch_.failure) batch = &source.next();
         });
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
-    name_own_failures([&] {
+    add_name_to_failures([&] {
         if (injector_ != nullptr) injector_->begin_step(steps_done_);
         step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
     });
@@ -195,8 +195,9 @@ void Trainer::take_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name to its failures. Failures that other ranks announce have their names.
-void Trainer::name_own_failures(const std::function<void()>& part) const {
+/// Runs `work` and adds this rank's name to its failures. Failures that other ranks announce
+/// already have a name.
+void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
                dynamic_cast<const comm::AnnouncedError*>(&error) == nullptr;
@@ -206,7 +207,7 @@ void Trainer::name_own_failures(const std::function<void()>& part) const {
         return fmt::format("{} ({}, step {})", what, rank_name_, steps_done_);
     };
     try {
-        part();
+        work();
     } catch (const Error& error) {
         if (is_own(error)) throw Error(error.code(), named(error.what()));
         throw;
@@ -230,9 +231,9 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard do.
-/// If all do, the cause is numerical, and the audit skips this shard, because the bits of NaNs may
-/// differ between replicas.
+/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard have
+/// them. If all have them, the cause is numerical, and the audit skips this shard, because the bits
+/// of NaNs may differ between replicas.
 Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> non_finite = comm::all_gather(group_, mine);
@@ -245,7 +246,7 @@ Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
-    // The cause may be a wrong bit on one rank instead of the settings.
+    // Audit first, because the cause may be a wrong bit on one rank and not the settings.
     audit_.audit(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
     const std::string steps =
         unread_steps == 1
@@ -253,10 +254,10 @@ void Trainer::report_divergence(std::int64_t unread_steps) {
             : fmt::format("one of the steps {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
     throw Error(ExitCode::internal,
                 fmt::format("training diverged: the gradient of {} is not finite; {}", steps,
-                            config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
+                            config_.training.loss_scale > 1 ? kScaleRemedy : kRemedy));
 }
 
-/// Checks the parameters, because no loss is computed after the last update to show an overflow.
+/// Checks the parameters, because no loss after the last update would show an overflow.
 void Trainer::check_parameters(const std::string& when) {
     const NonFiniteParameters non_finite = non_finite_parameters();
     if (!non_finite.on_any_rank) return;
@@ -275,7 +276,7 @@ void Trainer::average_statistics() {
     try {
         replicas_.all_reduce_sum(*statistics);
     } catch (const std::exception&) {
-        replicas_.keep(statistics);  // late messages may still arrive in it
+        replicas_.keep(statistics);  // late messages may arrive in it
         throw;
     }
     const float share = 1.0f / static_cast<float>(replicas_.size());
@@ -290,11 +291,11 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
-/// Checks all replicas before a checkpoint. If a wrong replica was saved, all ranks would restore
-/// it, and no later audit could find the error.
+/// Audits before a checkpoint: if a wrong replica were saved, all ranks would restore it, and no
+/// later audit could find the error.
 void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
-    // if an audit is due, train_steps has just made it
+    // If an audit is due, train_steps has just made it.
     if (!audit_.is_due(steps_done_)) audit_.audit(steps_done_);
 }
 
@@ -306,7 +307,7 @@ std::size_t Trainer::saved_bytes() {
 }
 
 void Trainer::save(Snapshot& to) {
-    const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
+    const double seconds = epoch_.seconds_before + epoch_.steps_seconds;
     ensure(epoch_.unread_steps == 0, "save() was called before the results of {} steps were read",
            epoch_.unread_steps);
     step_->save(to);
@@ -360,15 +361,15 @@ void Trainer::restore(const Snapshot& from) {
 }
 
 void Trainer::broadcast_parameters() {
-    constexpr std::size_t kPiece = std::size_t{1} << 24;  // values
+    constexpr std::size_t kChunk = std::size_t{1} << 24;  // values
     if (replicas_.size() == 1) return;
     for (const std::span<float> values : shared_values()) {
-        for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
+        for (std::size_t begin = 0; begin < values.size(); begin += kChunk) {
             const std::span<float> part =
-                values.subspan(begin, std::min(kPiece, values.size() - begin));
-            std::vector<float> piece = store_.read(part);
-            replicas_.broadcast(std::as_writable_bytes(std::span(piece)), 0);
-            if (replicas_.rank() != 0) store_.write(piece, part);
+                values.subspan(begin, std::min(kChunk, values.size() - begin));
+            std::vector<float> chunk = store_.read(part);
+            replicas_.broadcast(std::as_writable_bytes(std::span(chunk)), 0);
+            if (replicas_.rank() != 0) store_.write(chunk, part);
         }
     }
 }

@@ -35,7 +35,7 @@ private:
     std::int64_t steps_ = 0;
     std::unique_ptr<device::Timeline> timeline_;  // times the recording's phases
     std::unique_ptr<device::Recording> recording_;
-    bool has_repeated_ = false;  // the recording ran since results were last read
+    bool has_run_recording_ = false;  // since results were last read
 };
 
 }  // namespace hpcai::training
