@@ -20,8 +20,7 @@ struct PeerCounts {
     int node = 0;
 };
 
-/// Counts the peers of every rank without making topologies, which would take too long for 100,000
-/// ranks.
+/// Counts the peers of every rank. To make topologies would take too long for 100,000 ranks.
 std::vector<PeerCounts> count_peers(const AllReduceOptions& options) {
     const std::vector<int>& nodes = options.node_of_rank;
     const std::vector<int> set_of_rank = sets_of_ranks(options);

@@ -22,8 +22,8 @@ constexpr int kTags = 16000;
 /// The memory of one all-reduce, reused in every step.
 struct SumMemory {
     AllReduceSchedule schedule;
-    std::vector<float> host_copy;  // empty: the values are in host memory
-    std::vector<float> residual;   // of error feedback; empty: none
+    std::vector<float> staging;   // in host memory; empty: the values are in host memory
+    std::vector<float> residual;  // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
 using SharedMemory = std::shared_ptr<SumMemory>;
@@ -50,7 +50,7 @@ public:
     void check() override {}  // wait() of a request completes its all-reduce
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
-    void skip_step() override { is_step_skipped_ = true; }
+    void skip_step() override { is_skipped_ = true; }
     std::vector<float> residual_of(std::span<float> device_values) override {
         return memory_of(device_values)->residual;
     }
@@ -72,7 +72,7 @@ private:
     std::vector<PointToPointSum*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
-    bool is_step_skipped_ = false;  // a sum was not finite or skip_step() was called
+    bool is_skipped_ = false;  // a sum was not finite or skip_step() was called
 };
 
 /// An all-reduce in progress. test() advances its schedule as far as messages have arrived.
@@ -84,7 +84,7 @@ public:
           device_(device),
           device_values_(device_values),
           memory_(std::move(memory)),
-          values_(device == nullptr ? device_values : std::span(memory_->host_copy)),
+          values_(device == nullptr ? device_values : std::span(memory_->staging)),
           tag_(tag) {}
     ~PointToPointSum() override {
         try {
@@ -151,9 +151,7 @@ private:
             sends.push_back({message.rank, wire(message)});
             sent_.add_message(message.bytes, nodes[message.rank] != nodes[reducer_.group().rank()]);
         }
-        for (const WireMessage& message : step.receives) {
-            receives.push_back({message.rank, wire(message)});
-        }
+        for (const auto& message : step.receives) receives.push_back({message.rank, wire(message)});
         exchange_ = reducer_.group().start_exchange(sends, receives, tag_);
     }
 
@@ -189,8 +187,7 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
     std::erase(in_flight_, &sum);
     sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
-    is_step_skipped_ |=
-        std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+    is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
 /// Clears the residuals of a skipped step. Its gradients may be hundreds of times too large, and
@@ -198,15 +195,14 @@ void PointToPointReducer::remove(PointToPointSum& sum) {
 /// residuals lose half of their weight, which is at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
-    if (!std::exchange(is_step_skipped_, false)) return;
+    if (!std::exchange(is_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
 }
 
 std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
     if (device_ != nullptr) {
-        device_->download(std::as_writable_bytes(std::span(memory->host_copy)),
-                          device_values.data());
+        device_->download(std::as_writable_bytes(std::span(memory->staging)), device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
     auto request =
@@ -223,7 +219,7 @@ SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values
         memory = std::make_shared<SumMemory>();
         memory->schedule = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->schedule.wire_bytes);
-        if (device_ != nullptr) memory->host_copy.resize(device_values.size());
+        if (device_ != nullptr) memory->staging.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());
     }
     ensure(memory.use_count() == 1, "the all-reduce of these gradients is still in progress");

@@ -10,7 +10,7 @@ namespace hpcai::comm {
 
 namespace {
 
-constexpr int kStatisticsTag = 32400;  // between the tags of gradients and of failures
+constexpr int kNormTag = 32400;  // between the tags of gradients and of failures
 
 int smallest_factor(int number) {
     for (int factor = 2; factor * factor <= number; ++factor) {
@@ -51,7 +51,7 @@ SyncBatchNormGroup::SyncBatchNormGroup(int ranks) : ranks_(ranks) {
 
 void SyncBatchNormGroup::connect(Communicator& group, std::vector<int> node_of_rank) {
     ensure(group.size() % ranks_ == 0,
-           "BatchNorm statistics span {} ranks, which do not divide a group of {} ranks", ranks_,
+           "BatchNorm statistics span {} ranks, which do not divide a group of {}", ranks_,
            group.size());
     ensure(node_of_rank.size() == static_cast<std::size_t>(group.size()),
            "got the nodes of {} ranks, expected {}", node_of_rank.size(), group.size());
@@ -90,8 +90,7 @@ void SyncBatchNormGroup::exchange(const std::vector<int>& members, std::span<dou
         sends.push_back({members[member], std::as_bytes(mine)});
         receives.push_back({members[member], std::as_writable_bytes(terms_of(member))});
     }
-    const std::unique_ptr<Request> request =
-        group_->start_exchange(sends, receives, kStatisticsTag);
+    const std::unique_ptr<Request> request = group_->start_exchange(sends, receives, kNormTag);
     group_->wait_until([&] { return request->test(); });
     accounting_.sent += sent_in_round(group_->rank(), members, node_of_rank_, values.size_bytes());
     std::ranges::fill(values, 0.0);

@@ -53,7 +53,6 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
 constexpr std::size_t kMaxManifestBytes = 64 << 20;
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 
-/// Reverts escaped_name().
 std::string unescaped_name(std::string_view escaped) {
     std::string name;
     for (std::size_t i = 0; i < escaped.size(); ++i) {

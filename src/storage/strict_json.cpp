@@ -96,9 +96,8 @@ JsonLocation JsonLocation::index(std::size_t index) const {
 void JsonLocation::fail(std::string_view expected, const json& got) const {
     std::string text = got.dump();
     if (text.size() > 60) text = text.substr(0, 60) + "...";
-    throw Error(ExitCode::data,
-                fmt::format("'{}': {}: expected {}, got {}", file_,
-                            path_.empty() ? "the top level" : path_, expected, text));
+    throw Error(ExitCode::data, fmt::format("'{}': {}: expected {}, got {}", file_,
+                                            path_.empty() ? "top level" : path_, expected, text));
 }
 
 }  // namespace hpcai::storage

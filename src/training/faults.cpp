@@ -69,8 +69,7 @@ const Kind& kind_of(const Fault& fault) {
     return *kind;
 }
 
-/// Removes the text up to the next `end` from `text` and returns it without `end`; empty if `text`
-/// has no `end`.
+/// Returns the text before the next `end` and removes both from `text`; empty without an `end`.
 std::optional<std::string_view> take_until(char end, std::string_view& text) {
     const std::size_t at = text.find(end);
     if (at == std::string_view::npos) return std::nullopt;

@@ -77,8 +77,7 @@ private:
     int pending_ = 0;
 };
 
-/// The group ranks with the same replica and shard in the previous and the next stage; -1: no such
-/// stage.
+/// The group ranks with the same replica and shard in the adjacent stages; -1: no such stage.
 struct Neighbours {
     int previous = -1;
     int next = -1;

@@ -32,7 +32,6 @@ bool all_finite(const graph::ParameterStore& store, std::span<const float> value
     return true;
 }
 
-/// Returns the shard number of each rank of the group.
 std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
     if (setup.pipeline == nullptr) return shards;
@@ -44,14 +43,9 @@ std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
                                       graph::ParameterStore& store, FaultInjector* injector) {
-    auto before_all_reduce = injector == nullptr ? nullptr : injector->before_all_reduce();
-    const StepSetup step{setup.config,
-                         setup.network,
-                         device,
-                         store,
-                         setup.reducer,
-                         setup.log,
-                         std::move(before_all_reduce)};
+    auto callback = injector == nullptr ? nullptr : injector->before_all_reduce();
+    const StepSetup step{setup.config, setup.network,      device, store, setup.reducer,
+                         setup.log,    std::move(callback)};
     if (setup.pipeline == nullptr) return std::make_unique<TrainingStep>(step);
     return make_pipeline_step(step, *setup.pipeline);
 }
@@ -86,9 +80,8 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       rank_name_(setup.rank_name) {
     if (log_ == nullptr) return;
     log_->set_communication_clock([this, batch_norm = setup.sync_batch_norm] {
-        const double batch_norm_seconds =
-            batch_norm == nullptr ? 0 : batch_norm->accounting().seconds;
-        return step_->communication_seconds() + batch_norm_seconds;
+        const double seconds = batch_norm == nullptr ? 0 : batch_norm->accounting().seconds;
+        return step_->communication_seconds() + seconds;
     });
 }
 
@@ -195,8 +188,7 @@ void Trainer::run_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Runs `work` and adds this rank's name to its failures. Failures that other ranks announce
-/// already have a name.
+/// Adds this rank's name to the failures of `work`, except to those that other ranks announced.
 void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&

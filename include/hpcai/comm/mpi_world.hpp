@@ -55,10 +55,9 @@ struct AgreedMembers {
 
 enum class NextAction { exit, another_run };
 
-/// Owns MPI from MPI_Init_thread to MPI_Finalize: one object in a process, used by one thread.
-/// After the start-up it uses point-to-point messages, so that a dead group cannot block other
-/// groups. Only finish() and making the voters' communicator are collective; both have a time
-/// limit.
+/// Owns MPI until MPI_Finalize: one object in a process, used by one thread. After the start-up it
+/// uses point-to-point messages, so that a dead group cannot block other groups. Only finish() and
+/// making the voters' communicator are collective; both have a time limit.
 class MpiWorld {
 public:
     /// Throws Error(launch) if MPI does not start.

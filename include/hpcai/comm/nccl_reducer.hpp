@@ -14,14 +14,12 @@ namespace hpcai::comm {
 struct NcclReducerOptions {
     Communicator& group;     // each rank has its own GPU, see obstacle_to_nccl
     device::Device& device;  // a device of the CUDA engine
-    // Algorithm and format. Sums and error feedback have the same bits (except those of NaN) as
-    // with make_point_to_point_reducer; prepare() must be called. Absent: NCCL's own fp32
-    // all-reduce.
+    // Algorithm and format, with the bits (except of NaN) and error feedback of
+    // make_point_to_point_reducer; requires prepare(). Absent: NCCL's own fp32 all-reduce.
     std::optional<AllReduceOptions> all_reduce = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
-    double finish_seconds =
-        30;  // longest shutdown, then longest abort if the shutdown takes longer
+    double finish_seconds = 30;  // longest shutdown, and longest abort after it
 };
 
 }  // namespace hpcai::comm

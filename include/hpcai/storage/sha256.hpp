@@ -27,7 +27,6 @@ private:
     std::unique_ptr<evp_md_ctx_st, Deleter> context_;
 };
 
-/// Returns the SHA-256 in 64 lower-case hexadecimal digits.
 std::string sha256_hex(Bytes bytes);
 
 /// Returns whether `text` is 64 lower-case hexadecimal digits.

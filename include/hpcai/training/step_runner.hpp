@@ -81,8 +81,7 @@ public:
     /// or of other ranks. Losses and samples are of this rank; with a pipeline, of the group.
     virtual StepResults read();
 
-    /// Returns the maximum of steps between reads: run.loss_steps, or if 0, one that costs no
-    /// speed.
+    /// Maximum number of steps between reads: run.loss_steps, or if 0, a number without slowdown.
     std::int64_t steps_between_reads() const { return steps_between_reads_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }

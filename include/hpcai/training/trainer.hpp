@@ -115,8 +115,7 @@ public:
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
     /// Averages the running statistics over the ranks that train the same parameters. One rank that
-    /// normalizes the same groups of samples would have this mean. Collective; call it before
-    /// evaluation.
+    /// normalizes the same groups of samples would have this mean. Collective; before evaluation.
     void average_statistics();
 
     /// Audits parameters, optimizer states and statistics. Throws ReplicaDivergence on all ranks.
@@ -130,7 +129,6 @@ public:
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
-    /// State of the current epoch.
     struct Epoch {
         int number = 0;
         EpochReport report;

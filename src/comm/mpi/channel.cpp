@@ -15,8 +15,7 @@ namespace {
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
 constexpr int kTestsBeforeYield = 100;
 constexpr double kFailureCheckSeconds = 0.02;
-constexpr double kQuietShareOfWait =
-    1.0 / 60;  // of wait_seconds until it logs the wait: 1 min of 1 h
+constexpr double kQuietShareOfWait = 1.0 / 60;  // of wait_seconds until it logs: 1 min of 1 h
 
 std::string mpi_error_text(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -89,8 +88,7 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
 void Channel::log_wait(double seconds) const {
     if (rank_ != 0 && rank_ != size_ - 1) return;
     std::cerr << fmt::format(
-        "hpcai500: rank {} of {} has waited_seconds {:.0f} s for the other ranks; the time limit "
-        "is {:.0f} "
+        "hpcai500: rank {} of {} has waited {:.0f} s for the other ranks; the time limit is {:.0f} "
         "s\n",
         rank_, size_, seconds, limits_.wait_seconds);
 }

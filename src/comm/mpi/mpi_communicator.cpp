@@ -13,8 +13,7 @@ using Requests = std::vector<MPI_Request>;
 
 constexpr std::size_t kMaxStagedSum = 64 * 1024;  // bytes; larger all-reduces run in place
 
-/// The memory of one operation: the caller's memory, or a copy that moves to KeptBuffers if the
-/// operation does not complete.
+/// The memory of an operation: the caller's memory, or a copy that KeptBuffers keeps on failure.
 class Staging {
 public:
     /// Uses the caller's memory.
@@ -99,7 +98,6 @@ Requests start_chunks(const Channel& channel, std::size_t elements, const char* 
     return requests;
 }
 
-/// Calls start_chunks() and waits for all chunks.
 template <typename Operation>
 void run_chunks(Channel& channel, std::size_t elements, const char* call, Operation operation) {
     Requests requests = start_chunks(channel, elements, call, operation);

@@ -123,8 +123,7 @@ struct MpiWorld::Outbox {
 
 namespace {
 
-/// Receives the next message with `tag` from `source`, which may be MPI_ANY_SOURCE; empty if none
-/// has arrived.
+/// Receives the next message with `tag` from `source` or MPI_ANY_SOURCE, if one has arrived.
 std::optional<std::vector<std::byte>> try_receive(int source, int tag) {
     int found = 0;
     MPI_Status status;

@@ -48,8 +48,7 @@ public:
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
-    /// Returns the times of the last run, which must be complete; empty without recorded
-    /// all-reduces.
+    /// Returns the times of the last run, which must be complete; empty without all-reduces.
     std::optional<AllReduceSeconds> last_run() const {
         if (in_flight_.empty()) return std::nullopt;
         return AllReduceSeconds{total(exposed_), total(in_flight_)};
@@ -70,9 +69,7 @@ private:
     }
     static double total(const Intervals& intervals) {
         double seconds = 0;
-        for (const Interval& interval : intervals) {
-            seconds += interval.end.seconds_since(interval.begin);
-        }
+        for (const Interval& each : intervals) seconds += each.end.seconds_since(each.begin);
         return seconds;
     }
 

@@ -33,8 +33,7 @@ std::span<float> part(std::span<float> values, const WirePiece& piece) {
     return values.subspan(piece.values.begin, piece.values.count());
 }
 
-/// Returns the ranks with which `rank` exchanges messages in any schedule. A peer of a rank has
-/// that rank as its peer.
+/// Returns the ranks with which `rank` exchanges messages in any schedule: a symmetric relation.
 std::set<int> find_peers(const AllReduceTopology& topology, int rank) {
     std::set<int> peers(topology.inner.begin(), topology.inner.end());
     peers.insert(topology.outer.begin(), topology.outer.end());
@@ -98,9 +97,9 @@ void DeviceAllReduce::enqueue(NcclGroup& nccl, std::span<float> device_values,
     const Sum& sum = find_sum(device_values);
     has_enqueued_ = true;
     for (const ScheduleStep& step : sum.schedule.steps) {
-        encode_pieces(sum, step, stream);
+        encode(sum, step, stream);
         nccl.enqueue_exchange({step.sends, step.receives, wire()}, stream);
-        decode_pieces(sum, step, stream);
+        decode(sum, step, stream);
     }
     if (sum.residual) kernels::leave_out_unless_finite(sum.values, skip_flag(), stream);
     const bool is_recorded = is_being_recorded(stream, "starting an all-reduce");
@@ -131,8 +130,7 @@ void DeviceAllReduce::set_residual(std::span<float> device_values,
     if (sum.residual) device_.upload(sum.residual->data(), std::as_bytes(residual));
 }
 
-void DeviceAllReduce::encode_pieces(const Sum& sum, const ScheduleStep& step,
-                                    cudaStream_t stream) const {
+void DeviceAllReduce::encode(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.encode) {
         float* const residual =
             sum.residual ? part(floats(sum.residual.get()), piece).data() : nullptr;
@@ -141,8 +139,7 @@ void DeviceAllReduce::encode_pieces(const Sum& sum, const ScheduleStep& step,
     }
 }
 
-void DeviceAllReduce::decode_pieces(const Sum& sum, const ScheduleStep& step,
-                                    cudaStream_t stream) const {
+void DeviceAllReduce::decode(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const {
     for (const WirePiece& piece : step.add) {
         kernels::add_from_wire(options_.format, wire() + piece.offset, part(sum.values, piece),
                                stream);

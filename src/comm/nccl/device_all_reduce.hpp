@@ -46,8 +46,7 @@ public:
     std::vector<float> residual_of(std::span<float> device_values) const;
     void set_residual(std::span<float> device_values, std::span<const float> residual);
 
-    /// Returns the bytes sent in all steps that have ended and in later all-reduces without
-    /// recording.
+    /// Returns the bytes sent in steps that have ended and in later, unrecorded all-reduces.
     const SentBytes& sent() const { return sent_; }
 
 private:
@@ -60,8 +59,8 @@ private:
     };
 
     const Sum& find_sum(std::span<float> device_values) const;
-    void encode_pieces(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
-    void decode_pieces(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
+    void encode(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
+    void decode(const Sum& sum, const ScheduleStep& step, cudaStream_t stream) const;
     std::byte* wire() const { return static_cast<std::byte*>(wire_->data()); }
     int* skip_flag() const { return static_cast<int*>(skip_flag_->data()); }
 

@@ -61,13 +61,12 @@ NcclGroup::NcclGroup(const NcclReducerOptions& options)
 }
 
 bool NcclGroup::end() noexcept {
-    if (has_left_gpu_) return *has_left_gpu_;
+    if (left_gpu_) return *left_gpu_;
     if (std::uncaught_exceptions() > exceptions_) abort();
     if (handle_ != nullptr) end_together();
-    has_left_gpu_ =
-        !is_aborted_ || (aborted_.valid() &&
-                         aborted_.wait_for(Seconds(finish_seconds_)) == std::future_status::ready);
-    return *has_left_gpu_;
+    left_gpu_ = !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
+                                                         std::future_status::ready);
+    return *left_gpu_;
 }
 
 template <typename Work>

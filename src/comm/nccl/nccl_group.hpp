@@ -75,8 +75,8 @@ private:
     int exceptions_;
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
-    std::optional<bool> has_left_gpu_;  // result of end(); empty: not ended
-    std::future<void> aborted_;         // ready when NCCL has aborted; invalid: no abort runs
+    std::optional<bool> left_gpu_;  // result of end(); empty: not ended
+    std::future<void> aborted_;     // ready when NCCL has aborted; invalid: no abort runs
 };
 
 }  // namespace hpcai::comm

@@ -48,9 +48,7 @@ public:
     StreamEvent(const StreamEvent&) = delete;
     StreamEvent& operator=(const StreamEvent&) = delete;
 
-    void record(cudaStream_t stream) {
-        check_cuda(cudaEventRecord(event_, stream), "recording an event");
-    }
+    void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording"); }
     /// Makes later work on `stream` wait for the event.
     void block(cudaStream_t stream) const {
         check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
@@ -187,8 +185,7 @@ void NcclReducer::check() {
     wait_for_step_end();
 }
 
-/// The first call also waits for the step that just ended, because libraries may allocate memory in
-/// the first step.
+/// The first call also waits for the step that just ended, in which libraries may allocate memory.
 void NcclReducer::end_step() {
     if (all_reduce_) all_reduce_->end_step(device_stream_);
     if (!has_step_end_) step_end_.record(device_stream_);

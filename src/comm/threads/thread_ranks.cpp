@@ -19,7 +19,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// State shared by the ranks of a communicator.
 class SharedState {
 public:
     explicit SharedState(int ranks) : posted_(static_cast<std::size_t>(ranks)) {}
