@@ -93,7 +93,7 @@ public:
             // The next call on the group throws the failure again.
         }
         if (!was_removed_) reducer_.remove(*this);
-        if (!is_done()) reducer_.group().keep(memory_);  // late messages may arrive
+        if (!is_done()) reducer_.group().keep_alive(memory_);  // late messages may arrive
     }
     PointToPointSum(const PointToPointSum&) = delete;
     PointToPointSum& operator=(const PointToPointSum&) = delete;

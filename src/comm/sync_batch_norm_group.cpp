@@ -68,7 +68,7 @@ void SyncBatchNormGroup::sum(std::span<double> values) {
         for (const std::vector<int>& members : rounds_) exchange(members, values);
     } catch (...) {
         // Late messages may still use the buffer.
-        group_->keep(std::exchange(terms_, std::make_shared<std::vector<double>>()));
+        group_->keep_alive(std::exchange(terms_, std::make_shared<std::vector<double>>()));
         throw;
     }
     ++accounting_.sums;

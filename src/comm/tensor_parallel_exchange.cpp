@@ -50,7 +50,7 @@ void TensorParallelExchange::exchange(device::PartMessages& messages) {
         const auto request = group_->start_exchange(sends, receives, kShardTag);
         group_->wait_until([&] { return request->test(); });
     } catch (...) {
-        group_->keep(std::exchange(buffer_, nullptr));  // late messages may arrive in it
+        group_->keep_alive(std::exchange(buffer_, nullptr));  // late messages may arrive in it
         throw;
     }
     accounting_.wait_seconds += watch.seconds();

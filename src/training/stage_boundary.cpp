@@ -45,7 +45,7 @@ MessageBuffer::MessageBuffer(comm::Communicator& group, std::size_t bytes)
     : group_(group), bytes_(std::make_shared<std::vector<std::byte>>(bytes)) {}
 
 MessageBuffer::~MessageBuffer() {
-    if (request_ != nullptr) group_.keep(bytes_);
+    if (request_ != nullptr) group_.keep_alive(bytes_);
 }
 
 void MessageBuffer::start_send(const Route& route) {

@@ -268,7 +268,7 @@ void Trainer::average_statistics() {
     try {
         replicas_.all_reduce_sum(*statistics);
     } catch (const std::exception&) {
-        replicas_.keep(statistics);  // late messages may arrive in it
+        replicas_.keep_alive(statistics);  // late messages may arrive in it
         throw;
     }
     const float share = 1.0f / static_cast<float>(replicas_.size());

@@ -257,7 +257,9 @@ public:
     std::unique_ptr<Communicator> split(int color, int key) override {
         return group_.split(color, key);
     }
-    void keep(std::shared_ptr<const void> buffer) override { group_.keep(std::move(buffer)); }
+    void keep_alive(std::shared_ptr<const void> buffer) override {
+        group_.keep_alive(std::move(buffer));
+    }
 
 private:
     Communicator& group_;

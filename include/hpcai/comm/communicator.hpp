@@ -71,7 +71,7 @@ public:
 
     /// Sends and receives all these messages. Messages between two ranks with the same `tag` match
     /// in the order in which both ranks start them. Not collective. The buffers are not copied:
-    /// after a failure, pass their memory to keep().
+    /// after a failure, pass their memory to keep_alive().
     virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
@@ -99,7 +99,7 @@ public:
     virtual void set_wait_callback(std::function<void()> /*callback*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.
-    virtual void keep(std::shared_ptr<const void> /*buffer*/) {}
+    virtual void keep_alive(std::shared_ptr<const void> /*buffer*/) {}
 };
 
 /// Makes a communicator of one rank, without MPI. Sending to itself is an error.

@@ -24,7 +24,7 @@ void check_mpi(int code, std::string_view call);
 /// because MPI does not report when the last late message has arrived.
 class KeptBuffers {
 public:
-    void keep(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
+    void keep_alive(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
     std::size_t count() const { return buffers_.size(); }
 
 private:

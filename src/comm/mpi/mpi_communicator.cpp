@@ -23,7 +23,7 @@ public:
           copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
           values_(*copy_) {}
     ~Staging() {
-        if (copy_ && !complete_) channel_->kept()->keep(copy_);
+        if (copy_ && !complete_) channel_->kept()->keep_alive(copy_);
     }
     Staging(Staging&& other) noexcept
         : channel_(std::move(other.channel_)),

@@ -48,8 +48,8 @@ public:
     void set_wait_callback(std::function<void()> callback) override {
         channel_->set_wait_callback(std::move(callback));
     }
-    void keep(std::shared_ptr<const void> buffer) override {
-        channel_->kept()->keep(std::move(buffer));
+    void keep_alive(std::shared_ptr<const void> buffer) override {
+        channel_->kept()->keep_alive(std::move(buffer));
     }
 
 private:
