@@ -20,15 +20,15 @@ constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 
 /// The memory of one all-reduce, reused in every step.
-struct SumMemory {
+struct AllReduceMemory {
     AllReduceSchedule schedule;
     std::vector<float> staging;   // in host memory; empty: the values are in host memory
     std::vector<float> residual;  // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
-using SharedMemory = std::shared_ptr<SumMemory>;
+using SharedMemory = std::shared_ptr<AllReduceMemory>;
 
-class PointToPointSum;
+class PointToPointRequest;
 
 class PointToPointReducer final : public GradientReducer {
 public:
@@ -56,9 +56,9 @@ public:
     }
     void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
-    void wait_for(const PointToPointSum& sum);
+    void wait_for(const PointToPointRequest& sum);
     /// Removes an all-reduce that is complete or has failed.
-    void remove(PointToPointSum& sum);
+    void remove(PointToPointRequest& sum);
     Communicator& group() { return group_; }
     const AllReduceOptions& options() const { return options_; }
 
@@ -69,24 +69,24 @@ private:
     device::Device* device_;
     AllReduceOptions options_;
     std::map<std::pair<const float*, std::size_t>, SharedMemory> memories_;
-    std::vector<PointToPointSum*> in_flight_;  // in the order of their starts
+    std::vector<PointToPointRequest*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
     bool is_skipped_ = false;  // a sum was not finite or skip_step() was called
 };
 
 /// An all-reduce in progress. test() advances its schedule as far as messages have arrived.
-class PointToPointSum final : public Request {
+class PointToPointRequest final : public Request {
 public:
-    PointToPointSum(PointToPointReducer& reducer, device::Device* device,
-                    std::span<float> device_values, SharedMemory memory, int tag)
+    PointToPointRequest(PointToPointReducer& reducer, device::Device* device,
+                        std::span<float> device_values, SharedMemory memory, int tag)
         : reducer_(reducer),
           device_(device),
           device_values_(device_values),
           memory_(std::move(memory)),
           values_(device == nullptr ? device_values : std::span(memory_->staging)),
           tag_(tag) {}
-    ~PointToPointSum() override {
+    ~PointToPointRequest() override {
         try {
             if (!is_broken_) wait();
         } catch (const std::exception&) {
@@ -95,8 +95,8 @@ public:
         if (!was_removed_) reducer_.remove(*this);
         if (!is_done()) reducer_.group().keep_alive(memory_);  // late messages may arrive
     }
-    PointToPointSum(const PointToPointSum&) = delete;
-    PointToPointSum& operator=(const PointToPointSum&) = delete;
+    PointToPointRequest(const PointToPointRequest&) = delete;
+    PointToPointRequest& operator=(const PointToPointRequest&) = delete;
 
     bool is_done() const { return step_ == memory_->schedule.steps.size(); }
     const SentBytes& sent() const { return sent_; }
@@ -175,15 +175,15 @@ private:
     std::unique_ptr<Request> exchange_;  // destroyed before the memory
 };
 
-void PointToPointReducer::wait_for(const PointToPointSum& sum) {
+void PointToPointReducer::wait_for(const PointToPointRequest& sum) {
     group_.wait_until([&] {
         // Later all-reduces must advance too, because another rank may wait for their messages.
-        for (PointToPointSum* other : in_flight_) other->test();
+        for (PointToPointRequest* other : in_flight_) other->test();
         return sum.is_done();
     });
 }
 
-void PointToPointReducer::remove(PointToPointSum& sum) {
+void PointToPointReducer::remove(PointToPointRequest& sum) {
     std::erase(in_flight_, &sum);
     sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
@@ -205,8 +205,8 @@ std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> 
         device_->download(std::as_writable_bytes(std::span(memory->staging)), device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
-    auto request =
-        std::make_unique<PointToPointSum>(*this, device_, device_values, std::move(memory), tag);
+    auto request = std::make_unique<PointToPointRequest>(*this, device_, device_values,
+                                                         std::move(memory), tag);
     in_flight_.push_back(request.get());
     request->test();
     return request;
@@ -216,7 +216,7 @@ std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> 
 SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values) {
     SharedMemory& memory = memories_[{device_values.data(), device_values.size()}];
     if (!memory) {
-        memory = std::make_shared<SumMemory>();
+        memory = std::make_shared<AllReduceMemory>();
         memory->schedule = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->schedule.wire_bytes);
         if (device_ != nullptr) memory->staging.resize(device_values.size());
