@@ -73,7 +73,7 @@ AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums) {
         for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
             auto [sent, between] = bytes_sent(ranks[rank], encoded_bytes);
             if (!sum.other_sent.empty()) {
-                sent += static_cast<double>(sum.other_sent[rank].all);
+                sent += static_cast<double>(sum.other_sent[rank].total);
                 between += static_cast<double>(sum.other_sent[rank].to_other_nodes);
             }
             raise(traffic.sent, sent);
@@ -92,7 +92,7 @@ AllReduceTraffic gather_traffic(Communicator& group, int node, const SentBytes& 
     AllReduceTraffic traffic;
     std::map<std::int64_t, std::int64_t> out_of_node;
     for (const RankTraffic& rank : all_gather(group, RankTraffic{node, sent})) {
-        traffic.sent = std::max(traffic.sent, rank.sent.all);
+        traffic.sent = std::max(traffic.sent, rank.sent.total);
         traffic.between_nodes = std::max(traffic.between_nodes, rank.sent.to_other_nodes);
         out_of_node[rank.node] += rank.sent.to_other_nodes;
         traffic.out_of_node = std::max(traffic.out_of_node, out_of_node[rank.node]);

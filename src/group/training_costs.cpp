@@ -24,7 +24,7 @@ auto numbers_of(Costs& costs) {
     auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
     return std::tie(input_wait_seconds, checkpoint_seconds, sums.steps, sums.bytes_reduced,
                     sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
-                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.all,
+                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.total,
                     statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
                     messages.bytes_sent, messages.wait_seconds, messages.parts.bytes_sent,
                     messages.parts.wait_seconds);
@@ -121,7 +121,7 @@ void TrainingCosts::save(training::Snapshot& to) const {
     std::vector<double> timed, sent;
     if (sums.timed) timed = {sums.timed->exposed, sums.timed->in_flight};
     if (gradients) {
-        sent = {static_cast<double>(gradients->all),
+        sent = {static_cast<double>(gradients->total),
                 static_cast<double>(gradients->to_other_nodes)};
     }
     to.put_numbers("costs.timed", std::move(timed));

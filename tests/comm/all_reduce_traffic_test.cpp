@@ -42,7 +42,7 @@ TEST(AllReduceTraffic, HasStatisticsThatAreSummedOverSomeRanksBesideIt) {
     const std::vector<std::int64_t> messages_to_other_nodes{1, 2, 2, 2, 2, 1};
     ASSERT_EQ(statistics.size(), 12U);
     for (std::size_t rank = 0; rank < 12; ++rank) {
-        EXPECT_EQ(statistics[rank].all, 300) << rank;
+        EXPECT_EQ(statistics[rank].total, 300) << rank;
         EXPECT_EQ(statistics[rank].to_other_nodes, 100 * messages_to_other_nodes[rank % 6]) << rank;
     }
     const AllReduceOptions options{AllReduceAlgorithm::all_reduce, WireFormat::fp32, {}, nodes};

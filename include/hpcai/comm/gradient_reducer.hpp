@@ -23,15 +23,15 @@ struct AllReduceSeconds {
 
 /// Bytes of the messages that a rank sends in all-reduces.
 struct SentBytes {
-    std::int64_t all = 0;
+    std::int64_t total = 0;
     std::int64_t to_other_nodes = 0;
 
     void add_message(std::size_t bytes, bool is_to_other_node) {
-        all += static_cast<std::int64_t>(bytes);
+        total += static_cast<std::int64_t>(bytes);
         if (is_to_other_node) to_other_nodes += static_cast<std::int64_t>(bytes);
     }
     SentBytes& operator+=(const SentBytes& more) {
-        all += more.all;
+        total += more.total;
         to_other_nodes += more.to_other_nodes;
         return *this;
     }
