@@ -41,11 +41,11 @@ struct Incoming {
 /// A set of ranks: all ranks before StartUp::split, a group or part of it, the voting leaders, or
 /// one process alone. All ranks must call every collective in the same order. Calls block unless
 /// they return a Request; the buffers of a Request must not change until it is complete. All calls
-/// throw Error(internal) if MPI rejects a call, Error(watchdog) if a rank cannot be reached or does
-/// not answer in time, and the failure that another rank announced. After a throw the communicator
-/// cannot be used any more. The caller may then free its buffers, except those of start_exchange()
-/// and of an all-reduce of more than 64 KiB: late messages may arrive in them until the process
-/// ends or MPI is finalized.
+/// throw Error(internal) if MPI rejects a call and Error(watchdog) if a rank cannot be reached or
+/// does not answer in time. They also throw a failure that another rank announced. After a throw
+/// the communicator cannot be used any more. The caller may then free its buffers, except those of
+/// start_exchange() and of an all-reduce of more than 64 KiB: late messages may arrive in them
+/// until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -82,7 +82,7 @@ public:
 
     virtual void barrier() = 0;
 
-    /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
+    /// Makes a communicator of the ranks with the same `color`, ordered by `key`. Collective.
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
     /// Notifies the other ranks that this rank fails: their current and later calls throw its code
@@ -93,9 +93,9 @@ public:
     /// Error of the wait callback, if any. Not collective, returns at once.
     virtual void check_for_failure() {}
 
-    /// Sets a function that check_for_failure() calls, and any call that waits for other ranks
-    /// about every 20 ms. It must not use the communicator. If it throws an Error, the communicator
-    /// has failed. Without MPI it is never called. Not collective.
+    /// Sets a function that check_for_failure() calls. Calls that wait for other ranks also call
+    /// it, about every 20 ms. It must not use the communicator. If it throws an Error, the
+    /// communicator has failed. Without MPI it is never called. Not collective.
     virtual void set_wait_callback(std::function<void()> /*callback*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.

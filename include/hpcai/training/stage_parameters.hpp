@@ -10,8 +10,8 @@
 
 namespace hpcai::training {
 
-/// Copies the parameters and running statistics of a stage, or of a tensor-parallel shard of a
-/// stage, from the store `model` of the model to the store `to` of the stage.
+/// Copies the parameters and running statistics of a stage, or of a tensor-parallel shard of it,
+/// from the store `model`. The stage's store is `to`.
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
 
 /// Gathers the parameters of all shards of the layout in the store `model` of every rank. The first

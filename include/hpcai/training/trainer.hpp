@@ -87,10 +87,10 @@ public:
     /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if these
     /// differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks throw its
     /// failure after the next step whose results are read. If a loss or parameter is not finite,
-    /// the ranks compare their replicas and all throw Error(internal), when the step's results are
-    /// read or at the end of the epoch. With a pipeline, only ranks with the first shard of the
-    /// first stage use the batches of `source`; all sources have the same number of batches. After
-    /// a failure the communicators cannot be used any more.
+    /// the ranks compare their replicas and all throw Error(internal): after the step's results
+    /// were read, or at the end of the epoch. With a pipeline, only ranks with the first shard of
+    /// the first stage use the batches of `source`; all sources have the same number of batches.
+    /// After a failure the communicators cannot be used any more.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
