@@ -22,7 +22,7 @@ constexpr int kTags = 16000;
 /// The memory of one all-reduce, reused in every step.
 struct AllReduceMemory {
     AllReduceSchedule schedule;
-    std::vector<float> staging;   // in host memory; empty: the values are in host memory
+    std::vector<float> staging;   // host copy of the values; empty: they are in host memory
     std::vector<float> residual;  // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
