@@ -102,8 +102,8 @@ Error exclusion_error(const group::GroupOutcome& outcome) {
                         outcome.status.group)};
 }
 
-comm::Afterwards afterwards(const results::RunEnd& end) {
-    return end.has_next_run ? comm::Afterwards::another_run : comm::Afterwards::the_end;
+comm::NextAction next_action(const results::RunEnd& end) {
+    return end.has_next_run ? comm::NextAction::another_run : comm::NextAction::exit;
 }
 
 /// Reports an error in the log, which is a file, and on standard error. Returns its code.
@@ -127,7 +127,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
         }
         const double seconds = outcome.has_lost_leader ? 0 : world_.grace_seconds();
         const auto next = world_.wait_for_exit_permit(context_.controller.leader(group), seconds);
-        return {ExitCode::ok, next == comm::Afterwards::another_run};
+        return {ExitCode::ok, next == comm::NextAction::another_run};
     }
     results::RunEnd end{ExitCode::internal, false};
     try {
@@ -139,7 +139,7 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
     for (int rank = 1; rank < context_.controller.layout().degree; ++rank) {
         members.push_back(context_.controller.world_rank_of(group, rank));
     }
-    world_.release(members, afterwards(end));
+    world_.release(members, next_action(end));
     return end;
 }
 
@@ -174,13 +174,14 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(outcome.status, leaders, deadlines);
     if (!agreed.decision.agreed) return {report_error(exclusion_error(outcome), log), false};
-    if (agreed.decision.anyone_absent() && are_all_absent_hung(agreed.decision, context_.output)) {
+    if (agreed.decision.has_absent_group() &&
+        are_all_absent_hung(agreed.decision, context_.output)) {
         world_.mark_others_gone();
     }
     results::RunEnd end;
     try {
-        end = agreed.decision.anyone_stopped() ? report_stop(agreed, out)
-                                               : vote_and_write(agreed, outcome, out);
+        end = agreed.decision.has_stopped_group() ? report_stop(agreed, out)
+                                                  : vote_and_write(agreed, outcome, out);
     } catch (const std::exception& error) {
         end = {report_error(error, log), false};
         if (group == agreed.decision.writer() && context_.launch.repetitions > 1) {
@@ -195,11 +196,11 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
     }
     const int writer = agreed.decision.writer();
     if (group == writer) {
-        world_.release(agreed_leaders(agreed.decision, leaders), afterwards(end));
+        world_.release(agreed_leaders(agreed.decision, leaders), next_action(end));
     } else {
         // The exit of this rank could end the writer, so it waits until the result is complete.
         const auto next = world_.wait_for_exit_permit(leaders[writer], world_.grace_seconds());
-        end.has_next_run = next == comm::Afterwards::another_run;
+        end.has_next_run = next == comm::NextAction::another_run;
     }
     return end;
 }

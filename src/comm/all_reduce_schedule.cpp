@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kWireAlignment = 16;  // bytes
 
-/// Divides a range into `parts` parts and returns part number `part`. Parts are whole blocks of
-/// kWireBlock values; only the last block of the range may be shorter. The last parts may be empty.
+/// Returns part number `part` of `parts` parts of a range. Parts consist of blocks of kWireBlock
+/// values; only the last block of the range may be shorter. The last parts may be empty.
 Range part_of(const Range& range, int parts, int part) {
     const auto count = static_cast<std::size_t>(parts);
     const std::size_t length = align_up(ceil_div(range.count(), count), kWireBlock);
@@ -25,27 +25,27 @@ Range part_of(const Range& range, int parts, int part) {
     return {at(index), at(index + 1)};
 }
 
-int place_in(std::span<const int> ranks, int rank) {
+int index_in(std::span<const int> ranks, int rank) {
     return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// Assigns ranges of the send and receive buffer to the pieces of a step; steps reuse it.
+/// Allocates the pieces of a step in the wire buffer, which all steps share.
 class WireMemory {
 public:
     explicit WireMemory(WireFormat format) : format_(format) {}
-    void begin() { next_ = 0; }
+    void begin_step() { next_ = 0; }
     WirePiece piece(const Range& values) {
         const WirePiece piece{values, next_, wire_bytes(format_, values.count())};
         next_ = align_up(next_ + piece.bytes, kWireAlignment);
-        most_ = std::max(most_, next_);
+        peak_bytes_ = std::max(peak_bytes_, next_);
         return piece;
     }
-    std::size_t most() const { return most_; }
+    std::size_t peak_bytes() const { return peak_bytes_; }
 
 private:
     WireFormat format_;
     std::size_t next_ = 0;
-    std::size_t most_ = 0;
+    std::size_t peak_bytes_ = 0;
 };
 
 void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& piece) {
@@ -55,35 +55,35 @@ void add_message(std::vector<WireMessage>& messages, int rank, const WirePiece& 
 class ScheduleWriter {
 public:
     ScheduleWriter(const AllReduceOptions& options, int rank, std::size_t values)
-        : place_(all_reduce_topology(options, rank)), memory_(options.format), all_{0, values} {}
+        : topology_(all_reduce_topology(options, rank)), memory_(options.format), all_{0, values} {}
 
     AllReduceSchedule write() {
-        scatter(all_, place_.parts, place_.inner, place_.inner_index);
+        scatter(all_, topology_.parts, topology_.inner, topology_.inner_index);
         if (owns()) {
-            const Range mine = part_of(all_, place_.parts, place_.inner_index);
-            scatter(mine, place_.sets, place_.outer, place_.outer_index);
+            const Range mine = part_of(all_, topology_.parts, topology_.inner_index);
+            scatter(mine, topology_.sets, topology_.outer, topology_.outer_index);
         }
         gather();
-        schedule_.wire_bytes = memory_.most();
+        schedule_.wire_bytes = memory_.peak_bytes();
         return std::move(schedule_);
     }
 
 private:
-    bool owns() const { return !place_.outer.empty(); }
-    int inner_size() const { return static_cast<int>(place_.inner.size()); }
-    /// The k-th index after `index`, modulo `size`. Each rank starts with a different peer, so that
-    /// no rank receives all messages at once.
-    static int turn(int index, int k, int size) { return (index + k) % size; }
+    bool owns() const { return !topology_.outer.empty(); }
+    int inner_size() const { return static_cast<int>(topology_.inner.size()); }
+    /// Returns index + k modulo `size`. Each rank starts with a different peer, so that no rank
+    /// receives all messages at once.
+    static int rotate(int index, int k, int size) { return (index + k) % size; }
 
-    /// Adds a reduce-scatter. Of `members`, the first `parts` ranks each own one part of `range`.
-    /// All members send each part to its owner, which adds it. This rank is member `index`.
+    /// Adds a reduce-scatter of `range`. The first `parts` members own one part each. All members
+    /// send each part to its owner, which adds it. This rank is member number `index`.
     void scatter(const Range& range, int parts, const std::vector<int>& members, int index) {
         const int size = static_cast<int>(members.size());
         if (size == 1) return;
-        SumStep& step = schedule_.steps.emplace_back();
-        memory_.begin();
+        ScheduleStep& step = schedule_.steps.emplace_back();
+        memory_.begin_step();
         for (int k = 1; k < size; ++k) {
-            const int owner = turn(index, k, size);
+            const int owner = rotate(index, k, size);
             if (owner >= parts) continue;
             step.encode.push_back(memory_.piece(part_of(range, parts, owner)));
             add_message(step.sends, members[owner], step.encode.back());
@@ -100,16 +100,16 @@ private:
     /// Adds an all-gather of the sums, first between the sets, then within each set. Each sum is
     /// encoded once, by its owner, and forwarded in this form.
     void gather() {
-        memory_.begin();
-        std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns a share of it]
-        for (int part = 0; part < place_.parts; ++part) {
+        memory_.begin_step();
+        std::vector<std::vector<WirePiece>> pieces;  // [part][set that owns this share of the part]
+        for (int part = 0; part < topology_.parts; ++part) {
             auto& shares = pieces.emplace_back();
-            for (int share = 0; share < place_.sets; ++share) {
-                const Range range = part_of(all_, place_.parts, part);
-                shares.push_back(memory_.piece(part_of(range, place_.sets, share)));
+            for (int share = 0; share < topology_.sets; ++share) {
+                const Range range = part_of(all_, topology_.parts, part);
+                shares.push_back(memory_.piece(part_of(range, topology_.sets, share)));
             }
         }
-        if (owns()) gather_over_sets(pieces[place_.inner_index]);
+        if (owns()) gather_over_sets(pieces[topology_.inner_index]);
         gather_in_set(pieces);
         for (const auto& shares : pieces) {
             auto& decode = schedule_.steps.back().decode;
@@ -118,28 +118,28 @@ private:
     }
 
     void gather_over_sets(const std::vector<WirePiece>& shares) {
-        SumStep& step = schedule_.steps.emplace_back();
-        const WirePiece& mine = shares[place_.outer_index];
+        ScheduleStep& step = schedule_.steps.emplace_back();
+        const WirePiece& mine = shares[topology_.outer_index];
         step.encode.push_back(mine);
-        for (int k = 1; k < place_.sets; ++k) {
-            const int other = turn(place_.outer_index, k, place_.sets);
-            add_message(step.sends, place_.outer[other], mine);
-            add_message(step.receives, place_.outer[other], shares[other]);
+        for (int k = 1; k < topology_.sets; ++k) {
+            const int other = rotate(topology_.outer_index, k, topology_.sets);
+            add_message(step.sends, topology_.outer[other], mine);
+            add_message(step.receives, topology_.outer[other], shares[other]);
         }
     }
 
     void gather_in_set(const std::vector<std::vector<WirePiece>>& pieces) {
         if (inner_size() == 1) return;
-        SumStep& step = schedule_.steps.emplace_back();
+        ScheduleStep& step = schedule_.steps.emplace_back();
         for (int k = 1; k < inner_size(); ++k) {
-            const int other = turn(place_.inner_index, k, inner_size());
-            const int rank = place_.inner[other];
-            if (owns()) add_shares(step.sends, rank, pieces[place_.inner_index]);
-            if (other < place_.parts) add_shares(step.receives, rank, pieces[other]);
+            const int other = rotate(topology_.inner_index, k, inner_size());
+            const int rank = topology_.inner[other];
+            if (owns()) add_shares(step.sends, rank, pieces[topology_.inner_index]);
+            if (other < topology_.parts) add_shares(step.receives, rank, pieces[other]);
         }
     }
 
-    /// Adds one message: the pieces of a part are contiguous.
+    /// Adds one message with all shares of a part, which are contiguous.
     static void add_shares(std::vector<WireMessage>& messages, int rank,
                            const std::vector<WirePiece>& shares) {
         const std::size_t begin = shares.front().offset;
@@ -150,7 +150,7 @@ private:
         if (end > begin) messages.push_back({rank, begin, end - begin});
     }
 
-    AllReduceTopology place_;
+    AllReduceTopology topology_;
     WireMemory memory_;
     Range all_;
     AllReduceSchedule schedule_;
@@ -163,14 +163,14 @@ std::string_view name_of(AllReduceAlgorithm algorithm) {
     return kNames.at(static_cast<std::size_t>(algorithm));
 }
 
-int columns_of_torus(std::optional<int> wanted, int ranks) {
-    if (wanted) {
+int columns_of_torus(std::optional<int> configured, int ranks) {
+    if (configured) {
         require(
-            *wanted >= 1 && ranks % *wanted == 0, ExitCode::usage,
+            *configured >= 1 && ranks % *configured == 0, ExitCode::usage,
             "communication.torus_columns: expected auto or a divisor of parallel.data_degree {}, "
             "got {}",
-            ranks, *wanted);
-        return *wanted;
+            ranks, *configured);
+        return *configured;
     }
     int columns = ranks;
     for (int rows = 1; rows <= ranks / rows; ++rows) {
@@ -197,21 +197,21 @@ AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank)
     const std::vector<int> set_of_rank = sets_of_ranks(options);
     ensure(rank >= 0 && rank < std::ssize(set_of_rank), "rank {} does not exist", rank);
     std::map<int, std::vector<int>> sets;
-    for (std::size_t one = 0; one < set_of_rank.size(); ++one) {
-        sets[set_of_rank[one]].push_back(static_cast<int>(one));
+    for (std::size_t member = 0; member < set_of_rank.size(); ++member) {
+        sets[set_of_rank[member]].push_back(static_cast<int>(member));
     }
-    AllReduceTopology place;
-    place.inner = sets.at(set_of_rank[rank]);
-    place.inner_index = place_in(place.inner, rank);
-    place.sets = static_cast<int>(sets.size());
-    place.parts = static_cast<int>(place.inner.size());
+    AllReduceTopology topology;
+    topology.inner = sets.at(set_of_rank[rank]);
+    topology.inner_index = index_in(topology.inner, rank);
+    topology.sets = static_cast<int>(sets.size());
+    topology.parts = static_cast<int>(topology.inner.size());
     for (const auto& [set, ranks] : sets) {
-        place.parts = std::min(place.parts, static_cast<int>(ranks.size()));
+        topology.parts = std::min(topology.parts, static_cast<int>(ranks.size()));
     }
-    if (place.inner_index >= place.parts) return place;
-    for (const auto& [set, ranks] : sets) place.outer.push_back(ranks[place.inner_index]);
-    place.outer_index = place_in(place.outer, rank);
-    return place;
+    if (topology.inner_index >= topology.parts) return topology;
+    for (const auto& [set, ranks] : sets) topology.outer.push_back(ranks[topology.inner_index]);
+    topology.outer_index = index_in(topology.outer, rank);
+    return topology;
 }
 
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
@@ -220,7 +220,7 @@ AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int 
     return ScheduleWriter(options, rank, values).write();
 }
 
-bool is_library_sum(const AllReduceOptions& options) {
+bool is_library_all_reduce(const AllReduceOptions& options) {
     return options.algorithm == AllReduceAlgorithm::all_reduce &&
            options.format == WireFormat::fp32;
 }

@@ -9,9 +9,9 @@ namespace hpcai::comm {
 
 namespace {
 
-std::optional<Error> failure_of(const std::function<void()>& part) {
+std::optional<Error> run_and_catch(const std::function<void()>& work) {
     try {
-        part();
+        work();
     } catch (const Error& error) {
         return error;
     } catch (const std::exception& error) {
@@ -22,13 +22,13 @@ std::optional<Error> failure_of(const std::function<void()>& part) {
 
 }  // namespace
 
-void collective_try(Communicator& ranks, const std::function<void()>& part) {
-    const std::optional<Error> mine = failure_of(part);
-    std::array<double, 1> ranks_from_failure{mine ? ranks.size() - ranks.rank() : 0.0};
-    ranks.all_reduce_max(ranks_from_failure);
-    if (ranks_from_failure[0] == 0.0) return;
+void collective_try(Communicator& ranks, const std::function<void()>& work) {
+    const std::optional<Error> mine = run_and_catch(work);
+    std::array<double, 1> priority{mine ? ranks.size() - ranks.rank() : 0.0};  // 0: no failure
+    ranks.all_reduce_max(priority);
+    if (priority[0] == 0.0) return;
 
-    const int lowest = ranks.size() - static_cast<int>(ranks_from_failure[0]);
+    const int lowest = ranks.size() - static_cast<int>(priority[0]);
     ExitCode code = mine ? mine->code() : ExitCode::ok;
     ranks.broadcast(std::as_writable_bytes(std::span(&code, 1)), lowest);
     throw Error(code, broadcast(ranks, std::string(mine ? mine->what() : ""), lowest));
@@ -38,7 +38,7 @@ std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_vie
     std::array<char, 256> packed{};
     mine.copy(packed.data(), packed.size() - 1);
     std::vector<std::string> strings;
-    for (const auto& one : all_gather(ranks, packed)) strings.emplace_back(one.data());
+    for (const auto& text : all_gather(ranks, packed)) strings.emplace_back(text.data());
     return strings;
 }
 

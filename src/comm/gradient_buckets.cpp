@@ -22,11 +22,11 @@ void check_ranges(std::span<const Range> ranges, std::size_t elements) {
 
 GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                                  std::vector<Range> parameter_ranges, const BucketOptions& options,
-                                 std::function<void(const Range& elements)> complete)
+                                 std::function<void(const Range& elements)> before_all_reduce)
     : reducer_(reducer),
       gradients_(gradients),
       overlap_(options.overlap),
-      complete_(std::move(complete)),
+      before_all_reduce_(std::move(before_all_reduce)),
       bucket_of_parameter_(parameter_ranges.size()),
       parameter_ready_(parameter_ranges.size()) {
     check_ranges(parameter_ranges, gradients.size());
@@ -41,7 +41,7 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
         bucket.waiting_for = ++bucket.parameters;
         bucket_of_parameter_[index] = buckets_.size() - 1;
     }
-    under_way_.reserve(buckets_.size());
+    in_flight_.reserve(buckets_.size());
     if (reducer.size() == 1) return;
     for (const Bucket& bucket : buckets_) reducer.prepare(values_of(bucket));
 }
@@ -51,7 +51,7 @@ GradientBuckets::~GradientBuckets() {
 }
 
 void GradientBuckets::ready(std::size_t parameter_index) {
-    ensure(parameter_index < parameter_ready_.size(), "there is no gradient {} among {}",
+    ensure(parameter_index < parameter_ready_.size(), "there is no gradient {} among {} gradients",
            parameter_index, parameter_ready_.size());
     ensure(!parameter_ready_[parameter_index], "gradient {} is ready twice in a step",
            parameter_index);
@@ -61,20 +61,20 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 }
 
 void GradientBuckets::progress() {
-    if (under_way_.empty()) return;
+    if (in_flight_.empty()) return;
     const Stopwatch watch;
-    for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
-        if (under_way_[bucket].request->test()) mark_complete(bucket);
+    for (std::size_t bucket = 0; bucket < in_flight_.size(); ++bucket) {
+        if (in_flight_[bucket].request->test()) mark_complete(bucket);
     }
     accounting_.interleaved_seconds += watch.seconds();
-    if (open_ == 0) end_overlap();
+    if (incomplete_ == 0) end_overlap();
 }
 
 void GradientBuckets::mark_complete(std::size_t bucket) {
-    Sum& sum = under_way_[bucket];
-    if (sum.is_over) return;
-    sum.is_over = true;
-    --open_;
+    Sum& sum = in_flight_[bucket];
+    if (sum.is_complete) return;
+    sum.is_complete = true;
+    --incomplete_;
     if (listener_) listener_(bucket, true);
 }
 
@@ -90,20 +90,20 @@ void GradientBuckets::finish() {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
     if (reducer_.size() == 1 || !overlap_) {
-        for (const Bucket& bucket : buckets_) complete(bucket);
+        for (const Bucket& bucket : buckets_) prepare_sum(bucket);
     }
     if (reducer_.size() > 1) {
         end_overlap();
         const Stopwatch watch;
         for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
             if (!overlap_) begin_sum(bucket);
-            under_way_[bucket].request->wait();
+            in_flight_[bucket].request->wait();
             mark_complete(bucket);
-            if (!overlap_) under_way_[bucket].request.reset();
+            if (!overlap_) in_flight_[bucket].request.reset();
         }
         accounting_.exposed_seconds += watch.seconds();
     }
-    under_way_.clear();
+    in_flight_.clear();
     started_ = 0;
     for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
     parameter_ready_.assign(parameter_ready_.size(), false);
@@ -117,12 +117,12 @@ void GradientBuckets::repeat_step() {
 
 void GradientBuckets::read_times() {
     const std::int64_t steps = std::exchange(untimed_repeats_, 0);
-    const std::optional<SumSeconds> last = reducer_.recorded_seconds();
+    const std::optional<AllReduceSeconds> last = reducer_.recorded_seconds();
     if (steps == 0 || !last) return;
     accounting_.timed_steps += steps;
-    SumSeconds& all = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
-    all.exposed += static_cast<double>(steps) * last->exposed;
-    all.under_way += static_cast<double>(steps) * last->under_way;
+    AllReduceSeconds& total = accounting_.timed ? *accounting_.timed : accounting_.timed.emplace();
+    total.exposed += static_cast<double>(steps) * last->exposed;
+    total.in_flight += static_cast<double>(steps) * last->in_flight;
 }
 
 void GradientBuckets::count_step() {
@@ -139,8 +139,8 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
 
 void GradientBuckets::begin_sum(std::size_t bucket) {
     if (listener_) listener_(bucket, false);
-    under_way_.push_back({reducer_.start_sum(values_of(buckets_[bucket])), false});
-    ++open_;
+    in_flight_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
+    ++incomplete_;
 }
 
 std::vector<Range> GradientBuckets::ranges() const {
@@ -151,7 +151,7 @@ std::vector<Range> GradientBuckets::ranges() const {
 
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
-        complete(buckets_[started_]);
+        prepare_sum(buckets_[started_]);
         const Stopwatch watch;
         begin_sum(started_);
         accounting_.interleaved_seconds += watch.seconds();

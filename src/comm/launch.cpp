@@ -31,8 +31,8 @@ bool started_by_launcher(const EnvironmentLookup& environment) {
                                [&](const char* name) { return environment(name) != nullptr; });
 }
 
-/// Whether each node has one task; Slurm writes "1", or "1(x4)" for four nodes.
-bool is_one_a_node(const char* tasks_per_node) {
+/// Whether each node has one task: Slurm writes "1", or "1(x4)" for four nodes.
+bool is_one_task_per_node(const char* tasks_per_node) {
     const std::string_view tasks(tasks_per_node == nullptr ? "" : tasks_per_node);
     return tasks == "1" || (tasks.starts_with("1(x") && tasks.find(',') == std::string_view::npos);
 }
@@ -51,7 +51,7 @@ void check_launch(std::optional<int> world_size, const EnvironmentLookup& enviro
             "launch: this process is the only rank of its MPI world although {}={}, so each copy "
             "would run separately. Start them together with\n"
             "  mpirun -np {} {}\nor, under Slurm,\n  srun --mpi=pmix -n {} {}\n"
-            "For one rank on purpose: mpirun -np 1 {}",
+            "To run one rank on purpose: mpirun -np 1 {}",
             name, *expected, *expected, command_line, *expected, command_line, command_line);
         return;
     }
@@ -71,13 +71,13 @@ bool started_by_srun(const EnvironmentLookup& environment) {
 }
 
 bool exit_ends_other_ranks(const EnvironmentLookup& environment) {
-    const auto is = [&](const char* name, std::string_view wanted) {
+    const auto is = [&](const char* name, std::string_view expected) {
         const char* value = environment(name);
-        return value != nullptr && value == wanted;
+        return value != nullptr && value == expected;
     };
     if (is("OMPI_MCA_orte_enable_recovery", "1")) return false;
-    const bool is_let_live = started_by_srun(environment) && is("SLURM_KILL_BAD_EXIT", "0");
-    return !(is_let_live && is_one_a_node(environment("SLURM_STEP_TASKS_PER_NODE")));
+    const bool survives_exit = started_by_srun(environment) && is("SLURM_KILL_BAD_EXIT", "0");
+    return !(survives_exit && is_one_task_per_node(environment("SLURM_STEP_TASKS_PER_NODE")));
 }
 
 }  // namespace hpcai::comm

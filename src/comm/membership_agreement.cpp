@@ -23,7 +23,7 @@ GroupStatus Membership::status(int group) const {
     const auto known_status = std::ranges::find(known, group, &GroupStatus::group);
     if (known_status != known.end()) return *known_status;
     if (!agreed) return GroupStatus::of(group, GroupState::absent);
-    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &GroupEnd::group);
+    const auto end = std::ranges::lower_bound(*unfinished, group, {}, &UnfinishedGroup::group);
     if (end == unfinished->end() || end->group != group) {
         return GroupStatus::of(group, GroupState::completed);
     }
@@ -44,12 +44,13 @@ std::vector<int> Membership::voters() const {
     return found;
 }
 
-bool Membership::anyone_absent() const {
-    return !agreed || std::ranges::count(*unfinished, GroupState::absent, &GroupEnd::state) > 0;
+bool Membership::has_absent_group() const {
+    return !agreed ||
+           std::ranges::count(*unfinished, GroupState::absent, &UnfinishedGroup::state) > 0;
 }
 
-bool Membership::has_anyone_ended_with(ExitCode code) const {
-    return agreed && std::ranges::count(*unfinished, code, &GroupEnd::exit_code) > 0;
+bool Membership::has_group_with_code(ExitCode code) const {
+    return agreed && std::ranges::count(*unfinished, code, &UnfinishedGroup::exit_code) > 0;
 }
 
 int Membership::writer() const {
@@ -57,13 +58,13 @@ int Membership::writer() const {
     for (int group = 0; group < groups; ++group) {
         if (votes(group)) return group;
     }
-    const auto failed = std::ranges::find(*unfinished, GroupState::failed, &GroupEnd::state);
+    const auto failed = std::ranges::find(*unfinished, GroupState::failed, &UnfinishedGroup::state);
     return failed == unfinished->end() ? -1 : failed->group;
 }
 
 namespace {
 
-constexpr int kCandidates = 4;  // most collectors that a leader follows before it becomes one
+constexpr int kMaxFollowed = 4;  // collectors that a leader follows before it becomes one
 
 struct MessageHeader {
     MembershipAgreementKind kind;
@@ -74,13 +75,13 @@ struct MessageHeader {
 };
 static_assert(std::is_trivially_copyable_v<MessageHeader>);
 static_assert(std::is_trivially_copyable_v<GroupStatus>);
-static_assert(std::is_trivially_copyable_v<GroupEnd>);
+static_assert(std::is_trivially_copyable_v<UnfinishedGroup>);
 
 }  // namespace
 
 std::vector<std::byte> AgreementMessage::to_bytes() const {
-    const std::span<const GroupEnd> ends =
-        unfinished ? std::span<const GroupEnd>(*unfinished) : std::span<const GroupEnd>();
+    std::span<const UnfinishedGroup> ends;
+    if (unfinished) ends = *unfinished;
     const MessageHeader header{kind, from_group, seconds,
                                static_cast<std::uint32_t>(statuses.size()),
                                static_cast<std::uint32_t>(ends.size())};
@@ -100,17 +101,17 @@ AgreementMessage AgreementMessage::from_bytes(std::span<const std::byte> bytes) 
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
     const std::size_t status_bytes = std::size_t{header.statuses} * sizeof(GroupStatus);
-    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(GroupEnd);
+    const std::size_t end_bytes = std::size_t{header.unfinished} * sizeof(UnfinishedGroup);
     ensure(rest.size() == status_bytes + end_bytes,
            "membership agreement: {} payload bytes do not match {} statuses, {} unfinished groups",
            rest.size(), header.statuses, header.unfinished);
     AgreementMessage message{header.kind, header.from_group, header.seconds, {}, {}};
     message.statuses.resize(header.statuses);
-    std::vector<GroupEnd> ends(header.unfinished);
+    std::vector<UnfinishedGroup> ends(header.unfinished);
     std::ranges::copy(rest.first(status_bytes),
                       std::as_writable_bytes(std::span(message.statuses)).begin());
     std::ranges::copy(rest.last(end_bytes), std::as_writable_bytes(std::span(ends)).begin());
-    message.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(ends));
+    message.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(ends));
     return message;
 }
 
@@ -118,17 +119,17 @@ MembershipAgreement::MembershipAgreement(const GroupStatus& mine, int groups,
                                          const MembershipAgreementDeadlines& deadlines, double now)
     : mine_(mine), groups_(groups), deadlines_(deadlines) {
     ensure(mine.group >= 0 && mine.group < groups,
-           "membership agreement: there is no group {} among {}", mine.group, groups);
+           "membership agreement: there is no group {} among {} groups", mine.group, groups);
     reports_[mine.group] = mine;
-    if (mine.state == GroupState::completed) grace_until_ = now + deadlines.status_seconds;
-    if (mine.has_stopped()) stop_until_ = now + deadlines.stopped_seconds;
+    if (mine.state == GroupState::completed) completed_deadline_ = now + deadlines.status_seconds;
+    if (mine.has_stopped()) stopped_deadline_ = now + deadlines.stopped_seconds;
     decision_.groups = groups;
     follow(0, now);
 }
 
 void MembershipAgreement::receive(const AgreementMessage& message, double now) {
     ensure(message.from_group >= 0 && message.from_group < groups_,
-           "membership agreement: a message from group {} of {}", message.from_group, groups_);
+           "membership agreement: message from group {} of {} groups", message.from_group, groups_);
     switch (message.kind) {
         case MembershipAgreementKind::status:
             return receive_status(message, now);
@@ -150,15 +151,15 @@ void MembershipAgreement::receive(const AgreementMessage& message, double now) {
 void MembershipAgreement::advance(double now) {
     switch (phase_) {
         case Phase::following:
-            if (now >= until_) collector_ < mine_.group ? follow_next(now) : stay_alone();
+            if (now >= phase_end_) collector_ < mine_.group ? follow_next(now) : decide_alone();
             return;
         case Phase::joined:
-            if (now >= until_) stay_alone();
+            if (now >= phase_end_) decide_alone();
             return;
         case Phase::collecting:
             return continue_collecting(now);
         case Phase::proposing:
-            if (now >= until_) decide();
+            if (now >= phase_end_) decide();
             return;
         case Phase::decided:
             return;
@@ -169,22 +170,22 @@ void MembershipAgreement::follow(int collector, double now) {
     if (collector == mine_.group) return collect(now);
     phase_ = Phase::following;
     collector_ = collector;
-    until_ = grace_ends(now);
-    send(collector, MembershipAgreementKind::status, until_ - now);
+    phase_end_ = follow_deadline(now);
+    send(collector, MembershipAgreementKind::status, phase_end_ - now);
     outgoing_.back().message.statuses = {mine_};
 }
 
-/// Each new collector gets the full status_seconds. After a stop request it only gets the rest of
+/// Each new collector has status_seconds to answer. After a stop request it has only the rest of
 /// the waiting time, but at least the time in which a living leader answers.
-double MembershipAgreement::grace_ends(double now) const {
+double MembershipAgreement::follow_deadline(double now) const {
     if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
-    return std::max(stop_until_.value_or(now), now + 2 * deadlines_.reply_seconds);
+    return std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
 }
 
 void MembershipAgreement::follow_next(double now) {
     int next = collector_ + 1;
     while (next < mine_.group && is_lost(next)) ++next;
-    follow(next < kCandidates ? next : mine_.group, now);
+    follow(next < kMaxFollowed ? next : mine_.group, now);
 }
 
 bool MembershipAgreement::is_lost(int group) const {
@@ -196,7 +197,7 @@ void MembershipAgreement::collect(double now) {
     phase_ = Phase::collecting;
     collector_ = mine_.group;
     // Leaders that waited for the same silent collectors still have to report.
-    until_ = now + deadlines_.reply_seconds;
+    phase_end_ = now + deadlines_.reply_seconds;
     std::vector<int> others(static_cast<std::size_t>(groups_));
     std::iota(others.begin(), others.end(), 0);
     others.erase(others.begin() + mine_.group);
@@ -217,15 +218,15 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     if (status.state == GroupState::lost) return receive_loss(status, now);
     reports_[status.group] = status;
     if (status.state == GroupState::completed) {
-        grace_until_ = std::max(grace_until_.value_or(0), now + message.seconds);
+        completed_deadline_ = std::max(completed_deadline_.value_or(0), now + message.seconds);
     }
     if (status.has_stopped()) {
-        stop_until_ = std::max(stop_until_.value_or(0), now + message.seconds);
+        stopped_deadline_ = std::max(stopped_deadline_.value_or(0), now + message.seconds);
     }
     if (phase_ == Phase::proposing) propose_to(status.group);
 }
 
-/// A report by the leader itself has priority.
+/// An earlier report by the leader itself has priority.
 void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
     reports_.try_emplace(status.group, status);
     const bool is_followed = phase_ == Phase::following && status.group == collector_;
@@ -234,16 +235,16 @@ void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
 
 void MembershipAgreement::receive_notice(int collector, double seconds, double now) {
     if (phase_ != Phase::following && phase_ != Phase::collecting) return;
-    // This collector timed out before, and its followers follow a later collector.
+    // The sender timed out as a collector; this leader follows a later collector.
     if (collector < collector_) return;
     if (collector > collector_) follow(collector, now);
-    until_ = now + seconds + 2 * deadlines_.reply_seconds;
+    phase_end_ = now + seconds + 2 * deadlines_.reply_seconds;
 }
 
 void MembershipAgreement::receive_proposal(int collector, double now) {
     if (phase_ == Phase::following && collector == collector_) {
         phase_ = Phase::joined;
-        until_ = now + 2 * deadlines_.reply_seconds;
+        phase_end_ = now + 2 * deadlines_.reply_seconds;
         send(collector, MembershipAgreementKind::joined);
     } else {
         send(collector, MembershipAgreementKind::declined);
@@ -257,12 +258,12 @@ void MembershipAgreement::receive_reply(int from_group, MembershipAgreementKind 
         return follow(from_group, now);
     }
     if (missing_joins_.erase(from_group) != 0) joined_.insert(from_group);
-    if (missing_joins_.empty()) until_ = now;
+    if (missing_joins_.empty()) phase_end_ = now;
 }
 
 void MembershipAgreement::receive_withdrawal(int collector, double now) {
-    const bool bound = phase_ == Phase::following || phase_ == Phase::joined;
-    if (bound && collector == collector_ && collector < mine_.group) follow_next(now);
+    const bool is_follower = phase_ == Phase::following || phase_ == Phase::joined;
+    if (is_follower && collector == collector_ && collector < mine_.group) follow_next(now);
 }
 
 void MembershipAgreement::receive_decision(const AgreementMessage& message) {
@@ -274,25 +275,26 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
         phase_ = Phase::decided;
     } else if (phase_ != Phase::joined || from_own_collector) {
         if (phase_ == Phase::proposing) withdraw();
-        stay_alone();
+        decide_alone();
     }
 }
 
 void MembershipAgreement::continue_collecting(double now) {
     // Until a group completes or stops, every group may still be training.
-    const std::optional<double> grace = stop_until_ ? stop_until_ : grace_until_;
-    const double end = grace ? std::max(*grace, until_) : until_ + deadlines_.longest_seconds;
+    const std::optional<double> grace = stopped_deadline_ ? stopped_deadline_ : completed_deadline_;
+    const double end =
+        grace ? std::max(*grace, phase_end_) : phase_end_ + deadlines_.longest_seconds;
     if (std::cmp_equal(reports_.size(), groups_) || now >= end) return propose(now);
-    if (now >= next_notice_) announce(reported_others(), now);
+    if (now >= next_notice_) announce(reported_peers(), now);
 }
 
 void MembershipAgreement::propose(double now) {
     phase_ = Phase::proposing;
-    until_ = now + deadlines_.reply_seconds;
+    phase_end_ = now + deadlines_.reply_seconds;
     joined_ = {mine_.group};
     missing_joins_.clear();
-    for (const int group : reported_others()) propose_to(group);
-    if (missing_joins_.empty()) until_ = now;
+    for (const int group : reported_peers()) propose_to(group);
+    if (missing_joins_.empty()) phase_end_ = now;
 }
 
 void MembershipAgreement::propose_to(int group) {
@@ -303,22 +305,22 @@ void MembershipAgreement::propose_to(int group) {
 void MembershipAgreement::withdraw() {
     joined_.clear();
     missing_joins_.clear();
-    for (const int group : reported_others()) send(group, MembershipAgreementKind::withdrawn);
+    for (const int group : reported_peers()) send(group, MembershipAgreementKind::withdrawn);
 }
 
 void MembershipAgreement::decide() {
-    std::vector<GroupEnd> unfinished;
+    std::vector<UnfinishedGroup> found;
     for (int group = 0; group < groups_; ++group) {
         if (!joined_.contains(group) && !is_lost(group)) {
-            unfinished.push_back({group, GroupState::absent, ExitCode::ok});
+            found.push_back({group, GroupState::absent, ExitCode::ok});
         } else if (const GroupStatus& status = reports_.at(group);
                    status.state != GroupState::completed) {
-            unfinished.push_back({group, status.state, status.exit_code});
+            found.push_back({group, status.state, status.exit_code});
             decision_.known.push_back(status);
         }
     }
     decision_.agreed = true;
-    decision_.unfinished = std::make_shared<const std::vector<GroupEnd>>(std::move(unfinished));
+    decision_.unfinished = std::make_shared<const std::vector<UnfinishedGroup>>(std::move(found));
     phase_ = Phase::decided;
     send_decision(decision_);
 }
@@ -337,13 +339,13 @@ void MembershipAgreement::send_decision(const Membership& decision) {
     }
 }
 
-void MembershipAgreement::stay_alone() {
+void MembershipAgreement::decide_alone() {
     decision_.agreed = false;
     decision_.known = {mine_};
     phase_ = Phase::decided;
 }
 
-std::vector<int> MembershipAgreement::reported_others() const {
+std::vector<int> MembershipAgreement::reported_peers() const {
     std::vector<int> found;
     for (const auto& [group, status] : reports_) {
         if (group != mine_.group && status.state != GroupState::lost) found.push_back(group);

@@ -14,21 +14,21 @@ namespace hpcai::comm {
 
 namespace {
 
-// Tags of all-reduces of gradients: other messages have lower tags, BatchNorm statistics and
-// failures higher ones. Two all-reduces with the same tag never run at the same time.
+// Tags of all-reduces of gradients. BatchNorm statistics and failures have higher tags, all other
+// messages lower tags. Two all-reduces with the same tag never run at the same time.
 constexpr int kFirstTag = 16384;
 constexpr int kTags = 16000;
 
 /// The memory of one all-reduce, reused in every step.
-struct SumMemory {
+struct AllReduceMemory {
     AllReduceSchedule schedule;
-    std::vector<float> copy;      // of values that are not in host memory
-    std::vector<float> residual;  // of error feedback
+    std::vector<float> staging;   // host copy of the values; empty: they are in host memory
+    std::vector<float> residual;  // of error feedback; empty: none
     std::vector<std::byte> wire;
 };
-using SharedMemory = std::shared_ptr<SumMemory>;
+using SharedMemory = std::shared_ptr<AllReduceMemory>;
 
-class PointToPointSum;
+class PointToPointRequest;
 
 class PointToPointReducer final : public GradientReducer {
 public:
@@ -45,20 +45,20 @@ public:
         return fmt::format("mpi{}, {} in {}", device_ == nullptr ? "" : " through host memory",
                            name_of(options_.algorithm), name_of(options_.format));
     }
-    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return group_.size() == 1; }
     void check() override {}  // wait() of a request completes its all-reduce
     std::optional<SentBytes> sent() const override { return sent_; }
     void end_step() override;
-    void leave_out_step() override { is_left_out_ = true; }
+    void skip_step() override { is_skipped_ = true; }
     std::vector<float> residual_of(std::span<float> device_values) override {
         return memory_of(device_values)->residual;
     }
     void set_residual(std::span<float> device_values, std::span<const float> residual) override;
 
-    void wait_for(const PointToPointSum& sum);
-    /// Forgets an all-reduce that is complete or has failed.
-    void remove(PointToPointSum& sum);
+    void wait_for(const PointToPointRequest& sum);
+    /// Removes an all-reduce that is complete or has failed.
+    void remove(PointToPointRequest& sum);
     Communicator& group() { return group_; }
     const AllReduceOptions& options() const { return options_; }
 
@@ -69,34 +69,34 @@ private:
     device::Device* device_;
     AllReduceOptions options_;
     std::map<std::pair<const float*, std::size_t>, SharedMemory> memories_;
-    std::vector<PointToPointSum*> under_way_;  // in the order of their starts
+    std::vector<PointToPointRequest*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
     SentBytes sent_;
-    bool is_left_out_ = false;  // a sum of the step is not finite, or leave_out_step() was called
+    bool is_skipped_ = false;  // a sum was not finite or skip_step() was called
 };
 
-/// Runs a schedule as far as messages have arrived.
-class PointToPointSum final : public Request {
+/// An all-reduce in progress. test() advances its schedule as far as messages have arrived.
+class PointToPointRequest final : public Request {
 public:
-    PointToPointSum(PointToPointReducer& reducer, device::Device* device,
-                    std::span<float> device_values, SharedMemory memory, int tag)
+    PointToPointRequest(PointToPointReducer& reducer, device::Device* device,
+                        std::span<float> device_values, SharedMemory memory, int tag)
         : reducer_(reducer),
           device_(device),
           device_values_(device_values),
           memory_(std::move(memory)),
-          values_(device == nullptr ? device_values : std::span(memory_->copy)),
+          values_(device == nullptr ? device_values : std::span(memory_->staging)),
           tag_(tag) {}
-    ~PointToPointSum() override {
+    ~PointToPointRequest() override {
         try {
             if (!is_broken_) wait();
         } catch (const std::exception&) {
-            // The next call on the group throws it again.
+            // The next call on the group throws the failure again.
         }
         if (!was_removed_) reducer_.remove(*this);
-        if (!is_done()) reducer_.group().keep(memory_);  // late messages may arrive
+        if (!is_done()) reducer_.group().keep_alive(memory_);  // late messages may arrive
     }
-    PointToPointSum(const PointToPointSum&) = delete;
-    PointToPointSum& operator=(const PointToPointSum&) = delete;
+    PointToPointRequest(const PointToPointRequest&) = delete;
+    PointToPointRequest& operator=(const PointToPointRequest&) = delete;
 
     bool is_done() const { return step_ == memory_->schedule.steps.size(); }
     const SentBytes& sent() const { return sent_; }
@@ -111,7 +111,7 @@ public:
     }
 
     void wait() override {
-        if (std::exchange(was_waited_for_, true)) return;
+        if (std::exchange(has_waited_, true)) return;
         reducer_.wait_for(*this);
         was_removed_ = true;
         reducer_.remove(*this);
@@ -123,44 +123,44 @@ private:
     bool advance() {
         const WireFormat format = reducer_.options().format;
         for (; !is_done(); ++step_) {
-            const SumStep& step = memory_->schedule.steps[step_];
+            const ScheduleStep& step = memory_->schedule.steps[step_];
             if (!exchange_) begin(step);
             if (!exchange_->test()) return false;
             exchange_.reset();
             for (const WirePiece& piece : step.add) {
-                add_decoded(format, wire(piece), part(piece.values));
+                add_decoded(format, wire(piece), values_in(piece.values));
             }
             for (const WirePiece& piece : step.decode) {
-                decode(format, wire(piece), part(piece.values));
+                decode(format, wire(piece), values_in(piece.values));
             }
         }
         return true;
     }
 
-    void begin(const SumStep& step) {
+    void begin(const ScheduleStep& step) {
         const std::span<float> residual(memory_->residual);
         for (const WirePiece& piece : step.encode) {
-            encode(reducer_.options().format, part(piece.values), wire(piece),
+            encode(reducer_.options().format, values_in(piece.values), wire(piece),
                    residual.empty() ? residual
                                     : residual.subspan(piece.values.begin, piece.values.count()));
         }
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
         const std::vector<int>& nodes = reducer_.options().node_of_rank;
-        for (const WireMessage& one : step.sends) {
-            sends.push_back({one.rank, wire(one)});
-            sent_.add_message(one.bytes, nodes[one.rank] != nodes[reducer_.group().rank()]);
+        for (const WireMessage& message : step.sends) {
+            sends.push_back({message.rank, wire(message)});
+            sent_.add_message(message.bytes, nodes[message.rank] != nodes[reducer_.group().rank()]);
         }
-        for (const WireMessage& one : step.receives) receives.push_back({one.rank, wire(one)});
+        for (const auto& message : step.receives) receives.push_back({message.rank, wire(message)});
         exchange_ = reducer_.group().start_exchange(sends, receives, tag_);
     }
 
-    std::span<float> part(const Range& range) const {
+    std::span<float> values_in(const Range& range) const {
         return values_.subspan(range.begin, range.count());
     }
-    template <typename Bytes>
-    std::span<std::byte> wire(const Bytes& bytes) const {
-        return std::span(memory_->wire).subspan(bytes.offset, bytes.bytes);
+    template <typename PieceOrMessage>
+    std::span<std::byte> wire(const PieceOrMessage& part) const {
+        return std::span(memory_->wire).subspan(part.offset, part.bytes);
     }
 
     PointToPointReducer& reducer_;
@@ -171,43 +171,43 @@ private:
     int tag_;
     std::size_t step_ = 0;
     SentBytes sent_;
-    bool is_broken_ = false, was_waited_for_ = false, was_removed_ = false;
+    bool is_broken_ = false, has_waited_ = false, was_removed_ = false;
     std::unique_ptr<Request> exchange_;  // destroyed before the memory
 };
 
-void PointToPointReducer::wait_for(const PointToPointSum& sum) {
+void PointToPointReducer::wait_for(const PointToPointRequest& sum) {
     group_.wait_until([&] {
         // Later all-reduces must advance too, because another rank may wait for their messages.
-        for (PointToPointSum* one : under_way_) one->test();
+        for (PointToPointRequest* other : in_flight_) other->test();
         return sum.is_done();
     });
 }
 
-void PointToPointReducer::remove(PointToPointSum& sum) {
-    std::erase(under_way_, &sum);
+void PointToPointReducer::remove(PointToPointRequest& sum) {
+    std::erase(in_flight_, &sum);
     sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
-    is_left_out_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
+    is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// The residual of a skipped step must not be added to the next step: its gradients may be hundreds
-/// of times too large, and the loss scale decreases after it. Each doubling of the scale, after
-/// thousands of steps, halves a residual's weight. This loses at most half a step's rounding error
+/// Clears the residuals of a skipped step. Its gradients may be hundreds of times too large, and
+/// the loss scale decreases after it. When the loss scale doubles, after thousands of steps,
+/// residuals lose half of their weight, which is at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
-    if (!std::exchange(is_left_out_, false)) return;
+    if (!std::exchange(is_skipped_, false)) return;
     for (const auto& [values, memory] : memories_) std::ranges::fill(memory->residual, 0.0F);
 }
 
-std::unique_ptr<Request> PointToPointReducer::start_sum(std::span<float> device_values) {
+std::unique_ptr<Request> PointToPointReducer::start_all_reduce(std::span<float> device_values) {
     SharedMemory memory = memory_of(device_values);
     if (device_ != nullptr) {
-        device_->download(std::as_writable_bytes(std::span(memory->copy)), device_values.data());
+        device_->download(std::as_writable_bytes(std::span(memory->staging)), device_values.data());
     }
     const int tag = kFirstTag + static_cast<int>(started_++ % kTags);
-    auto request =
-        std::make_unique<PointToPointSum>(*this, device_, device_values, std::move(memory), tag);
-    under_way_.push_back(request.get());
+    auto request = std::make_unique<PointToPointRequest>(*this, device_, device_values,
+                                                         std::move(memory), tag);
+    in_flight_.push_back(request.get());
     request->test();
     return request;
 }
@@ -216,10 +216,10 @@ std::unique_ptr<Request> PointToPointReducer::start_sum(std::span<float> device_
 SharedMemory PointToPointReducer::memory_of(std::span<const float> device_values) {
     SharedMemory& memory = memories_[{device_values.data(), device_values.size()}];
     if (!memory) {
-        memory = std::make_shared<SumMemory>();
+        memory = std::make_shared<AllReduceMemory>();
         memory->schedule = make_all_reduce_schedule(options_, group_.rank(), device_values.size());
         memory->wire.resize(memory->schedule.wire_bytes);
-        if (device_ != nullptr) memory->copy.resize(device_values.size());
+        if (device_ != nullptr) memory->staging.resize(device_values.size());
         if (options_.format == WireFormat::int8) memory->residual.resize(device_values.size());
     }
     ensure(memory.use_count() == 1, "the all-reduce of these gradients is still in progress");
@@ -236,15 +236,16 @@ void PointToPointReducer::set_residual(std::span<float> device_values,
 
 }  // namespace
 
-std::unique_ptr<GradientReducer> make_exchange_reducer(Communicator& group, device::Device* device,
-                                                       const AllReduceOptions& options) {
+std::unique_ptr<GradientReducer> make_point_to_point_reducer(Communicator& group,
+                                                             device::Device* device,
+                                                             const AllReduceOptions& options) {
     return std::make_unique<PointToPointReducer>(group, device, options);
 }
 
 std::unique_ptr<GradientReducer> make_mpi_reducer(Communicator& group) {
     AllReduceOptions options;
     options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
-    return make_exchange_reducer(group, nullptr, options);
+    return make_point_to_point_reducer(group, nullptr, options);
 }
 
 }  // namespace hpcai::comm

@@ -18,7 +18,7 @@ std::string version_text(int nccl_version) {
                        nccl_version % 100);
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> first_sharers(
+std::optional<std::pair<std::size_t, std::size_t>> first_ranks_sharing_gpu(
     std::span<const RankDevice> ranks) {
     std::map<std::string_view, std::size_t> owners;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -50,7 +50,7 @@ std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks) {
                            version_text(version), ranks[0].host,
                            version_text(ranks[0].nccl_version));
     }
-    if (const auto sharers = first_sharers(ranks)) {
+    if (const auto sharers = first_ranks_sharing_gpu(ranks)) {
         const auto [first, second] = *sharers;
         return fmt::format("ranks {} and {} share {} on {}, but NCCL needs a GPU for each rank",
                            first, second, ranks[first].uuid, ranks[first].host);

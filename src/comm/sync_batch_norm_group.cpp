@@ -10,7 +10,7 @@ namespace hpcai::comm {
 
 namespace {
 
-constexpr int kTag = 32400;  // between the tags of gradients and of failures
+constexpr int kNormTag = 32400;  // between the tags of gradients and of failures
 
 int smallest_factor(int number) {
     for (int factor = 2; factor * factor <= number; ++factor) {
@@ -19,8 +19,8 @@ int smallest_factor(int number) {
     return number;
 }
 
-/// Returns the ranks that exchange sums with `rank` in each round, including `rank`. They hold
-/// sums of disjoint sets of ranks, so that all ranks have the total after the last round.
+/// Returns the ranks that exchange sums in each round of `rank`, including `rank`. Before a round
+/// they have sums over disjoint sets of ranks, so all ranks have the total after the last round.
 std::vector<std::vector<int>> rounds_of(int rank, int ranks) {
     std::vector<std::vector<int>> rounds;
     for (int stride = 1; stride < ranks;) {
@@ -46,12 +46,13 @@ SentBytes sent_in_round(int rank, const std::vector<int>& members,
 }  // namespace
 
 SyncBatchNormGroup::SyncBatchNormGroup(int ranks) : ranks_(ranks) {
-    ensure(ranks >= 1, "statistics cannot span {} ranks", ranks);
+    ensure(ranks >= 1, "BatchNorm statistics cannot span {} ranks", ranks);
 }
 
 void SyncBatchNormGroup::connect(Communicator& group, std::vector<int> node_of_rank) {
     ensure(group.size() % ranks_ == 0,
-           "statistics span {} ranks, which do not divide a group of {}", ranks_, group.size());
+           "BatchNorm statistics span {} ranks, which do not divide a group of {}", ranks_,
+           group.size());
     ensure(node_of_rank.size() == static_cast<std::size_t>(group.size()),
            "got the nodes of {} ranks, expected {}", node_of_rank.size(), group.size());
     group_ = &group;
@@ -61,13 +62,13 @@ void SyncBatchNormGroup::connect(Communicator& group, std::vector<int> node_of_r
 }
 
 void SyncBatchNormGroup::sum(std::span<double> values) {
-    ensure(group_ != nullptr, "statistics are summed before connect()");
+    ensure(group_ != nullptr, "BatchNorm statistics were summed before connect()");
     const Stopwatch watch;
     try {
         for (const std::vector<int>& members : rounds_) exchange(members, values);
     } catch (...) {
-        // late messages may still use it
-        group_->keep(std::exchange(terms_, std::make_shared<std::vector<double>>()));
+        // Late messages may still use the buffer.
+        group_->keep_alive(std::exchange(terms_, std::make_shared<std::vector<double>>()));
         throw;
     }
     ++accounting_.sums;
@@ -77,29 +78,29 @@ void SyncBatchNormGroup::sum(std::span<double> values) {
 
 void SyncBatchNormGroup::exchange(const std::vector<int>& members, std::span<double> values) {
     terms_->resize(values.size() * members.size());
-    const auto part = [&](std::size_t member) {
+    const auto terms_of = [&](std::size_t member) {
         return std::span(*terms_).subspan(member * values.size(), values.size());
     };
-    const auto mine = part(std::ranges::find(members, group_->rank()) - members.begin());
+    const auto mine = terms_of(std::ranges::find(members, group_->rank()) - members.begin());
     std::ranges::copy(values, mine.begin());
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
     for (std::size_t member = 0; member < members.size(); ++member) {
         if (members[member] == group_->rank()) continue;
         sends.push_back({members[member], std::as_bytes(mine)});
-        receives.push_back({members[member], std::as_writable_bytes(part(member))});
+        receives.push_back({members[member], std::as_writable_bytes(terms_of(member))});
     }
-    const std::unique_ptr<Request> request = group_->start_exchange(sends, receives, kTag);
+    const std::unique_ptr<Request> request = group_->start_exchange(sends, receives, kNormTag);
     group_->wait_until([&] { return request->test(); });
     accounting_.sent += sent_in_round(group_->rank(), members, node_of_rank_, values.size_bytes());
     std::ranges::fill(values, 0.0);
     for (std::size_t member = 0; member < members.size(); ++member) {
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] += part(member)[i];
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] += terms_of(member)[i];
     }
 }
 
-std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
-                                          std::int64_t bytes) {
+std::vector<SentBytes> sync_batch_norm_traffic(int ranks, std::span<const int> node_of_rank,
+                                               std::int64_t bytes) {
     std::vector<SentBytes> traffic(node_of_rank.size());
     for (std::size_t rank = 0; rank < traffic.size(); ++rank) {
         const int number = static_cast<int>(rank);

@@ -7,8 +7,7 @@
 namespace hpcai::comm {
 namespace {
 
-// next to the tags of messages between stages
-constexpr int kShardTag = 8195;
+constexpr int kShardTag = 8195;  // after the tags of messages between pipeline stages
 
 }  // namespace
 
@@ -20,7 +19,7 @@ void TensorParallelExchange::connect(Communicator& group, std::vector<int> ranks
 }
 
 void TensorParallelExchange::exchange(device::ShardMessages& messages) {
-    ensure(group_ != nullptr, "shards exchange before connect()");
+    ensure(group_ != nullptr, "shards exchanged messages before connect()");
     std::size_t bytes = 0;
     for (int shard = 0; shard < shards_; ++shard) {
         if (shard != shard_) bytes += messages.bytes_to(shard) + messages.bytes_from(shard);
@@ -28,19 +27,19 @@ void TensorParallelExchange::exchange(device::ShardMessages& messages) {
     if (buffer_ == nullptr || buffer_->size() < bytes) {
         buffer_ = std::make_shared<std::vector<std::byte>>(bytes);
     }
-    std::span<std::byte> rest(*buffer_);
-    const auto next = [&](std::size_t size) {
-        const std::span<std::byte> place = rest.first(size);
-        rest = rest.subspan(size);
-        return place;
+    std::span<std::byte> unused(*buffer_);
+    const auto take = [&](std::size_t size) {
+        const std::span<std::byte> message = unused.first(size);
+        unused = unused.subspan(size);
+        return message;
     };
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
     std::vector<std::span<std::byte>> received(static_cast<std::size_t>(shards_));
     for (int shard = 0; shard < shards_; ++shard) {
         if (shard == shard_) continue;
-        const std::span<std::byte> sent = next(messages.bytes_to(shard));
-        received[shard] = next(messages.bytes_from(shard));
+        const std::span<std::byte> sent = take(messages.bytes_to(shard));
+        received[shard] = take(messages.bytes_from(shard));
         messages.write(shard, sent);
         if (!sent.empty()) sends.push_back({ranks_[shard], sent});
         if (!received[shard].empty()) receives.push_back({ranks_[shard], received[shard]});
@@ -51,7 +50,7 @@ void TensorParallelExchange::exchange(device::ShardMessages& messages) {
         const auto request = group_->start_exchange(sends, receives, kShardTag);
         group_->wait_until([&] { return request->test(); });
     } catch (...) {
-        group_->keep(std::exchange(buffer_, nullptr));  // late messages may still arrive in it
+        group_->keep_alive(std::exchange(buffer_, nullptr));  // late messages may arrive in it
         throw;
     }
     accounting_.wait_seconds += watch.seconds();

@@ -15,12 +15,12 @@ namespace hpcai::comm {
 namespace {
 
 constexpr std::int32_t kInfinity = 0x7f800000;  // bits of fp32
-constexpr float kSmallestScaled = 1e-35F;       // int8 sends a block of smaller magnitudes as zeros
-constexpr float kNearestInteger = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
-constexpr std::int8_t kNotFinite = -128;
+constexpr float kMinScaled = 1e-35F;            // int8 sends a block of smaller magnitudes as zeros
+constexpr float kRounder = 12582912.0F;         // 1.5 * 2^23: adding it rounds to an integer
+constexpr std::int8_t kNotFinite = -128;        // int8 code of a value that is not finite
 
-// Magnitudes are signed integers and selections are masks of all bits or none, so that every
-// instruction set can vectorize the loops.
+// Magnitudes are signed integers, and masks of all bits or no bits select values, so that compilers
+// vectorize the loops for every instruction set.
 
 std::int32_t magnitude_bits(float value) {
     return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
@@ -30,7 +30,7 @@ std::int32_t finite_mask(float value) {
     return -static_cast<std::int32_t>(magnitude_bits(value) < kInfinity);
 }
 
-/// Returns the bits of the largest finite magnitude of a block. Bits compare as the magnitudes do.
+/// Returns the bits of the largest finite magnitude in a block. They compare as magnitudes do.
 std::uint32_t largest_finite(const float* values, std::size_t count) {
     std::int32_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -49,12 +49,12 @@ struct Bf16 {
     static float unpack(Stored stored, float) { return tensor::from_bf16(stored); }
 };
 
-/// Scaled by a power of two, so that only the rounding to 11 bits is inexact.
+/// fp16 scaled by a power of two, so that only the rounding to 11 bits is inexact.
 struct Fp16 {
     using Stored = std::uint16_t;
     static constexpr bool kIsScaled = true;
 
-    /// The biased exponent that is scaled to 2^14. Below 2^-112 the scale would underflow.
+    /// Returns the biased exponent that is scaled to 2^14. Below 2^-112 the scale would underflow.
     static std::uint32_t exponent_of(std::uint32_t largest) { return std::max(largest >> 23, 15u); }
     static float scale_for(std::uint32_t largest) {
         return std::bit_cast<float>((exponent_of(largest) - 14) << 23);
@@ -62,7 +62,7 @@ struct Fp16 {
     static float factor_for(std::uint32_t largest) {
         return std::bit_cast<float>((268 - exponent_of(largest)) << 23);
     }
-    /// tensor::to_f16 of the product, which is infinite only where the value is not finite.
+    /// Returns tensor::to_f16 of value * factor, which is infinite only if `value` is not finite.
     static Stored pack(float value, float factor) {
         const auto bits = std::bit_cast<std::int32_t>(value * factor);
         const std::int32_t magnitude = bits & 0x7fffffff;
@@ -86,18 +86,17 @@ struct Int8 {
 
     static float scale_for(std::uint32_t largest) {
         const auto value = std::bit_cast<float>(largest);
-        return value < kSmallestScaled ? 0.0F : value / 127.0F;
+        return value < kMinScaled ? 0.0F : value / 127.0F;
     }
     static float factor_for(std::uint32_t largest) {
         const auto value = std::bit_cast<float>(largest);
-        return value < kSmallestScaled ? 0.0F : 127.0F / value;
+        return value < kMinScaled ? 0.0F : 127.0F / value;
     }
     static Stored pack(float value, float factor) {
         const std::int32_t is_finite = finite_mask(value);
         const auto finite = std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & is_finite);
-        const std::int32_t nearest =
-            std::bit_cast<std::int32_t>(finite * factor + kNearestInteger) -
-            std::bit_cast<std::int32_t>(kNearestInteger);
+        const std::int32_t nearest = std::bit_cast<std::int32_t>(finite * factor + kRounder) -
+                                     std::bit_cast<std::int32_t>(kRounder);
         return static_cast<Stored>((nearest & is_finite) | (kNotFinite & ~is_finite));
     }
     static float unpack(Stored stored, float scale) {
@@ -111,7 +110,7 @@ std::size_t scales_offset(WireFormat format, std::size_t values) {
     return (values * value_bytes(format) + 3) / 4 * 4;
 }
 
-void keep_residual(float* residual, const float* wanted, const float* sent, std::size_t count) {
+void store_residual(float* residual, const float* wanted, const float* sent, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         const float lost = wanted[i] - sent[i];
         residual[i] = std::bit_cast<float>(std::bit_cast<std::int32_t>(lost) & finite_mask(lost));
@@ -152,14 +151,14 @@ void encode_as(WireFormat format, std::span<const float> values, std::span<std::
         }
         if (residual.empty()) continue;
         unpack_block<Format>(stored + begin, scale, sent, count);
-        keep_residual(residual.data() + begin, from, sent, count);
+        store_residual(residual.data() + begin, from, sent, count);
     }
 }
 
-/// Calls `take(index of first value, decoded values, number of values)` for each block.
-template <typename Format, typename Take>
+/// Calls `visit(index of first value, decoded values, number of values)` for each block.
+template <typename Format, typename Visit>
 void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::size_t values,
-                      Take take) {
+                      Visit visit) {
     const auto* stored = reinterpret_cast<const typename Format::Stored*>(wire.data());
     const std::byte* scales = wire.data() + scales_offset(format, values);
     float block[kWireBlock];
@@ -170,11 +169,11 @@ void for_each_decoded(WireFormat format, std::span<const std::byte> wire, std::s
             std::memcpy(&scale, scales + begin / kWireBlock * sizeof scale, sizeof scale);
         }
         unpack_block<Format>(stored + begin, scale, block, count);
-        take(begin, block, count);
+        visit(begin, block, count);
     }
 }
 
-/// Calls `visit` with an object of the format's type. Does nothing for fp32, which has none.
+/// Calls `visit` with an object of the format's type. Does nothing for fp32, which has no type.
 template <typename Visit>
 void visit_format(WireFormat format, const Visit& visit) {
     switch (format) {
@@ -190,7 +189,7 @@ void visit_format(WireFormat format, const Visit& visit) {
 }
 
 void check_sizes(WireFormat format, std::size_t values, std::size_t wire, std::size_t residual) {
-    ensure(wire == wire_bytes(format, values), "{} bytes on the wire do not fit {} values in {}",
+    ensure(wire == wire_bytes(format, values), "{} bytes on the wire do not match {} values in {}",
            wire, values, name_of(format));
     ensure(residual == 0 || residual == values, "got {} residuals for {} values", residual, values);
 }
@@ -220,7 +219,7 @@ void encode(WireFormat format, std::span<const float> values, std::span<std::byt
         std::memcpy(wire.data(), values.data(), values.size_bytes());
     }
     visit_format(format,
-                 [&](auto one) { encode_as<decltype(one)>(format, values, wire, residual); });
+                 [&](auto packer) { encode_as<decltype(packer)>(format, values, wire, residual); });
 }
 
 void decode(WireFormat format, std::span<const std::byte> wire, std::span<float> values) {
@@ -228,8 +227,8 @@ void decode(WireFormat format, std::span<const std::byte> wire, std::span<float>
     if (format == WireFormat::fp32 && !values.empty()) {
         std::memcpy(values.data(), wire.data(), wire.size());
     }
-    visit_format(format, [&](auto one) {
-        for_each_decoded<decltype(one)>(
+    visit_format(format, [&](auto packer) {
+        for_each_decoded<decltype(packer)>(
             format, wire, values.size(),
             [&](std::size_t begin, const float* block, std::size_t count) {
                 std::copy_n(block, count, values.data() + begin);
@@ -246,8 +245,8 @@ void add_decoded(WireFormat format, std::span<const std::byte> wire, std::span<f
     if (format == WireFormat::fp32) {
         add(0, reinterpret_cast<const float*>(wire.data()), values.size());
     }
-    visit_format(format, [&](auto one) {
-        for_each_decoded<decltype(one)>(format, wire, values.size(), add);
+    visit_format(format, [&](auto packer) {
+        for_each_decoded<decltype(packer)>(format, wire, values.size(), add);
     });
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using storage::JsonPlace;
+using storage::JsonLocation;
 
 constexpr std::size_t kMaxCocoBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
@@ -22,10 +22,10 @@ constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};
 /// A JSON object in the file, with accessors that check the type of a member.
 class CheckedObject {
 public:
-    CheckedObject(const json& object, const JsonPlace& place) : object_(object), place_(place) {
+    CheckedObject(const json& object, const JsonLocation& place) : object_(object), place_(place) {
         if (!object.is_object()) place.fail("an object", object);
     }
-    const JsonPlace& place() const { return place_; }
+    const JsonLocation& place() const { return place_; }
 
     bool has(const char* key) const { return object_.contains(key); }
     const json& at(const char* key) const {
@@ -44,21 +44,21 @@ public:
         if (!value.is_string()) place_.key(key).fail("a text", value);
         return value.get<std::string>();
     }
-    static double number(const json& value, const JsonPlace& place) {
+    static double number(const json& value, const JsonLocation& place) {
         if (!value.is_number()) place.fail("a number", value);
         return value.get<double>();
     }
 
 private:
     const json& object_;
-    JsonPlace place_;
+    JsonLocation place_;
 };
 
 /// Calls read(row) for each element of the list `key`.
 template <typename Read>
 void for_each(const CheckedObject& document, const char* key, const Read& read) {
     const json& list = document.at(key);
-    const JsonPlace place = document.place().key(key);
+    const JsonLocation place = document.place().key(key);
     if (!list.is_array()) place.fail("a list", list);
     for (std::size_t i = 0; i < list.size(); ++i) read(CheckedObject(list[i], place.index(i)));
 }
@@ -87,7 +87,7 @@ std::map<std::int64_t, std::string> read_categories(const CheckedObject& documen
 
 RawObject object_of(const CheckedObject& row, std::string name) {
     const json& box = row.at("bbox");
-    const JsonPlace place = row.place().key("bbox");
+    const JsonLocation place = row.place().key("bbox");
     if (!box.is_array() || box.size() != 4) place.fail("x, y, width, height", box);
     double numbers[4];
     for (std::size_t i = 0; i < 4; ++i) numbers[i] = CheckedObject::number(box[i], place.index(i));
@@ -102,7 +102,7 @@ AnnotatedPictures read_coco(const fs::path& file_path, const fs::path& root,
     const std::string name = file_path.string();
     const std::vector<std::byte> bytes = storage::read_file_bytes(file_path, kMaxCocoBytes);
     const json parsed = storage::parse_strict_json(storage::text_of(bytes), name, kLimits);
-    const CheckedObject document(parsed, JsonPlace(name));
+    const CheckedObject document(parsed, JsonLocation(name));
     const std::map<std::int64_t, std::string> categories = read_categories(document);
     std::vector<RawPicture> pictures;
     std::map<std::int64_t, std::size_t> places;

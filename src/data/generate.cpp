@@ -166,7 +166,7 @@ bool generate_photographs(const GenerateOptions& options, int threads) {
                     fmt::format("{}: cannot be written: {}", options.directory.string(),
                                 error.code().message()));
     }
-    set.keep();
+    set.commit();
     return true;
 }
 

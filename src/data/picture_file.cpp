@@ -21,7 +21,7 @@ std::vector<std::uint8_t> read_picture(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    if (!file.open() || ::fstat(file.number(), &status) != 0) fail_to_read();
+    if (!file.is_open() || ::fstat(file.number(), &status) != 0) fail_to_read();
     if (!S_ISREG(status.st_mode)) throw DecodeError("not a regular file");
     if (status.st_size > kMaxPictureBytes) {
         throw DecodeError(fmt::format("{} bytes, more than {}", status.st_size, kMaxPictureBytes));

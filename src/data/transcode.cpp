@@ -192,7 +192,7 @@ TranscodeReport transcode(const TranscodeOptions& options) {
             options.files[0].string());
     writer->finish();
     storage::write_manifest(pending.path());
-    pending.keep();
+    pending.commit();
     report.bytes = static_cast<std::uint64_t>(report.samples) * writer->record_bytes();
     return report;
 }

@@ -16,7 +16,7 @@ namespace hpcai::evaluation {
 namespace {
 
 using nlohmann::json;
-using Place = storage::JsonPlace;
+using Place = storage::JsonLocation;
 
 constexpr std::size_t kLimitBytes = std::size_t{4} << 30;
 constexpr storage::JsonLimits kLimits{.depth = 32, .values = 200'000'000};

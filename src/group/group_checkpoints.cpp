@@ -139,7 +139,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     for (const std::int64_t step : steps) {
         const Attempt found = try_restore(trainer, step);
         if (is_restored_everywhere(found)) {
-            trainer.share_parameters();
+            trainer.broadcast_parameters();
             last_complete_step_ = step;
             last_poll_step_ = step;
             if (group_.rank() == 0) log_.info("training resumes from step {}", step);
@@ -151,7 +151,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     if (damage) reject_checkpoints(*damage);
     trainer.restore(beginning);
     content_.restore(beginning);
-    trainer.share_parameters();
+    trainer.broadcast_parameters();
     if (group_.rank() == 0) log_.warn("no complete checkpoint exists; training starts at step 0");
     return 0;
 }
@@ -190,7 +190,7 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     finish_write();
     const Stopwatch copying;
-    trainer.examine();
+    trainer.check_state();
     auto checkpoint = std::make_shared<training::Checkpoint>();
     checkpoint->step = steps_done;
     checkpoint->launch_id = launch_id_;
@@ -233,7 +233,7 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    training::keep_checkpoints(files_.folder, before.value_or(step), step);
+    training::remove_checkpoints_except(files_.folder, before.value_or(step), step);
     return "";
 }
 

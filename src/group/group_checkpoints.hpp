@@ -67,9 +67,9 @@ public:
     void phase_ended(std::int64_t steps_done, double seconds);
 
     bool needs_results(std::int64_t steps_done) const override;
-    /// Begins a checkpoint if one is due, after Trainer::examine() accepts the state. About once a
-    /// second, all ranks agree whether to stop. If so, writes a checkpoint and throws GroupStop on
-    /// all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
+    /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
+    /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
+    /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
     void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Seconds that checkpoints have delayed the steps of this launch.
@@ -101,7 +101,7 @@ private:
     Logger& log_;
     GroupWatch& watch_;
     CheckpointContent content_;
-    training::CheckpointPlace files_;
+    training::CheckpointLocation files_;
     std::int64_t launch_id_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> pending_step_, last_complete_step_;

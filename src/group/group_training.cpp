@@ -208,9 +208,9 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .reducer = reducer,
                                .pipeline = config::has_pipeline(config.parallel) ? &share : nullptr,
                                .log = &training.steps,
-                               .statistics = &model.sync_batch_norm_group(),
+                               .sync_batch_norm = &model.sync_batch_norm_group(),
                                .step_callback = &checkpoints,
-                               .where = describe_rank(context),
+                               .rank_name = describe_rank(context),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);
@@ -221,7 +221,7 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
     train_epochs(session, record);
     StepTimes times = gather_measurements(session, so_far, result);
     trainer.average_statistics();
-    trainer.audit_at_the_end();
+    trainer.audit_final_state();
     record.audit.passed = trainer.audit().passed();
     return times;
 }

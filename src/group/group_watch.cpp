@@ -54,15 +54,16 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
 }
 
 GroupWatch::~GroupWatch() {
-    for (comm::Communicator* const ranks : watched_ranks_) ranks->while_waiting({});
+    for (comm::Communicator* const ranks : watched_ranks_) ranks->set_wait_callback({});
 }
 
 training::WatchdogSettings GroupWatch::settings() {
     const config::RunConfig& run = context_.config.run;
     training::WatchdogSettings settings{
         training::StepTimeout(run.first_step_timeout_seconds, run.step_timeout_seconds)};
-    settings.who = fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
-                               context_.place.group, context_.place.world_rank, context_.host());
+    settings.rank_name =
+        fmt::format("rank {} of group {} (world rank {} on {})", group_.rank(),
+                    context_.place.group, context_.place.world_rank, context_.host());
     settings.on_expiry = [this](const std::string& reason) { on_timeout(reason); };
     if (context_.launch.exit_ends_others && context_.controller.layout().ranks > 1) {
         settings.may_end = [this] { return may_exit(); };
@@ -79,7 +80,7 @@ bool GroupWatch::may_exit() {
 
 void GroupWatch::watch(comm::Communicator& ranks) {
     watched_ranks_.push_back(&ranks);
-    ranks.while_waiting([this] { poll(); });
+    ranks.set_wait_callback([this] { poll(); });
 }
 
 void GroupWatch::begin(std::int64_t steps_done) {
@@ -157,7 +158,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.reason = reason;
     record.answers = answers;
     record.silent_seconds = watchdog_.silent_seconds();
-    recorder_.put_into(record);
+    recorder_.fill_record(record);
     try {
         std::error_code error;
         std::filesystem::create_directories(flight_directory_of(context_), error);

@@ -46,7 +46,7 @@ public:
                                                    const graph::Graph& model_graph,
                                                    device::Device& device) const {
         auto model = std::make_unique<graph::ParameterStore>(model_graph, device, 0);
-        training::collect_stages(group, layout_, stages_, mine, *model);
+        training::all_gather_stages(group, layout_, stages_, mine, *model);
         return model;
     }
 

@@ -36,7 +36,7 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
                               digits.size() < 16 &&
                               digits.find_first_not_of("0123456789") == std::string_view::npos &&
                               line.size() - space - 1 == kUtcDigits;
-        if (!is_valid) from.refuse(kContinuations, "expected lines of a step and a time");
+        if (!is_valid) from.fail(kContinuations, "expected lines of a step and a time");
         found.push_back({std::stoll(std::string(digits)), std::string(line.substr(space + 1))});
     }
     return found;
@@ -82,12 +82,12 @@ void ResumableRecord::restore(const training::Snapshot& from) {
     for (std::span<const double> rows = from.table(kCurve, 3); !rows.empty();
          rows = rows.subspan(3)) {
         curve.push_back(
-            {static_cast<int>(from.whole(kCurve, rows[0], 1, 65535)), rows[1], rows[2]});
+            {static_cast<int>(from.integer(kCurve, rows[0], 1, 65535)), rows[1], rows[2]});
     }
     std::vector<std::uint32_t> bad;
     for (const double number : from.table(kBadSamples, 1)) {
         bad.push_back(static_cast<std::uint32_t>(
-            from.whole(kBadSamples, number, 0, std::numeric_limits<std::uint32_t>::max())));
+            from.integer(kBadSamples, number, 0, std::numeric_limits<std::uint32_t>::max())));
     }
     record_.continuations = continuations_of(from);
     record_.epoch_seconds.assign(epochs.begin(), epochs.end());

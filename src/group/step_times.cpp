@@ -121,7 +121,7 @@ Quantity overlapped_seconds_per_step(const comm::BucketAccounting& accounting, i
         return {accounting.overlapped_seconds / static_cast<double>(accounting.steps), ""};
     }
     if (!accounting.timed) return {std::nullopt, "no recorded step was replayed"};
-    const double hidden = accounting.timed->under_way - accounting.timed->exposed;
+    const double hidden = accounting.timed->in_flight - accounting.timed->exposed;
     return {std::max(hidden, 0.0) / static_cast<double>(accounting.timed_steps), ""};
 }
 

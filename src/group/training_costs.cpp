@@ -24,17 +24,17 @@ auto numbers_of(Costs& costs) {
     auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
     return std::tie(input_wait_seconds, checkpoint_seconds, sums.steps, sums.bytes_reduced,
                     sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
-                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.all,
+                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.total,
                     statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
                     messages.bytes_sent, messages.wait_seconds, messages.parts.bytes_sent,
                     messages.parts.wait_seconds);
 }
 
-comm::SumSeconds sum_of(const std::optional<comm::SumSeconds>& one,
-                        const std::optional<comm::SumSeconds>& other) {
-    const comm::SumSeconds first = one.value_or(comm::SumSeconds{});
-    const comm::SumSeconds second = other.value_or(comm::SumSeconds{});
-    return {first.exposed + second.exposed, first.under_way + second.under_way};
+comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
+                              const std::optional<comm::AllReduceSeconds>& other) {
+    const comm::AllReduceSeconds first = one.value_or(comm::AllReduceSeconds{});
+    const comm::AllReduceSeconds second = other.value_or(comm::AllReduceSeconds{});
+    return {first.exposed + second.exposed, first.in_flight + second.in_flight};
 }
 
 Quantity mean_over_ranks(comm::Communicator& group, double value) {
@@ -52,7 +52,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
 
 /// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
-                         const comm::StatisticsAccounting& statistics, bool is_device_sum) {
+                         const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {
         return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
     }
@@ -64,14 +64,14 @@ Quantity bandwidth_of(const comm::BucketAccounting& sums) {
     if (!sums.timed) return {std::nullopt, "no device has timed the all-reduces separately"};
     const double bytes = static_cast<double>(sums.bytes_reduced) *
                          static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
-    return {bytes / sums.timed->under_way, ""};
+    return {bytes / sums.timed->in_flight, ""};
 }
 
 /// Records the bytes sent per step. All steps send the same number of bytes.
 void record_traffic(const context::RunContext& context, comm::Communicator& group,
                     const comm::GradientReducer& reducer, const TrainingCosts& costs,
                     GroupResult& result) {
-    const comm::StatisticsAccounting& statistics = costs.statistics;
+    const comm::SyncBatchNormAccounting& statistics = costs.statistics;
     const bool is_known = max_over_ranks(group, costs.gradients ? 0 : 1) == 0;
     comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
     sent += statistics.sent;
@@ -118,9 +118,9 @@ void TrainingCosts::save(training::Snapshot& to) const {
     };
     to.put_numbers(kName, std::apply(to_doubles, numbers_of(*this)));
     std::vector<double> timed, sent;
-    if (sums.timed) timed = {sums.timed->exposed, sums.timed->under_way};
+    if (sums.timed) timed = {sums.timed->exposed, sums.timed->in_flight};
     if (gradients) {
-        sent = {static_cast<double>(gradients->all),
+        sent = {static_cast<double>(gradients->total),
                 static_cast<double>(gradients->to_other_nodes)};
     }
     to.put_numbers("costs.timed", std::move(timed));
@@ -134,18 +134,18 @@ TrainingCosts TrainingCosts::from_snapshot(const training::Snapshot& from) {
     std::size_t at = 0;
     const auto read = [&]<typename Number>(Number& number) {
         if constexpr (std::is_same_v<Number, std::int64_t>) {
-            number = from.whole(kName, stored[at++], 0, std::int64_t{1} << 53);
+            number = from.integer(kName, stored[at++], 0, std::int64_t{1} << 53);
         } else {
             number = stored[at++];
         }
     };
     std::apply([&](auto&... number) { (read(number), ...); }, all);
     const std::span<const double> timed = from.table("costs.timed", 2);
-    if (!timed.empty()) costs.sums.timed = comm::SumSeconds{timed[0], timed[1]};
+    if (!timed.empty()) costs.sums.timed = comm::AllReduceSeconds{timed[0], timed[1]};
     const std::span<const double> sent = from.table("costs.gradients", 2);
     if (!sent.empty()) {
         const auto bytes = [&](double value) {
-            return from.whole("costs.gradients", value, 0, std::int64_t{1} << 53);
+            return from.integer("costs.gradients", value, 0, std::int64_t{1} << 53);
         };
         costs.gradients = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
     }

@@ -20,7 +20,7 @@ struct TrainingCosts {
     double input_wait_seconds = 0;
     double checkpoint_seconds = 0;  // delay of steps by checkpoints
     comm::BucketAccounting sums;
-    comm::StatisticsAccounting statistics;
+    comm::SyncBatchNormAccounting statistics;
     std::optional<comm::SentBytes> gradients;  // in all-reduces; empty: NCCL does not report bytes
     training::MessageAccounting messages;
 

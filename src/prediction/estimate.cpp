@@ -268,14 +268,14 @@ private:
         traffic.algorithm = config::value_text(config_, "communication.algorithm");
         traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
-        std::vector<comm::PlannedSum> planned;
+        std::vector<comm::PlannedAllReduce> planned;
         for (std::size_t shard = 0; shard < all_reduces_.size(); ++shard) {
             const std::size_t stage = shard / layout().parts;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
             planned.push_back({all_reduces_[shard], gradients(stage),
-                               comm::statistics_traffic(traffic.statistics_ranks,
-                                                        all_reduces_[shard].node_of_rank,
-                                                        std::llround(statistics))});
+                               comm::sync_batch_norm_traffic(traffic.statistics_ranks,
+                                                             all_reduces_[shard].node_of_rank,
+                                                             std::llround(statistics))});
             if (layout().data_degree() > 1) {
                 traffic.gradient_bytes = std::max(
                     traffic.gradient_bytes, static_cast<double>(gradients(stage) * sizeof(float)));

@@ -7,7 +7,7 @@
 
 namespace hpcai::records {
 
-using Place = storage::JsonPlace;
+using Place = storage::JsonLocation;
 
 /// Throws Error(data) with the key if values of a record contradict each other.
 void check(const RunRecord& record, const Place& place);

@@ -148,9 +148,9 @@ Markup headline(const RunRecord& record) {
                               readable(scores.vflops, "eq. 7")),
                      dl_entry(flops_text(scores.flops), "FLOPS", readable(scores.flops, "eq. 6")),
                      dl_entry(quality_text(quality.ensemble), "quality",
-                               detail_or_reason(quality.ensemble,
-                                                metric_name(quality.metric) + ", target " +
-                                                    quality_text({quality.target, ""}))),
+                              detail_or_reason(quality.ensemble,
+                                               metric_name(quality.metric) + ", target " +
+                                                   quality_text({quality.target, ""}))),
                      dl_entry(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
                               "training", detail_or_reason(seconds, "of the slowest group"))}),
                 paragraph(story)}) +

@@ -63,7 +63,7 @@ FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
             const FileLock lock(output / kLockedFile, kind);
             if (lock.state() != FileLock::State::taken) return lock.state();
         } catch (const Error&) {
-            return FileLock::State::none;
+            return FileLock::State::unsupported;
         }
     }
     return FileLock::State::taken;
@@ -74,7 +74,7 @@ FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
 std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind kind) {
     auto lock = std::make_shared<FileLock>(try_lock(output, kind));
     require_not_taken(output, *lock);
-    if (lock->state() == FileLock::State::none && kind == FileLock::Kind::exclusive) {
+    if (lock->state() == FileLock::State::unsupported && kind == FileLock::Kind::exclusive) {
         std::cerr << fmt::format(
             "hpcai500: {}: its file system has no locks; make sure that no other program resumes "
             "the run\n",
@@ -85,7 +85,7 @@ std::shared_ptr<FileLock> lock_directory(const fs::path& output, FileLock::Kind 
 
 std::optional<bool> is_locked(const fs::path& output) {
     const FileLock::State state = poll_lock(output, FileLock::Kind::exclusive);
-    if (state == FileLock::State::none) return std::nullopt;
+    if (state == FileLock::State::unsupported) return std::nullopt;
     return state == FileLock::State::taken;
 }
 
@@ -98,7 +98,7 @@ std::shared_ptr<FileLock> share_directory(const context::RunContext& context,
                                           comm::Communicator& everyone) {
     comm::collective_try(everyone, [&] {
         if (!lock) return;
-        lock->share();
+        lock->downgrade();
         require_not_taken(context.output, *lock);
     });
     comm::collective_try(everyone, [&] {

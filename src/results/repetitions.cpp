@@ -47,8 +47,7 @@ RunEnd close_repetition(const context::RunContext& context, const RunRecord& run
     record.repetitions.push_back(
         verification::describe_repetition(context.launch.repetition, run, manifest));
     verification::derive_repetitions(record);
-    const bool has_next_run =
-        all_answer && context.launch.repetition < context.launch.repetitions;
+    const bool has_next_run = all_answer && context.launch.repetition < context.launch.repetitions;
     write(record, folder, has_next_run ? nullptr : &out);
     return {has_next_run ? ExitCode::ok : record.exit_code, has_next_run};
 }

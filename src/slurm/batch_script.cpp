@@ -159,7 +159,8 @@ std::string launch(const BatchJob& job) {
         return fmt::format(
             "# Other groups survive a failed rank (Open MPI 4; 5 has --with-ft ulfm), but mpirun\n"
             "# always returns 0. Without orte_abort_on_non_zero_status, mpirun would hang after\n"
-            "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the ranks\n"
+            "# ranks on two nodes exit with a nonzero code. odls_base_sigkill_timeout gives the "
+            "ranks\n"
             "# 10 s for a checkpoint after SIGTERM.\n"
             "mpirun -np {} \"${{place[@]}}\" \\\n"
             "    --enable-recovery --mca orte_abort_on_non_zero_status 0 \\\n"

@@ -76,7 +76,7 @@ public:
         return median_seconds(kIsolatedRuns, [&] {
             training::StepLog idle({[this] { return clock_.seconds(); }}, *device_);
             idle.reserve(kSteps);
-            idle.count_communication([this] { return step_.communication_seconds(); });
+            idle.set_communication_clock([this] { return step_.communication_seconds(); });
             const Stopwatch watch;
             idle.begin();
             for (int step = 0; step < kSteps; ++step) {

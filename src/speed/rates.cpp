@@ -114,7 +114,7 @@ public:
         meter_.device().synchronize();
         ranks_.group.barrier();
         const Stopwatch watch;
-        ranks_.reducer.start_sum(values_)->wait();
+        ranks_.reducer.start_all_reduce(values_)->wait();
         ranks_.reducer.check();
         meter_.device().synchronize();
         ranks_.reducer.end_step();

@@ -111,11 +111,11 @@ WholeStep::WholeStep(const Setup& setup)
       batch_(graph_, setup.config.workload.classes, setup.config.run.seed),
       samples_(setup.samples) {
     training::initialize(graph_, setup.config.run.seed, 0, store_);
-    phases_.count_communication([this] { return step_.communication_seconds(); });
+    phases_.set_communication_clock([this] { return step_.communication_seconds(); });
 }
 
 double WholeStep::run() {
-    const std::int64_t steps = step_.steps_between_readings();
+    const std::int64_t steps = step_.steps_between_reads();
     const Stopwatch watch;
     phases_.begin();
     for (std::int64_t i = 0; i < steps; ++i) {

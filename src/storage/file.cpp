@@ -9,8 +9,8 @@
 namespace hpcai::storage {
 namespace {
 
-constexpr std::size_t kMaxTransfer = std::size_t{1}
-                                     << 30;  // bytes per call; Linux allows just under 2 GiB
+// bytes per call; Linux transfers at most just under 2 GiB
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, const char* action, int error) {
     throw Error(ExitCode::usage, fmt::format("cannot write '{}': {}: {}", path.string(), action,
@@ -27,7 +27,7 @@ public:
                     fmt::format(".{}.{}-{}.tmp", target.filename().string(), ::getpid(), attempt);
             file_ =
                 Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-            if (file_.open()) return;
+            if (file_.is_open()) return;
             if (errno != EEXIST) fail_write(target_, "open", errno);
         }
         fail_write(target_, "open", EEXIST);
@@ -35,7 +35,7 @@ public:
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
     ~TemporaryFile() {
-        if (!kept_) ::unlink(path_.c_str());
+        if (!is_committed_) ::unlink(path_.c_str());
     }
 
     void write(Bytes bytes) const {
@@ -46,17 +46,17 @@ public:
         if (::fsync(file_.number()) != 0) fail_write(target_, "fsync", errno);
     }
 
-    void become_target() {
+    void commit() {
         if (!file_.close()) fail_write(target_, "close", errno);
         if (::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_, "rename", errno);
-        kept_ = true;
+        is_committed_ = true;
     }
 
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
     Descriptor file_{-1};
-    bool kept_ = false;
+    bool is_committed_ = false;
 };
 
 }  // namespace
@@ -65,7 +65,7 @@ void write_file_durably(const std::filesystem::path& path, std::span<const Bytes
     TemporaryFile file(path);
     for (const Bytes part : parts) file.write(part);
     file.sync();
-    file.become_target();
+    file.commit();
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
     if (!try_sync(folder)) fail_write(path, "fsync folder", errno);
 }
@@ -73,7 +73,7 @@ void write_file_durably(const std::filesystem::path& path, std::span<const Bytes
 void replace_file(const std::filesystem::path& path, std::string_view text) {
     TemporaryFile file(path);
     file.write(bytes_of(text));
-    file.become_target();
+    file.commit();
 }
 
 void write_file_durably(const std::filesystem::path& path, std::string_view text) {
@@ -84,20 +84,20 @@ void write_file_durably(const std::filesystem::path& path, std::string_view text
 void make_folder_durably(const std::filesystem::path& folder) {
     std::error_code error;
     if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-    const std::filesystem::path above = folder.has_parent_path() ? folder.parent_path() : ".";
-    if (above != folder) make_folder_durably(above);
+    const std::filesystem::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
+    if (parent != folder) make_folder_durably(parent);
     std::filesystem::create_directory(folder, error);
-    require(!error, ExitCode::usage, "cannot make the folder '{}': {}", folder.string(),
+    require(!error, ExitCode::usage, "cannot create the folder '{}': {}", folder.string(),
             error.message());
-    const bool is_synced = try_sync(above);
-    require(is_synced, ExitCode::usage, "cannot sync the folder '{}': {}", above.string(),
+    const bool is_synced = try_sync(parent);
+    require(is_synced, ExitCode::usage, "cannot sync the folder '{}': {}", parent.string(),
             std::strerror(errno));
 }
 
 Descriptor open_for_reading(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    require(file.open(), ExitCode::data, "cannot read '{}': {}", path.string(),
+    require(file.is_open(), ExitCode::data, "cannot read '{}': {}", path.string(),
             std::strerror(errno));
     struct stat status {};
     require(::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode), ExitCode::data,
@@ -141,9 +141,9 @@ bool try_sync(const std::filesystem::path& path) noexcept {
     int error = 0;
     {
         const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        if (!descriptor.open() || ::fsync(descriptor.number()) != 0) error = errno;
+        if (!descriptor.is_open() || ::fsync(descriptor.number()) != 0) error = errno;
     }
-    errno = error;  // closing may have changed it
+    errno = error;  // closing the descriptor may have changed errno
     return error == 0 || error == EINVAL;
 }
 
@@ -152,9 +152,8 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::s
     struct stat status {};
     ensure(::fstat(file.number(), &status) == 0, "fstat of '{}'", path.string());
     const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
-    require(size_bytes <= limit_bytes, ExitCode::data,
-            "'{}' has {} bytes, more than the {} that are read", path.string(), size_bytes,
-            limit_bytes);
+    require(size_bytes <= limit_bytes, ExitCode::data, "'{}' has {} bytes; the limit is {}",
+            path.string(), size_bytes, limit_bytes);
     std::vector<std::byte> bytes(size_bytes);
     bytes.resize(read_some(file, path, bytes));
     std::byte more{};

@@ -9,8 +9,8 @@ namespace {
 /// NFS requires a writable descriptor for an exclusive lock.
 Descriptor open_to_lock(const std::filesystem::path& path) {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file.open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    require(file.open(), ExitCode::data, "cannot open '{}': {}", path.string(),
+    if (!file.is_open()) file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    require(file.is_open(), ExitCode::data, "cannot open '{}': {}", path.string(),
             std::strerror(errno));
     return file;
 }
@@ -19,7 +19,7 @@ FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
     const int operation = kind == FileLock::Kind::shared ? LOCK_SH : LOCK_EX;
     while (::flock(file.number(), operation | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
-        return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::none;
+        return errno == EWOULDBLOCK ? FileLock::State::taken : FileLock::State::unsupported;
     }
     return FileLock::State::held;
 }
@@ -29,7 +29,7 @@ FileLock::State lock(const Descriptor& file, FileLock::Kind kind) {
 FileLock::FileLock(const std::filesystem::path& path, Kind kind)
     : file_(open_to_lock(path)), state_(lock(file_, kind)) {}
 
-void FileLock::share() {
+void FileLock::downgrade() {
     if (state_ == State::held) state_ = lock(file_, Kind::shared);
 }
 

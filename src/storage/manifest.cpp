@@ -13,7 +13,7 @@
 namespace hpcai::storage {
 namespace {
 
-std::vector<std::string> files_below(const std::filesystem::path& folder) {
+std::vector<std::string> list_files(const std::filesystem::path& folder) {
     std::vector<std::string> names;
     try {
         for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -50,11 +50,10 @@ std::string manifest_line(const std::string& digest, const std::string& name) {
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);
 }
 
-constexpr std::size_t kMaxManifest = 64 << 20;  // bytes
-constexpr std::size_t kDigits = 64;             // of a SHA-256
+constexpr std::size_t kMaxManifestBytes = 64 << 20;
+constexpr std::size_t kDigits = 64;  // of a SHA-256
 
-/// Reverts escaped_name().
-std::string plain_name(std::string_view escaped) {
+std::string unescaped_name(std::string_view escaped) {
     std::string name;
     for (std::size_t i = 0; i < escaped.size(); ++i) {
         const bool is_pair = escaped[i] == '\\' && i + 1 < escaped.size();
@@ -77,14 +76,14 @@ std::map<std::string, std::string, std::less<>> parse_manifest(
         const std::string_view digest = line.substr(0, kDigits);
         require(is_sha256_hex(digest), ExitCode::data, "'{}' has a line without a SHA-256 digest",
                 manifest.string());
-        // Lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end are legal, too.
+        // Also accept lines of `sha256sum -b`, of `sha256sum ./name`, and with a CR at the end.
         line.remove_prefix(kDigits);
         if (line.ends_with('\r')) line.remove_suffix(1);
         const bool has_mode = line.starts_with("  ") || line.starts_with(" *");
         line.remove_prefix(has_mode ? 2 : line.size());
         while (line.starts_with("./")) line.remove_prefix(2);
         require(!line.empty(), ExitCode::data, "'{}' has a line without a path", manifest.string());
-        digests.insert_or_assign(is_escaped ? plain_name(line) : std::string(line), digest);
+        digests.insert_or_assign(is_escaped ? unescaped_name(line) : std::string(line), digest);
     }
     return digests;
 }
@@ -93,7 +92,7 @@ bool matches_manifest(const std::filesystem::path& file) {
     const std::filesystem::path manifest = file.parent_path() / kManifestName;
     std::error_code error;
     if (!std::filesystem::exists(manifest, error)) return false;
-    const std::vector<std::byte> bytes = read_file_bytes(manifest, kMaxManifest);
+    const std::vector<std::byte> bytes = read_file_bytes(manifest, kMaxManifestBytes);
     const auto digests = parse_manifest(text_of(bytes), manifest);
     const auto found = digests.find(file.filename().string());
     if (found == digests.end()) return false;
@@ -110,10 +109,10 @@ std::string manifest_text(const std::map<std::string, std::string, std::less<>>&
 }
 
 std::string write_manifest(const std::filesystem::path& folder,
-                           const std::set<std::string>& left_out) {
+                           const std::set<std::string>& excluded) {
     std::map<std::string, std::string, std::less<>> digests;
-    for (const std::string& name : files_below(folder)) {
-        if (left_out.contains(name) || left_out.contains(name.substr(0, name.find('/') + 1))) {
+    for (const std::string& name : list_files(folder)) {
+        if (excluded.contains(name) || excluded.contains(name.substr(0, name.find('/') + 1))) {
             continue;
         }
         digests[name] = sha256_hex_of_file(folder / name);

@@ -14,7 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "arrays are stored as in memory");
 
 constexpr std::string_view kMagic{"\x93NUMPY\x01\x00", 8};  // with version 1.0
-constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // then the header's length, 16 bits
+constexpr std::size_t kPrefixBytes = kMagic.size() + 2;     // and the header's length, 16 bits
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
@@ -50,7 +50,7 @@ struct Header {
     tensor::Shape shape;
 };
 
-/// Reads the Python dictionary of the header, whose items may come in any order.
+/// Reads the Python dictionary of the header. Its items may be in any order.
 Header parse_header(std::string_view text, std::string_view name) {
     constexpr const char* kDescr = "'descr' *: *'<([fi])4'";
     constexpr const char* kOrder = "'fortran_order' *: *False";

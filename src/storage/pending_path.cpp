@@ -34,17 +34,17 @@ void require_replaceable(const fs::path& target) {
     std::error_code error;
     const fs::path name = target.filename();
     require(!name.empty() && name != "." && name != "..", ExitCode::usage,
-            "cannot write '{}': expected a name in another folder", target.string());
+            "cannot write '{}': expected the name of a file or folder", target.string());
     require(!fs::is_symlink(target, error), ExitCode::usage,
-            "cannot write '{}': it is a symbolic link; give its target", target.string());
+            "cannot write '{}': it is a symbolic link; pass its target", target.string());
     require(!is_mount_point(target), ExitCode::usage,
-            "cannot write '{}': it is a mount point; give a folder below it", target.string());
+            "cannot write '{}': it is a mount point; pass a folder below it", target.string());
 }
 
 }  // namespace
 
 PendingPath::PendingPath(const fs::path& target)
-    : target_(target.has_filename() ? target : target.parent_path()) {  // of "set/": "set"
+    : target_(target.has_filename() ? target : target.parent_path()) {  // "set/" is "set"
     require_replaceable(target_);
     path_ =
         target_.parent_path() / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
@@ -56,10 +56,10 @@ PendingPath::PendingPath(const fs::path& target)
 
 PendingPath::~PendingPath() {
     std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+    if (!is_committed_) fs::remove_all(path_, ignored);
 }
 
-void PendingPath::keep() {
+void PendingPath::commit() {
     std::error_code error;
     if (fs::is_directory(path_, error)) {
         for (const auto& entry : fs::directory_iterator(path_, error)) sync(entry.path(), target_);
@@ -67,7 +67,7 @@ void PendingPath::keep() {
     }
     sync(path_, target_);
     if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "rename", errno);
-    kept_ = true;
+    is_committed_ = true;
     sync(target_.has_parent_path() ? target_.parent_path() : fs::path("."), target_);
 }
 

@@ -43,8 +43,7 @@ const TypeRow& row_of(ElementType type) {
 }
 
 /// Computes a tensor's size in bytes. Returns false for an overflow or a negative extent.
-bool bytes_of_shape(const std::vector<std::int64_t>& shape, ElementType type,
-                    std::uint64_t& bytes) {
+bool compute_bytes(const std::vector<std::int64_t>& shape, ElementType type, std::uint64_t& bytes) {
     bytes = size_of(type);
     for (const std::int64_t extent : shape) {
         if (extent < 0) return false;
@@ -73,7 +72,7 @@ public:
         std::ranges::sort(entries_, {}, [](const Entry& entry) {
             return std::tuple(entry.begin, entry.end, entry.tensor.name);
         });
-        place(tensors);
+        append_tensors(tensors);
     }
 
 private:
@@ -135,14 +134,14 @@ private:
     }
 
     /// Checks that the sorted entries cover the data exactly, then appends their tensors.
-    void place(std::vector<StoredTensor>& tensors) {
+    void append_tensors(std::vector<StoredTensor>& tensors) {
         std::uint64_t position = 0;
         for (Entry& entry : entries_) {
             const std::string& name = entry.tensor.name;
             check(entry.begin == position && entry.end >= entry.begin, name,
                   "'data_offsets' leave a gap, overlap or run backwards");
             std::uint64_t expected = 0;
-            check(bytes_of_shape(entry.tensor.shape, entry.tensor.type, expected), name,
+            check(compute_bytes(entry.tensor.shape, entry.tensor.type, expected), name,
                   "'shape' overflows");
             check(entry.end - entry.begin == expected, name,
                   "'data_offsets' do not fit 'shape' and 'dtype'");
@@ -152,7 +151,7 @@ private:
             tensors.push_back(std::move(entry.tensor));
         }
         require(position == elements_.size(), ExitCode::data,
-                "'{}' has {} bytes of elements where its header describes {}", file_name_,
+                "'{}' has {} bytes of elements; its header describes {}", file_name_,
                 elements_.size(), position);
     }
 
@@ -168,7 +167,7 @@ std::string header_of(const std::vector<const StoredTensor*>& tensors, const Met
     std::set<std::string_view> names;
     for (const StoredTensor* tensor : tensors) {
         std::uint64_t bytes = 0;
-        ensure(bytes_of_shape(tensor->shape, tensor->type, bytes) && bytes == tensor->bytes.size(),
+        ensure(compute_bytes(tensor->shape, tensor->type, bytes) && bytes == tensor->bytes.size(),
                "tensor '{}' has {} bytes that do not fit its shape", tensor->name,
                tensor->bytes.size());
         ensure(tensor->name != kMetadataKey && names.insert(tensor->name).second,
@@ -225,8 +224,8 @@ SafetensorsFile::SafetensorsFile(std::vector<std::byte> bytes, std::string_view 
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
-    const auto place = index_of_name_.find(name);
-    return place == index_of_name_.end() ? nullptr : &tensors_[place->second];
+    const auto found = index_of_name_.find(name);
+    return found == index_of_name_.end() ? nullptr : &tensors_[found->second];
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path, std::size_t limit_bytes) {

@@ -10,7 +10,7 @@
 
 namespace hpcai::storage {
 
-void Sha256::Free::operator()(evp_md_ctx_st* context) const noexcept {
+void Sha256::Deleter::operator()(evp_md_ctx_st* context) const noexcept {
     EVP_MD_CTX_free(context);
 }
 
@@ -20,8 +20,8 @@ Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
 }
 
 void Sha256::update(Bytes bytes) {
-    ensure(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 of {} bytes",
-           bytes.size());
+    ensure(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1,
+           "SHA-256 failed for {} bytes", bytes.size());
 }
 
 std::string Sha256::finish_hex() {

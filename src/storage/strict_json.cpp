@@ -11,11 +11,11 @@ namespace {
 
 using nlohmann::json;
 
-/// Checks a text before it is parsed, because nlohmann's parser keeps the last of two equal keys
-/// and has no limits. A callback of that parser would need quadratic time for arrays.
-class Guard {
+/// Checks limits and keys before json::parse, which keeps the last of two equal keys and has no
+/// limits. A callback of json::parse would need quadratic time for arrays.
+class LimitChecker {
 public:
-    Guard(std::string_view name, const JsonLimits& limits) : name_(name), limits_(limits) {}
+    LimitChecker(std::string_view name, const JsonLimits& limits) : name_(name), limits_(limits) {}
 
     bool null() { return count(); }
     bool boolean(bool) { return count(); }
@@ -61,11 +61,11 @@ private:
     std::string_view name_;
     JsonLimits limits_;
     std::size_t events_ = 0;
-    std::vector<std::set<std::string>> keys_;  // of each open object; empty for an array
+    std::vector<std::set<std::string>> keys_;  // by open object or array; empty for an array
 };
 
-/// Shortens a message of the parser, which quotes all of the text that it has read.
-std::string without_middle(std::string_view message) {
+/// Removes the middle of a parser's message, which quotes all of the text that was read.
+std::string abbreviated(std::string_view message) {
     constexpr std::size_t kBeginning = 200, kEnd = 40;
     if (message.size() <= kBeginning + kEnd) return std::string(message);
     return fmt::format("{} ... {}", message.substr(0, kBeginning),
@@ -75,29 +75,29 @@ std::string without_middle(std::string_view message) {
 }  // namespace
 
 json parse_strict_json(std::string_view text, std::string_view name, const JsonLimits& limits) {
-    Guard guard(name, limits);
-    json::sax_parse(text, &guard);
+    LimitChecker checker(name, limits);
+    json::sax_parse(text, &checker);
     try {
         return json::parse(text);
     } catch (const json::exception& error) {
         throw Error(ExitCode::data,
-                    fmt::format("'{}' is not valid JSON: {}", name, without_middle(error.what())));
+                    fmt::format("'{}' is not valid JSON: {}", name, abbreviated(error.what())));
     }
 }
 
-JsonPlace JsonPlace::key(const std::string& key) const {
+JsonLocation JsonLocation::key(const std::string& key) const {
     return {file_, path_.empty() ? key : path_ + "." + key};
 }
 
-JsonPlace JsonPlace::index(std::size_t index) const {
+JsonLocation JsonLocation::index(std::size_t index) const {
     return {file_, fmt::format("{}[{}]", path_, index)};
 }
 
-void JsonPlace::fail(std::string_view expected, const json& got) const {
+void JsonLocation::fail(std::string_view expected, const json& got) const {
     std::string text = got.dump();
     if (text.size() > 60) text = text.substr(0, 60) + "...";
     throw Error(ExitCode::data, fmt::format("'{}': {}: expected {}, got {}", file_,
-                                            path_.empty() ? "the whole" : path_, expected, text));
+                                            path_.empty() ? "top level" : path_, expected, text));
 }
 
 }  // namespace hpcai::storage

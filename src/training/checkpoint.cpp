@@ -20,30 +20,30 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kDigits = 12;
-constexpr std::size_t kLargestMarker = 4096;  // bytes
+constexpr std::size_t kMaxMarkerBytes = 4096;
 
-fs::path file_of(const CheckpointPlace& place, std::int64_t step, const char* suffix) {
+fs::path file_of(const CheckpointLocation& place, std::int64_t step, const char* suffix) {
     return checkpoint_folder(place, step) / fmt::format("rank-{}{}", place.group_rank, suffix);
 }
 
-CheckpointMarker read_marker(const CheckpointPlace& place, std::int64_t step) {
+CheckpointMarker read_marker(const CheckpointLocation& place, std::int64_t step) {
     const std::string path = file_of(place, step, ".done").string();
-    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kLargestMarker);
+    const std::vector<std::byte> bytes = storage::read_file_bytes(path, kMaxMarkerBytes);
     const auto marker = records::from_json<CheckpointMarker>(storage::text_of(bytes), path);
-    const auto must_be = [&](const char* key, const auto& expected, const auto& got) {
+    const auto check = [&](const char* key, const auto& expected, const auto& got) {
         require(got == expected, ExitCode::data, "'{}': {} is {}; must be {}", path, key, got,
                 expected);
     };
-    must_be("step", step, marker.step);
-    must_be("group_rank", place.group_rank, marker.group_rank);
-    must_be("ranks", place.ranks, marker.ranks);
-    must_be("config_sha256", place.config_sha256, marker.config_sha256);
+    check("step", step, marker.step);
+    check("group_rank", place.group_rank, marker.group_rank);
+    check("ranks", place.ranks, marker.ranks);
+    check("config_sha256", place.config_sha256, marker.config_sha256);
     require(marker.program >= 0, ExitCode::data, "'{}': program is {}; must not be negative", path,
             marker.program);
     return marker;
 }
 
-/// Returns the step of a checkpoint folder's name; nothing for another name.
+/// Returns the step in the name of a checkpoint folder; empty for another name.
 std::optional<std::int64_t> step_of(const std::string& name) {
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
     const char* const begin = name.data() + kPrefix.size();
@@ -56,11 +56,11 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 
 }  // namespace
 
-fs::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step) {
+fs::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step) {
     return place.folder / fmt::format("{}{:0{}}", kPrefix, step, kDigits);
 }
 
-void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint) {
+void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint) {
     const std::int64_t step = checkpoint.step;
     storage::make_folder_durably(checkpoint_folder(place, step));
     const fs::path file = file_of(place, step, ".safetensors");
@@ -76,7 +76,7 @@ void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint
     storage::write_file_durably(file_of(place, step, ".done"), records::to_json(marker));
 }
 
-Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
+Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step) {
     const CheckpointMarker marker = read_marker(place, step);
     const fs::path file = file_of(place, step, ".safetensors");
     std::error_code error;
@@ -90,7 +90,7 @@ Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step) {
     return {step, marker.program, Snapshot::read(file)};
 }
 
-bool has_marker(const CheckpointPlace& place, std::int64_t step) {
+bool has_marker(const CheckpointLocation& place, std::int64_t step) {
     std::error_code error;
     return fs::exists(file_of(place, step, ".done"), error);
 }
@@ -108,21 +108,22 @@ std::vector<std::int64_t> list_checkpoints(const fs::path& folder) {
     return steps;
 }
 
-void keep_checkpoints(const fs::path& folder, std::int64_t one, std::int64_t other) noexcept {
+void remove_checkpoints_except(const fs::path& folder, std::int64_t first,
+                               std::int64_t second) noexcept {
     std::error_code error;
     try {
         for (const std::int64_t step : list_checkpoints(folder)) {
-            if (step == one || step == other) continue;
-            const fs::path whole = checkpoint_folder({folder, "", 0, 1}, step);
-            for (fs::directory_iterator entry(whole, error), end; !error && entry != end;
+            if (step == first || step == second) continue;
+            const fs::path checkpoint = checkpoint_folder({folder, "", 0, 1}, step);
+            for (fs::directory_iterator entry(checkpoint, error), end; !error && entry != end;
                  entry.increment(error)) {
                 std::error_code ignored;
                 if (entry->path().extension() == ".done") fs::remove(entry->path(), ignored);
             }
-            fs::remove_all(whole, error);
+            fs::remove_all(checkpoint, error);
         }
     } catch (const std::exception&) {
-        // a remaining folder only takes space
+        // A folder that remains only takes space.
     }
 }
 

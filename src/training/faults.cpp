@@ -22,16 +22,16 @@
 namespace hpcai::training {
 namespace {
 
-enum class Effect { ends_or_holds_rank, corrupts_gradient, flips_bit, slows_rank, fails_loader };
+enum class Effect { ends_or_hangs_rank, corrupts_gradient, flips_bit, slows_rank, fails_loader };
 
 struct Kind {
     const char* name;
     Effect effect;
-    void (*inject)() = nullptr;  // for ends_or_holds_rank
+    void (*inject)() = nullptr;  // for ends_or_hangs_rank
     float gradient = 0;          // for corrupts_gradient
 };
 
-void end_by(int signal) {
+void raise_signal(int signal) {
     kill(getpid(), signal);
 }
 
@@ -41,15 +41,15 @@ void hang() {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr Effect kEnd = Effect::ends_or_holds_rank;
+constexpr Effect kEnds = Effect::ends_or_hangs_rank;
 constexpr std::array kKinds{
-    Kind{"kill", kEnd, [] { end_by(SIGKILL); }},
-    Kind{"segv", kEnd, [] { end_by(SIGSEGV); }},
-    Kind{"exit", kEnd, [] { _exit(0); }},
-    Kind{"abort", kEnd, [] { std::abort(); }},
-    Kind{"stop", kEnd, [] { end_by(SIGSTOP); }},
-    Kind{"hang", kEnd, hang},
-    Kind{"throw", kEnd, [] { throw std::bad_alloc(); }},
+    Kind{"kill", kEnds, [] { raise_signal(SIGKILL); }},
+    Kind{"segv", kEnds, [] { raise_signal(SIGSEGV); }},
+    Kind{"exit", kEnds, [] { _exit(0); }},
+    Kind{"abort", kEnds, [] { std::abort(); }},
+    Kind{"stop", kEnds, [] { raise_signal(SIGSTOP); }},
+    Kind{"hang", kEnds, hang},
+    Kind{"throw", kEnds, [] { throw std::bad_alloc(); }},
     Kind{"loader", Effect::fails_loader},
     Kind{"nan", Effect::corrupts_gradient, nullptr, kNaN},
     Kind{"overflow", Effect::corrupts_gradient, nullptr, kInfinity},
@@ -57,20 +57,19 @@ constexpr std::array kKinds{
     Kind{"slow", Effect::slows_rank},
 };
 
-const Kind* kind_called(std::string_view name) {
+const Kind* find_kind(std::string_view name) {
     const auto found = std::ranges::find(
         kKinds, name, [](const Kind& kind) { return std::string_view(kind.name); });
     return found == kKinds.end() ? nullptr : &*found;
 }
 
 const Kind& kind_of(const Fault& fault) {
-    const Kind* const kind = kind_called(fault.kind);
-    ensure(kind != nullptr, "a fault of kind '{}'", fault.kind);
+    const Kind* const kind = find_kind(fault.kind);
+    ensure(kind != nullptr, "fault of unknown kind '{}'", fault.kind);
     return *kind;
 }
 
-/// Removes the text up to the next `end` from `text` and returns it without `end`; nothing if there
-/// is no `end`.
+/// Returns the text before the next `end` and removes both from `text`; empty without an `end`.
 std::optional<std::string_view> take_until(char end, std::string_view& text) {
     const std::size_t at = text.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -93,15 +92,16 @@ Fault read_fault(std::string_view text) {
     const auto kind = take_until('@', rest);
     const auto group = take_until(':', rest);
     const auto rank = take_until(':', rest);
-    const bool is_whole = kind && kind_called(*kind) != nullptr &&
-                          read_number(group, fault.group) && read_number(rank, fault.rank) &&
+    const bool is_valid = kind && find_kind(*kind) != nullptr && read_number(group, fault.group) &&
+                          read_number(rank, fault.rank) &&
                           read_number(std::optional(rest), fault.step);
     std::string kinds;
-    for (const Kind& one : kKinds) kinds += std::string(kinds.empty() ? "" : ", ") + one.name;
-    require(is_whole, ExitCode::usage,
-            "{}: expected kind@group:rank:step, several with commas, with the kind one of {} and "
-            "integers from 0, such as kill@1:0:5, got '{}'",
-            kFaultsVariable, kinds, text);
+    for (const Kind& each : kKinds) kinds += std::string(kinds.empty() ? "" : ", ") + each.name;
+    require(
+        is_valid, ExitCode::usage,
+        "{}: expected kind@group:rank:step, several separated by commas, where kind is one of {} "
+        "and the others are integers from 0, such as kill@1:0:5, got '{}'",
+        kFaultsVariable, kinds, text);
     fault.kind = *kind;
     return fault;
 }
@@ -118,17 +118,17 @@ public:
             if (fault.group != setup.group) continue;
             corrupts_in_group_ |= kind_of(fault).effect == Effect::corrupts_gradient;
             const bool is_mine = fault.rank == setup.group_rank;
-            if (is_mine && kind_of(fault).effect != Effect::fails_loader) waiting_.push_back(fault);
+            if (is_mine && kind_of(fault).effect != Effect::fails_loader) pending_.push_back(fault);
         }
     }
 
     void begin_step(std::int64_t step) override {
-        const double last_step_seconds = since_step_.seconds() - held_seconds_;
-        held_seconds_ = 0;
+        const double last_step_seconds = since_step_.seconds() - delay_seconds_;
+        delay_seconds_ = 0;
         since_step_.restart();
-        if (is_slow_) hold(last_step_seconds);
+        if (is_slow_) delay(last_step_seconds);
         std::vector<Fault> due;
-        std::erase_if(waiting_, [&](const Fault& fault) {
+        std::erase_if(pending_, [&](const Fault& fault) {
             if (step < fault.step) return false;
             due.push_back(fault);
             return true;
@@ -136,7 +136,7 @@ public:
         for (const Fault& fault : due) inject(fault, step);
     }
 
-    std::function<void(const comm::Range&)> before_sum() override {
+    std::function<void(const comm::Range&)> before_all_reduce() override {
         if (!corrupts_in_group_) return {};
         return [this](const comm::Range& elements) { corrupt(elements); };
     }
@@ -146,10 +146,10 @@ private:
         const Kind& kind = kind_of(fault);
         std::cerr << "hpcai500: injected in step " << step << ": " << text_of(fault) << std::endl;
         switch (kind.effect) {
-            case Effect::ends_or_holds_rank:
+            case Effect::ends_or_hangs_rank:
                 return kind.inject();
             case Effect::corrupts_gradient:
-                corrupted_ = kind.gradient;
+                corrupt_value_ = kind.gradient;
                 return;
             case Effect::flips_bit:
                 return flip_bit();
@@ -161,12 +161,12 @@ private:
         }
     }
 
-    /// Delays the rank as if it computed that much longer.
-    void hold(double seconds) {
+    /// Delays the rank as if its forward pass took `seconds` longer.
+    void delay(double seconds) {
         const Stopwatch watch;
         enter(log_, Phase::forward);
         std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-        held_seconds_ = watch.seconds();
+        delay_seconds_ = watch.seconds();
     }
 
     /// Flips the highest mantissa bit of the first parameter.
@@ -177,10 +177,10 @@ private:
         store_.write(value, first);
     }
 
-    /// Replaces the first number of a bucket. A bucket with only the status stays unchanged.
+    /// Replaces the first gradient of a bucket. A bucket with only the status stays unchanged.
     void corrupt(const comm::Range& elements) {
-        if (!corrupted_ || elements.begin >= store_.gradients().size()) return;
-        const float value = *std::exchange(corrupted_, std::nullopt);
+        if (!corrupt_value_ || elements.begin >= store_.gradients().size()) return;
+        const float value = *std::exchange(corrupt_value_, std::nullopt);
         device_.enqueue_upload(store_.gradients().data() + elements.begin,
                                std::as_bytes(std::span(&value, 1)));
     }
@@ -188,12 +188,12 @@ private:
     device::Device& device_;
     graph::ParameterStore& store_;
     StepLog* log_;
-    std::vector<Fault> waiting_;  // faults of this rank that were not injected yet
+    std::vector<Fault> pending_;  // faults of this rank that were not injected yet
     bool corrupts_in_group_ = false;
-    std::optional<float> corrupted_;  // value to put into a gradient of this step
+    std::optional<float> corrupt_value_;  // to write to a gradient of this step
     bool is_slow_ = false;
     Stopwatch since_step_;
-    double held_seconds_ = 0;  // delay since since_step_
+    double delay_seconds_ = 0;  // delay since since_step_
 };
 
 }  // namespace
@@ -205,7 +205,7 @@ bool faults_are_built_in() {
 std::vector<Fault> read_faults(std::string_view text) {
     std::vector<Fault> faults;
     if (text.empty()) return faults;
-    while (const auto one = take_until(',', text)) faults.push_back(read_fault(*one));
+    while (const auto fault = take_until(',', text)) faults.push_back(read_fault(*fault));
     faults.push_back(read_fault(text));
     return faults;
 }

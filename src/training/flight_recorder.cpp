@@ -11,8 +11,8 @@ void FlightRecorder::enter(const char* name) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     const auto is_phase = [](const Event& event) { return event.phase != nullptr; };
-    if (Event* const before = newest(is_phase); before != nullptr && before->end_seconds < 0) {
-        before->end_seconds = now;
+    if (Event* const last = newest(is_phase); last != nullptr && last->end_seconds < 0) {
+        last->end_seconds = now;
     }
     add({.phase = name, .begin_seconds = now});
 }
@@ -39,15 +39,15 @@ void FlightRecorder::step_done(std::int64_t steps_done) {
     steps_done_ = steps_done;
 }
 
-void FlightRecorder::put_into(FlightRecord& record) const {
+void FlightRecorder::fill_record(FlightRecord& record) const {
     const std::lock_guard lock(mutex_);
     record.steps_done = steps_done_;
     record.all_reduces_started = all_reduces_started_;
     record.all_reduces_finished = all_reduces_finished_;
     record.events.clear();
-    const std::uint64_t kept = std::min<std::uint64_t>(added_, kEvents);
+    const std::uint64_t kept = std::min<std::uint64_t>(added_, kMaxEvents);
     for (std::uint64_t number = added_ - kept; number < added_; ++number) {
-        const Event& event = events_[number % kEvents];
+        const Event& event = events_[number % kMaxEvents];
         const bool has_ended = event.end_seconds >= 0;
         record.events.push_back(
             {event.step, event.phase != nullptr ? event.phase : fmt::format("sum {}", event.bucket),
@@ -59,14 +59,14 @@ void FlightRecorder::put_into(FlightRecord& record) const {
 
 void FlightRecorder::add(Event event) {
     event.step = steps_done_;
-    events_[added_++ % kEvents] = event;
+    events_[added_++ % kMaxEvents] = event;
 }
 
-FlightRecorder::Event* FlightRecorder::newest(const std::function<bool(const Event&)>& is_it) {
-    const std::uint64_t kept = std::min<std::uint64_t>(added_, kEvents);
+FlightRecorder::Event* FlightRecorder::newest(const std::function<bool(const Event&)>& predicate) {
+    const std::uint64_t kept = std::min<std::uint64_t>(added_, kMaxEvents);
     for (std::uint64_t back = 1; back <= kept; ++back) {
-        Event& event = events_[(added_ - back) % kEvents];
-        if (is_it(event)) return &event;
+        Event& event = events_[(added_ - back) % kMaxEvents];
+        if (predicate(event)) return &event;
     }
     return nullptr;
 }

@@ -13,8 +13,8 @@
 
 namespace hpcai::training {
 
-/// Accumulates the gradients of micro-batches in fp32 and in the order of the calls. Each
-/// micro-batch overwrites the gradients of the previous one.
+/// Accumulates the gradients of micro-batches in fp32 and in the order of the calls. The backward
+/// pass of each micro-batch overwrites the gradients of the previous micro-batch.
 class GradientAccumulator {
 public:
     /// Allocates a second buffer of the size of `gradients` if there are several micro-batches.
@@ -27,7 +27,7 @@ public:
     }
 
     /// Enqueues the addition of a micro-batch's gradients. Call it after the backward pass of each
-    /// micro-batch (from 0) except the last.
+    /// micro-batch (from 0) except the last micro-batch.
     void add(int micro_batch) {
         if (micro_batch == 0) {
             device_.enqueue_copy(sums_->data(), gradients_.data(), gradients_.size_bytes());
@@ -36,7 +36,7 @@ public:
         }
     }
 
-    /// Call it before the first step with all ranges that finish() will be called with. They do not
+    /// Call it before the first step with the ranges of all calls of finish(). They must not
     /// overlap.
     void prepare(const std::vector<comm::Range>& ranges) {
         if (micro_batches_ == 1) return;
@@ -50,21 +50,21 @@ public:
     }
 
     /// Enqueues the last addition for these elements of `gradients`, which then hold the sum of all
-    /// micro-batches. Call it after the last micro-batch has made them. Elements beyond the end of
-    /// `gradients` (the status) do not change.
+    /// micro-batches. Call it after the last micro-batch has computed them. Elements beyond the end
+    /// of `gradients` (the status) do not change.
     void finish(const comm::Range& elements) {
         if (micro_batches_ == 1 || elements.begin >= gradients_.size()) return;
         add_to_gradients_.at(elements.begin)->run(ops::Pass::forward);
     }
 
 private:
-    std::unique_ptr<device::Kernel> make_add(std::span<float> to, float* other) {
-        const ops::Add add{tensor::Shape{static_cast<std::int64_t>(to.size())}};
+    std::unique_ptr<device::Kernel> make_add(std::span<float> sums, float* terms) {
+        const ops::Add add{tensor::Shape{static_cast<std::int64_t>(sums.size())}};
         auto kernel = device_.build(add, {tensor::DType::f32, device::Mode::inference, false});
         workspaces_.push_back(device_.allocate(kernel->memory().workspace_bytes));
         device::KernelTensors tensors;
-        tensors.inputs = {to.data(), other};
-        tensors.output = to.data();
+        tensors.inputs = {sums.data(), terms};
+        tensors.output = sums.data();
         tensors.workspace = workspaces_.back()->data();
         kernel->bind(tensors);
         return kernel;

@@ -44,8 +44,8 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
                 graph::ParameterStore& store) {
     for (std::size_t index = 0; index < graph.parameters().size(); ++index) {
         const graph::Parameter& parameter = graph.parameters()[index];
-        const std::span<float> place = store.parameter(static_cast<graph::ParameterId>(index));
-        std::vector<float> values(place.size());
+        const std::span<float> target = store.parameter(static_cast<graph::ParameterId>(index));
+        std::vector<float> values(target.size());
         const Draw draw{seed, model, static_cast<std::uint32_t>(index)};
         switch (parameter.kind) {
             case ParameterKind::filters:
@@ -59,7 +59,7 @@ void initialize(const graph::Graph& graph, std::uint64_t seed, std::uint32_t mod
             case ParameterKind::bias:
                 break;
         }
-        store.write(values, place);
+        store.write(values, target);
     }
 }
 

@@ -10,8 +10,8 @@ bool faults_are_built_in() {
 
 std::vector<Fault> read_faults(std::string_view text) {
     require(text.empty(), ExitCode::usage,
-            "{}: expected nothing, as this program injects no faults (one that was built with "
-            "-DHPCAI500_FAULTS=ON does), got '{}'",
+            "{}: expected nothing, because only a program that was built with "
+            "-DHPCAI500_FAULTS=ON injects faults, got '{}'",
             kFaultsVariable, text);
     return {};
 }

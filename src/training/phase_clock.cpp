@@ -14,20 +14,20 @@ const char* name_of(Phase phase) {
 void PhaseClock::begin(double now) {
     seconds_.fill(0);
     phase_ = Phase::other;
-    last_ = now;
+    phase_begin_ = now;
     last_communication_ = communication_();
     ++readings_;
 }
 
 void PhaseClock::enter(Phase phase, double now) {
     const double communication = communication_();
-    const double elapsed = now - last_;
+    const double elapsed = now - phase_begin_;
     // The two clocks may round differently.
     const double communicated = std::clamp(communication - last_communication_, 0.0, elapsed);
     seconds(phase_) += elapsed - communicated;
     seconds(Phase::communication) += communicated;
     phase_ = phase;
-    last_ = now;
+    phase_begin_ = now;
     last_communication_ = communication;
     ++readings_;
 }

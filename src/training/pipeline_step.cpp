@@ -18,12 +18,11 @@
 namespace hpcai::training {
 namespace {
 
-constexpr int kLabelTag = 8194;  // next to the tags of StageBoundary
+constexpr int kLabelTag = 8194;  // after the tags of StageBoundary
 
-constexpr std::byte kNoPixel{0}, kNoLabel{0xFF};  // padding
+constexpr std::byte kPixelPadding{0}, kLabelPadding{0xFF};
 
-/// Returns the route on which the labels of a rank's share of a batch travel from the first stage
-/// to the last.
+/// Returns the route of the labels of a rank's share of a batch, from the first to the last stage.
 Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_outgoing) {
     const plan::Layout& layout = share.layout;
     const int rank = share.group.rank();
@@ -55,23 +54,24 @@ private:
 
 class PipelineStep final : public StepRunner {
 public:
-    PipelineStep(const StepSetup& setup, const PipelineShare& share, GradientAccumulator& sum)
+    PipelineStep(const StepSetup& setup, const PipelineShare& share,
+                 GradientAccumulator& accumulator)
         : StepRunner(setup),
           share_(share),
           stage_(layout().stage_of(share_.group.rank())),
           tasks_(plan::pipeline_tasks(setup.config.parallel.schedule, layout().stages, stage_,
                                       layout().micro_batches)),
-          sum_(sum),
+          accumulator_(accumulator),
           boundary_(share_.group, device_, network_, neighbours_of(layout(), share_.group.rank())),
           labels_out_(label_route(setup, share, true)),
           label_outbox_(share_.group),
           labels_in_(share_.group, label_route(setup, share, false)),
           labels_(labels_out_.bytes) {
         ensure(static_cast<int>(share_.networks.size()) >= plan::micro_batches_in_flight(tasks_),
-               "{} networks for {} micro-batches in flight", share_.networks.size(),
+               "got {} networks for {} micro-batches in flight", share_.networks.size(),
                plan::micro_batches_in_flight(tasks_));
-        sum_.prepare(buckets_.ranges());
-        steps_between_readings_ = std::max<std::int64_t>(1, steps_between_readings_);
+        accumulator_.prepare(buckets_.ranges());
+        steps_between_reads_ = std::max<std::int64_t>(1, steps_between_reads_);
     }
 
     void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) override {
@@ -81,7 +81,7 @@ public:
         network_.prepare_other_copies(no_observer);
         boundary_.begin(layout().micro_batches);
         if (is_last() && !is_first()) labels_in_.begin(1);
-        if (is_first()) take_samples(batch);
+        if (is_first()) load_samples(batch);
         for (const plan::PipelineTask& task : tasks_) {
             if (task.pass == plan::PipelinePass::forward) {
                 forward(task.micro_batch);
@@ -93,7 +93,7 @@ public:
         buckets_.finish();
         wait_until([&] { return boundary_.test() && label_outbox_.test(); });
         enter(log_, Phase::optimizer);
-        agree();
+        agree_on_update();
         update_->run();
         device_.finish_step(loss_scale_, network_.step_scalars());
         enter(log_, Phase::other);
@@ -118,9 +118,9 @@ public:
     }
     MessageAccounting messages() const override { return accounting_; }
     double communication_seconds() const override {
-        const double of_parts =
+        const double shard_seconds =
             share_.exchange == nullptr ? 0 : share_.exchange->accounting().wait_seconds;
-        return StepRunner::communication_seconds() + accounting_.wait_seconds + of_parts;
+        return StepRunner::communication_seconds() + accounting_.wait_seconds + shard_seconds;
     }
 
 private:
@@ -136,8 +136,8 @@ private:
         return StepObserver(log_, [this](const graph::Step&) { boundary_.test(); });
     }
 
-    /// Takes the samples of the batch if this rank reads batches, else padding.
-    void take_samples(const data::Batch* batch) {
+    /// Uses the samples of the batch if this rank reads batches, else padding.
+    void load_samples(const data::Batch* batch) {
         const std::size_t image_bytes =
             network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);
         std::span<const std::byte> images, labels;
@@ -145,23 +145,23 @@ private:
             images = batch->images.raw();
             labels = batch->labels.raw();
             ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
-                   "{} bytes of images and {} bytes of labels for {} and {}", images.size(),
-                   labels.size(), image_bytes, labels_out_.bytes);
+                   "got {} bytes of images and {} bytes of labels, expected {} and {}",
+                   images.size(), labels.size(), image_bytes, labels_out_.bytes);
             unread_samples_ += batch->samples;
         }
         if (images.empty() || layout().parts > 1) {
-            handed_.resize(image_bytes + labels_out_.bytes);
-            const auto pixels = std::span(handed_).first(image_bytes);
-            const auto classes = std::span(handed_).subspan(image_bytes);
-            std::ranges::fill(pixels, kNoPixel);
-            std::ranges::fill(classes, kNoLabel);
+            sample_memory_.resize(image_bytes + labels_out_.bytes);
+            const auto pixels = std::span(sample_memory_).first(image_bytes);
+            const auto classes = std::span(sample_memory_).subspan(image_bytes);
+            std::ranges::fill(pixels, kPixelPadding);
+            std::ranges::fill(classes, kLabelPadding);
             std::ranges::copy(images, pixels.begin());
             std::ranges::copy(labels, classes.begin());
             images = pixels;
             labels = classes;
         }
         if (layout().parts > 1) {
-            SampleMessages messages(part(), handed_);
+            SampleMessages messages(part(), sample_memory_);
             share_.exchange->exchange(messages);
         }
         images_ = images;
@@ -174,18 +174,18 @@ private:
         }
     }
     void feed(graph::Network& network, int micro_batch) {
-        const auto of_micro_batch = [&](std::span<const std::byte> all, std::size_t bytes) {
+        const auto slice = [&](std::span<const std::byte> all, std::size_t bytes) {
             return all.subspan(bytes * static_cast<std::size_t>(micro_batch), bytes);
         };
         if (is_first()) {
-            network.set_input("images", of_micro_batch(images_, network.input("images").size()));
+            network.set_input("images", slice(images_, network.input("images").size()));
         }
         if (!is_last()) return;
         if (micro_batch == 0 && !is_first()) {
             wait_until([&] { return labels_in_.test(); });
             labels_in_.take([&](auto bytes) { std::ranges::copy(bytes, labels_.begin()); });
         }
-        network.set_input("labels", of_micro_batch(labels_, network.input("labels").size()));
+        network.set_input("labels", slice(labels_, network.input("labels").size()));
     }
     void forward(int micro_batch) {
         graph::Network& network = network_of(micro_batch);
@@ -211,7 +211,7 @@ private:
         wait_until([&] { return boundary_.has_gradients(); });
         boundary_.take_gradients(network);
         enter(log_, Phase::backward);
-        set_number(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
+        set_scalar(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
         if (micro_batch + 1 == layout().micro_batches) {
             StepObserver last_kernels(log_, [this](const graph::Step& step) {
                 boundary_.test();
@@ -222,15 +222,15 @@ private:
         } else {
             auto kernels = observer();
             network.backward(kernels);
-            sum_.add(micro_batch);
+            accumulator_.add(micro_batch);
         }
         enter(log_, Phase::communication);
         boundary_.send_gradients(network);
     }
-    /// Agrees with all stages whether the update is done or skipped.
-    void agree() {
+    /// Agrees with all ranks of the group whether to skip the update.
+    void agree_on_update() {
         constexpr double good = 0, not_finite = 1, failed = 2;
-        device_.check_finite(checked_, network_.step_scalars());
+        device_.check_finite(checked_gradients_, network_.step_scalars());
         reducer_.check();
         double worst = good;
         if (network_.read_step_scalars().finite == 0) worst = not_finite;
@@ -240,8 +240,8 @@ private:
         accounting_.wait_seconds += watch.seconds();
         has_failed_ = worst == failed;
         if (worst == good) return;
-        reducer_.leave_out_step();
-        set_number(&device::StepScalars::finite, std::uint32_t{0});
+        reducer_.skip_step();
+        set_scalar(&device::StepScalars::finite, std::uint32_t{0});
     }
     template <typename Done>
     void wait_until(Done is_done) {
@@ -257,31 +257,31 @@ private:
     const PipelineShare& share_;
     int stage_;
     std::vector<plan::PipelineTask> tasks_;
-    GradientAccumulator& sum_;
+    GradientAccumulator& accumulator_;
     StageBoundary boundary_;
     Route labels_out_;
     Outbox label_outbox_;
     Inbox labels_in_;
-    std::vector<std::byte> labels_;      // labels of the step, at the last stage
-    std::vector<std::byte> handed_;      // images and labels, if they are not in the batch's memory
-    std::span<const std::byte> images_;  // images of the step, at the first stage
-    bool has_failed_ = false;            // any rank, in the last step
+    std::vector<std::byte> labels_;         // labels of the step, at the last stage
+    std::vector<std::byte> sample_memory_;  // images and labels that are not in the batch's memory
+    std::span<const std::byte> images_;     // images of the step, at the first stage
+    bool has_failed_ = false;               // a rank failed in the last step
     MessageAccounting accounting_;
 };
 
 }  // namespace
 
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share) {
-    // The buckets own the accumulator through before_sum. Freeing its memory waits for the device,
-    // so the buckets must end their all-reduces first.
-    const auto sum = std::make_shared<GradientAccumulator>(setup.device, setup.store.gradients(),
-                                                           share.layout.micro_batches);
-    setup.before_sum = [sum,
-                        before_sum = std::move(setup.before_sum)](const comm::Range& elements) {
-        sum->finish(elements);
-        if (before_sum) before_sum(elements);
+    // The buckets own the accumulator through before_all_reduce. Freeing its memory waits for the
+    // device, so the buckets must end their all-reduces first.
+    const auto accumulator = std::make_shared<GradientAccumulator>(
+        setup.device, setup.store.gradients(), share.layout.micro_batches);
+    setup.before_all_reduce = [accumulator, before_all_reduce = std::move(setup.before_all_reduce)](
+                                  const comm::Range& elements) {
+        accumulator->finish(elements);
+        if (before_all_reduce) before_all_reduce(elements);
     };
-    return std::make_unique<PipelineStep>(setup, share, *sum);
+    return std::make_unique<PipelineStep>(setup, share, *accumulator);
 }
 
 }  // namespace hpcai::training

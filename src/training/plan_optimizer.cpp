@@ -44,11 +44,11 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
     std::vector<device::Optimizer::Range>& ranges = optimizer.ranges;
     const auto& parameters = network.graph().parameters();
     optimizer.exchange = network.exchange();
-    bool is_next = false;  // adjacent to the previous range
+    bool is_adjacent = false;  // to the previous range
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const graph::ParameterKind kind = parameters[index].kind;
         if (!parameters[index].is_trained) {
-            is_next = false;
+            is_adjacent = false;
             continue;
         }
         const bool is_weight =
@@ -58,15 +58,15 @@ device::Optimizer plan_optimizer(const graph::Network& network, const graph::Par
         const device::Optimizer::Range range{
             begin, end, training.weight_decay_on_norm_and_bias || is_weight,
             has_trust_ratios && is_weight, network.working_copy(parameter)};
-        const bool joins = is_next && ranges.back().decays == range.decays &&
-                           !ranges.back().has_trust_ratio && !range.has_trust_ratio &&
-                           ranges.back().working_copy == nullptr && range.working_copy == nullptr;
-        if (joins) {
+        const bool merges = is_adjacent && ranges.back().decays == range.decays &&
+                            !ranges.back().has_trust_ratio && !range.has_trust_ratio &&
+                            ranges.back().working_copy == nullptr && range.working_copy == nullptr;
+        if (merges) {
             ranges.back().end = end;  // the gap between them is zero and stays zero
         } else {
             ranges.push_back(range);
         }
-        is_next = true;
+        is_adjacent = true;
     }
     return optimizer;
 }

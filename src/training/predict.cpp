@@ -7,7 +7,7 @@
 
 namespace hpcai::training {
 
-Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t numbers) {
+Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t columns) {
     graph::Observer no_observer;
     network.prepare(no_observer);
     Predictions all;
@@ -15,9 +15,9 @@ Predictions predict(graph::Network& network, data::BatchSource& source, std::int
         const data::Batch& batch = source.next();
         feed(network, batch);
         network.forward(no_observer);
-        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * numbers));
+        std::vector<float> rows(static_cast<std::size_t>(batch.images.shape[0] * columns));
         network.read_output(rows);
-        all.outputs.insert(all.outputs.end(), rows.begin(), rows.begin() + batch.samples * numbers);
+        all.outputs.insert(all.outputs.end(), rows.begin(), rows.begin() + batch.samples * columns);
         const auto labels = batch.labels.as<std::int32_t>();
         all.labels.insert(all.labels.end(), labels.begin(), labels.begin() + batch.samples);
     }

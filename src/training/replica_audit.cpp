@@ -11,13 +11,13 @@
 namespace hpcai::training {
 namespace {
 
-struct Part {
+struct HashedPart {
     const char* name;
     std::uint64_t ReplicaHashes::*hash;
 };
-constexpr std::array kParts{Part{"parameters", &ReplicaHashes::parameters},
-                            Part{"optimizer state", &ReplicaHashes::optimizer_state},
-                            Part{"statistics", &ReplicaHashes::statistics}};
+constexpr std::array kHashedParts{HashedPart{"parameters", &ReplicaHashes::parameters},
+                                  HashedPart{"optimizer state", &ReplicaHashes::optimizer_state},
+                                  HashedPart{"statistics", &ReplicaHashes::statistics}};
 
 /// Returns the group ranks of each shard, ascending.
 std::vector<std::vector<int>> ranks_by_shard(std::span<const int> shards) {
@@ -26,28 +26,28 @@ std::vector<std::vector<int>> ranks_by_shard(std::span<const int> shards) {
         ranks[shards[rank]].push_back(static_cast<int>(rank));
     }
     std::vector<std::vector<int>> all;
-    for (auto& [shard, of_shard] : ranks) all.push_back(std::move(of_shard));
+    for (auto& [shard, shard_ranks] : ranks) all.push_back(std::move(shard_ranks));
     return all;
 }
 
-std::vector<ReplicaHashes> hashes_of(std::span<const ReplicaHashes> by_group_rank,
-                                     const std::vector<int>& ranks) {
+std::vector<ReplicaHashes> select_hashes(std::span<const ReplicaHashes> by_group_rank,
+                                         const std::vector<int>& ranks) {
     std::vector<ReplicaHashes> hashes;
     for (const int rank : ranks) hashes.push_back(by_group_rank[rank]);
     return hashes;
 }
 
-bool differs(std::span<const ReplicaHashes> shard, const Part& part) {
-    return std::ranges::any_of(shard, [&](const ReplicaHashes& one) {
-        return one.*part.hash != shard.front().*part.hash;
+bool differs(std::span<const ReplicaHashes> shard, const HashedPart& part) {
+    return std::ranges::any_of(shard, [&](const ReplicaHashes& replica) {
+        return replica.*part.hash != shard.front().*part.hash;
     });
 }
 
-/// Returns the hashes of more than half of the ranks; null without such a majority.
+/// Returns the hashes that more than half of the replicas have; null without such a majority.
 const ReplicaHashes* majority(std::span<const ReplicaHashes> all) {
-    for (const ReplicaHashes& one : all) {
-        const auto equal = static_cast<std::size_t>(std::ranges::count(all, one));
-        if (2 * equal > all.size()) return &one;
+    for (const ReplicaHashes& replica : all) {
+        const auto equal = static_cast<std::size_t>(std::ranges::count(all, replica));
+        if (2 * equal > all.size()) return &replica;
     }
     return nullptr;
 }
@@ -58,13 +58,13 @@ std::string message(const Divergence& divergence) {
                        fmt::join(divergence.group_ranks, ", "), divergence.ranks);
 }
 
-/// Waits until all ranks have all hashes. A rank that fails announces its failure, which ends the
-/// calls of other ranks. So no rank may fail before all ranks can report the difference.
+/// Waits until all ranks have all hashes. No rank may throw earlier: it would announce its failure,
+/// which ends the calls of other ranks before they can report the difference.
 void wait_for_all(comm::Communicator& group) {
     try {
         group.barrier();
     } catch (const Error&) {
-        // another rank passed the barrier first and has failed
+        // Another rank passed the barrier first and has thrown.
     }
 }
 
@@ -75,22 +75,22 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
     const std::vector<std::vector<int>> all = ranks_by_shard(shards);
     Divergence found;
     found.step = step;
-    for (const Part& part : kParts) {
+    for (const HashedPart& part : kHashedParts) {
         if (std::ranges::any_of(all, [&](const std::vector<int>& ranks) {
-                return differs(hashes_of(by_group_rank, ranks), part);
+                return differs(select_hashes(by_group_rank, ranks), part);
             })) {
             found.parts.emplace_back(part.name);
         }
     }
     if (found.parts.empty()) return std::nullopt;
     for (const std::vector<int>& ranks : all) {
-        const std::vector<ReplicaHashes> shard = hashes_of(by_group_rank, ranks);
-        const ReplicaHashes* right = majority(shard);
-        const bool has_diverged =
-            std::ranges::any_of(kParts, [&](const Part& part) { return differs(shard, part); });
+        const std::vector<ReplicaHashes> shard = select_hashes(by_group_rank, ranks);
+        const ReplicaHashes* correct = majority(shard);
+        const bool has_diverged = std::ranges::any_of(
+            kHashedParts, [&](const HashedPart& part) { return differs(shard, part); });
         if (has_diverged) found.ranks += static_cast<int>(ranks.size());
         for (std::size_t replica = 0; replica < ranks.size(); ++replica) {
-            if (right != nullptr && shard[replica] == *right) continue;
+            if (correct != nullptr && shard[replica] == *correct) continue;
             found.group_ranks.push_back(ranks[replica]);
         }
     }
@@ -101,7 +101,7 @@ std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_grou
 ReplicaDivergence::ReplicaDivergence(Divergence divergence)
     : Error(ExitCode::invalid, message(divergence)), divergence_(std::move(divergence)) {}
 
-std::uint64_t ReplicaAudit::hash_of_states() {
+std::uint64_t ReplicaAudit::hash_optimizer_state() {
     std::uint64_t hash = 0;
     for (int state = 0; state < store_.states(); ++state) {
         hash = hash * 0x9e3779b97f4a7c15 + device_.hash(store_.state(state));
@@ -109,18 +109,18 @@ std::uint64_t ReplicaAudit::hash_of_states() {
     return hash;
 }
 
-void ReplicaAudit::now(std::int64_t step, bool compares) {
+void ReplicaAudit::audit(std::int64_t step, bool compares) {
     if (!has_replicas()) return;
-    compare(compares ? ReplicaHashes{device_.hash(store_.parameters()), hash_of_states(), 0}
+    compare(compares ? ReplicaHashes{device_.hash(store_.parameters()), hash_optimizer_state(), 0}
                      : ReplicaHashes{},
             step);
 }
 
-void ReplicaAudit::at_the_end(std::int64_t step) {
+void ReplicaAudit::audit_final_state(std::int64_t step) {
     if (!has_replicas()) return;
-    compare(
-        {device_.hash(store_.parameters()), hash_of_states(), device_.hash(store_.statistics())},
-        step);
+    compare({device_.hash(store_.parameters()), hash_optimizer_state(),
+             device_.hash(store_.statistics())},
+            step);
 }
 
 void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
@@ -130,8 +130,8 @@ void ReplicaAudit::compare(const ReplicaHashes& mine, std::int64_t step) {
         wait_for_all(group_);
         throw ReplicaDivergence(std::move(*divergence));
     }
-    const bool nothing = std::ranges::count(all, ReplicaHashes{}) == group_.size();
-    if (!nothing) ++passed_;
+    const bool has_compared = std::ranges::count(all, ReplicaHashes{}) < group_.size();
+    if (has_compared) ++passed_;
 }
 
 }  // namespace hpcai::training

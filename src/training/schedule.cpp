@@ -9,7 +9,7 @@
 namespace hpcai::training {
 namespace {
 
-/// Fraction from 0 at `first` to 1 at `last` and later.
+/// Returns a fraction from 0 at `first` to 1 at `last` and later.
 double progress(std::int64_t step, std::int64_t first, std::int64_t last) {
     if (last <= first) return 1;
     return std::clamp(static_cast<double>(step - first) / static_cast<double>(last - first), 0.0,
@@ -44,11 +44,11 @@ Schedule polynomial_decay(double rate, double final_rate, double power, std::int
     };
 }
 
-Schedule warmup(Schedule after, double start, std::int64_t steps) {
-    return [after = std::move(after), start, steps](std::int64_t step) {
-        if (step >= steps) return after(step);
+Schedule warmup(Schedule schedule, double start, std::int64_t steps) {
+    return [schedule = std::move(schedule), start, steps](std::int64_t step) {
+        if (step >= steps) return schedule(step);
         const double share = static_cast<double>(step + 1) / static_cast<double>(steps);
-        return after(steps) * (start + (1 - start) * share);
+        return schedule(steps) * (start + (1 - start) * share);
     };
 }
 

@@ -26,25 +26,25 @@ storage::StoredTensor tensor_of(const std::string& name, storage::ElementType ty
 
 }  // namespace
 
-void Snapshot::refuse(std::string_view name, const std::string& why) const {
+void Snapshot::fail(std::string_view name, const std::string& why) const {
     throw Error(ExitCode::data, fmt::format("'{}': {}: {}", name_, name, why));
 }
 
 std::span<const float> Snapshot::floats(std::string_view name, std::size_t count) const {
     const auto found = floats_.find(name);
-    if (found == floats_.end()) refuse(name, "is missing");
+    if (found == floats_.end()) fail(name, "is missing");
     if (found->second.size() != count) {
-        refuse(name, fmt::format("expected {} values, got {}", count, found->second.size()));
+        fail(name, fmt::format("expected {} values, got {}", count, found->second.size()));
     }
     return found->second;
 }
 
 std::span<const double> Snapshot::table(std::string_view name, std::size_t columns) const {
     const auto found = numbers_.find(name);
-    if (found == numbers_.end()) refuse(name, "is missing");
+    if (found == numbers_.end()) fail(name, "is missing");
     if (found->second.size() % columns != 0) {
-        refuse(name, fmt::format("expected rows of {} values, got {} values", columns,
-                                 found->second.size()));
+        fail(name, fmt::format("expected rows of {} values, got {} values", columns,
+                               found->second.size()));
     }
     return found->second;
 }
@@ -52,23 +52,22 @@ std::span<const double> Snapshot::table(std::string_view name, std::size_t colum
 std::span<const double> Snapshot::numbers(std::string_view name, std::size_t count) const {
     const std::span<const double> all = table(name, 1);
     if (all.size() != count) {
-        refuse(name, fmt::format("expected {} values, got {}", count, all.size()));
+        fail(name, fmt::format("expected {} values, got {}", count, all.size()));
     }
     return all;
 }
 
 const std::string& Snapshot::text(std::string_view name) const {
     const auto found = texts_.find(name);
-    if (found == texts_.end()) refuse(name, "is missing");
+    if (found == texts_.end()) fail(name, "is missing");
     return found->second;
 }
 
-std::int64_t Snapshot::whole(std::string_view name, double value, std::int64_t least,
-                             std::int64_t most) const {
-    const bool is_whole = std::isfinite(value) && value == std::floor(value);
-    if (!is_whole || value < static_cast<double>(least) || value > static_cast<double>(most)) {
-        refuse(name,
-               fmt::format("expected a whole number from {} to {}, got {}", least, most, value));
+std::int64_t Snapshot::integer(std::string_view name, double value, std::int64_t min,
+                               std::int64_t max) const {
+    const bool is_integer = std::isfinite(value) && value == std::floor(value);
+    if (!is_integer || value < static_cast<double>(min) || value > static_cast<double>(max)) {
+        fail(name, fmt::format("expected a whole number from {} to {}, got {}", min, max, value));
     }
     return static_cast<std::int64_t>(value);
 }
@@ -93,7 +92,7 @@ Snapshot Snapshot::read(const std::filesystem::path& path) {
         } else if (tensor.type == storage::ElementType::f64) {
             snapshot.put_numbers(tensor.name, values_of<double>(tensor));
         } else {
-            snapshot.refuse(tensor.name, "expected values of type F32 or F64");
+            snapshot.fail(tensor.name, "expected values of type F32 or F64");
         }
     }
     snapshot.texts_.insert(file.metadata().begin(), file.metadata().end());

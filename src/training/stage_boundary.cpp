@@ -8,7 +8,7 @@
 namespace hpcai::training {
 namespace {
 
-// below the tags of all-reduces of gradients
+// Both are below the tags of all-reduces of gradients.
 constexpr int kValueTag = 8192;
 constexpr int kGradientTag = 8193;
 
@@ -31,11 +31,11 @@ std::vector<graph::ValueId> received_values(const graph::Graph& graph) {
     return values;
 }
 
-template <typename PlaceOf>
+template <typename Accessor>
 Route make_route(int group_rank, int tag, const std::vector<std::string>& names,
-                 const graph::Network& network, PlaceOf place_of) {
+                 const graph::Network& network, Accessor buffer_of) {
     Route route{group_rank, tag, 0};
-    for (const std::string& name : names) route.bytes += (network.*place_of)(name).size();
+    for (const std::string& name : names) route.bytes += (network.*buffer_of)(name).size();
     return route;
 }
 
@@ -45,7 +45,7 @@ MessageBuffer::MessageBuffer(comm::Communicator& group, std::size_t bytes)
     : group_(group), bytes_(std::make_shared<std::vector<std::byte>>(bytes)) {}
 
 MessageBuffer::~MessageBuffer() {
-    if (request_ != nullptr) group_.keep(bytes_);
+    if (request_ != nullptr) group_.keep_alive(bytes_);
 }
 
 void MessageBuffer::start_send(const Route& route) {
@@ -78,36 +78,36 @@ void Outbox::send(const Route& route, const std::function<void(std::span<std::by
 }
 
 bool Outbox::test() {
-    bool are_sent = true;
-    for (const std::unique_ptr<MessageBuffer>& buffer : buffers_) are_sent &= buffer->test();
-    return are_sent;
+    bool all_sent = true;
+    for (const std::unique_ptr<MessageBuffer>& buffer : buffers_) all_sent &= buffer->test();
+    return all_sent;
 }
 
 Inbox::Inbox(comm::Communicator& group, const Route& route)
     : route_(route), buffer_(group, route.bytes) {}
 
 void Inbox::begin(int messages) {
-    ensure(left_ == 0, "{} messages of the previous step were not read", left_);
+    ensure(pending_ == 0, "{} messages of the previous step were not read", pending_);
     if (route_.bytes == 0) return;
-    left_ = messages;
+    pending_ = messages;
     buffer_.start_receive(route_);
 }
 
 void Inbox::take(const std::function<void(std::span<const std::byte>)>& use) {
-    ensure(left_ > 0 && buffer_.test(), "no message has arrived");
+    ensure(pending_ > 0 && buffer_.test(), "no message has arrived");
     use(buffer_.bytes());
-    if (--left_ > 0) buffer_.start_receive(route_);
+    if (--pending_ > 0) buffer_.start_receive(route_);
 }
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
     const int stage = layout.stage_of(group_rank);
-    const auto of_stage = [&](int other) {
+    const auto rank_in = [&](int other) {
         return layout.group_rank_of(other, layout.replica_of(group_rank),
                                     layout.part_of(group_rank));
     };
     Neighbours neighbours;
-    if (stage > 0) neighbours.before = of_stage(stage - 1);
-    if (stage + 1 < layout.stages) neighbours.after = of_stage(stage + 1);
+    if (stage > 0) neighbours.previous = rank_in(stage - 1);
+    if (stage + 1 < layout.stages) neighbours.next = rank_in(stage + 1);
     return neighbours;
 }
 
@@ -119,12 +119,12 @@ StageBoundary::StageBoundary(comm::Communicator& group, device::Device& device,
       outputs_(names_of(network.graph(), network.graph().outputs(), false)),
       output_gradients_(names_of(network.graph(), network.graph().outputs(), true)),
       outbox_(group),
-      values_out_(make_route(neighbours.after, kValueTag, outputs_, network, &Network::value)),
-      gradients_out_(make_route(neighbours.before, kGradientTag, received_gradients_, network,
+      values_out_(make_route(neighbours.next, kValueTag, outputs_, network, &Network::value)),
+      gradients_out_(make_route(neighbours.previous, kGradientTag, received_gradients_, network,
                                 &Network::received_gradient)),
       values_in_(group,
-                 make_route(neighbours.before, kValueTag, received_, network, &Network::input)),
-      gradients_in_(group, make_route(neighbours.after, kGradientTag, output_gradients_, network,
+                 make_route(neighbours.previous, kValueTag, received_, network, &Network::input)),
+      gradients_in_(group, make_route(neighbours.next, kGradientTag, output_gradients_, network,
                                       &Network::output_gradient)) {}
 
 void StageBoundary::begin(int micro_batches) {
@@ -133,26 +133,26 @@ void StageBoundary::begin(int micro_batches) {
 }
 
 void StageBoundary::take(Inbox& inbox, const Names& names, const Network& network,
-                         PlaceOf<std::byte> place_of) {
+                         Accessor<std::byte> buffer_of) {
     if (names.empty()) return;
     inbox.take([&](std::span<const std::byte> bytes) {
         for (const std::string& name : names) {
-            const std::span<std::byte> place = (network.*place_of)(name);
-            device_.enqueue_upload(place.data(), bytes.first(place.size()));
-            bytes = bytes.subspan(place.size());
+            const std::span<std::byte> buffer = (network.*buffer_of)(name);
+            device_.enqueue_upload(buffer.data(), bytes.first(buffer.size()));
+            bytes = bytes.subspan(buffer.size());
         }
     });
 }
 
 void StageBoundary::send(const Route& route, const Names& names, const Network& network,
-                         PlaceOf<const std::byte> place_of) {
+                         Accessor<const std::byte> buffer_of) {
     if (names.empty()) return;
     device_.synchronize();
     outbox_.send(route, [&](std::span<std::byte> message) {
         for (const std::string& name : names) {
-            const std::span<const std::byte> place = (network.*place_of)(name);
-            device_.download(message.first(place.size()), place.data());
-            message = message.subspan(place.size());
+            const std::span<const std::byte> buffer = (network.*buffer_of)(name);
+            device_.download(message.first(buffer.size()), buffer.data());
+            message = message.subspan(buffer.size());
         }
     });
 }

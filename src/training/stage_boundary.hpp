@@ -16,14 +16,14 @@
 
 namespace hpcai::training {
 
-/// Destination or source of the messages of one kind.
+/// Destination or source of all messages with one tag.
 struct Route {
     int group_rank = 0;
     int tag = 0;
     std::size_t bytes = 0;  // of each message; 0: no messages
 };
 
-/// A message and its memory, which outlives the transport's use of it.
+/// A message and its memory, which stays valid as long as the transport may use it.
 class MessageBuffer {
 public:
     MessageBuffer(comm::Communicator& group, std::size_t bytes);
@@ -60,28 +60,27 @@ private:
     std::int64_t bytes_sent_ = 0;
 };
 
-/// Receives the messages of one route in a step one after the other in the same memory.
+/// Receives the messages of a route in a step, one after the other in the same memory.
 class Inbox {
 public:
     Inbox(comm::Communicator& group, const Route& route);
 
-    /// Begins a step with that many messages.
+    /// Begins a step with `messages` messages.
     void begin(int messages);
     bool test() { return buffer_.test(); }
-    /// Calls `use` with the message that has arrived, then starts to receive the next.
+    /// Calls `use` with the message that has arrived, then starts to receive the next message.
     void take(const std::function<void(std::span<const std::byte>)>& use);
 
 private:
     Route route_;
     MessageBuffer buffer_;
-    int left_ = 0;
+    int pending_ = 0;
 };
 
-/// The group ranks of the previous and the next stage, of the same replica and shard; -1 if there
-/// is none.
+/// The group ranks with the same replica and shard in the adjacent stages; -1: no such stage.
 struct Neighbours {
-    int before = -1;
-    int after = -1;
+    int previous = -1;
+    int next = -1;
 };
 
 Neighbours neighbours_of(const plan::Layout& layout, int group_rank);
@@ -94,19 +93,19 @@ public:
     StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
                   const Neighbours& neighbours);
 
-    /// Begins a step with that many micro-batches.
+    /// Begins a step with `micro_batches` micro-batches.
     void begin(int micro_batches);
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Both copy a message that has arrived to the network.
+    /// Copy a message that has arrived to the network.
     void take_values(const graph::Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const graph::Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
-    /// Both start to send the output of a pass.
+    /// Start to send the output of a pass.
     void send_values(const graph::Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }
@@ -122,12 +121,12 @@ private:
     /// Names of the values in one message.
     using Names = std::vector<std::string>;
     template <typename Byte>
-    using PlaceOf = std::span<Byte> (Network::*)(const std::string&) const;
+    using Accessor = std::span<Byte> (Network::*)(const std::string&) const;
 
     void take(Inbox& inbox, const Names& names, const Network& network,
-              PlaceOf<std::byte> place_of);
+              Accessor<std::byte> buffer_of);
     void send(const Route& route, const Names& names, const Network& network,
-              PlaceOf<const std::byte> place_of);
+              Accessor<const std::byte> buffer_of);
 
     device::Device& device_;
     Names received_, received_gradients_, outputs_, output_gradients_;

@@ -7,8 +7,8 @@ namespace hpcai::training {
 namespace {
 
 /// Returns a stage's parameters and running statistics in its store, in the order of its graph.
-std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
-                                             graph::ParameterStore& store) {
+std::vector<std::span<float>> tensors_of_stage(const graph::Stage& stage,
+                                               graph::ParameterStore& store) {
     std::vector<std::span<float>> parts;
     for (std::size_t id = 0; id < stage.parameters.size(); ++id) {
         parts.push_back(store.parameter(static_cast<graph::ParameterId>(id)));
@@ -20,15 +20,15 @@ std::vector<std::span<float>> parts_of_stage(const graph::Stage& stage,
     return parts;
 }
 
-/// A part of a tensor of the model's store: `runs` runs of `length` numbers. Their starts are
-/// `stride` numbers apart, from `first` on.
-struct Place {
-    std::span<float> whole;
+/// The slice of a tensor of the model that a shard holds: `runs` runs of `length` numbers, which
+/// begin at number `first` and then every `stride` numbers.
+struct TensorSlice {
+    std::span<float> tensor;
     std::size_t runs = 1, length = 0, stride = 0, first = 0;
 
     std::size_t elements() const { return runs * length; }
 
-    std::vector<float> take(std::span<const float> from) const {
+    std::vector<float> gather(std::span<const float> from) const {
         std::vector<float> values;
         values.reserve(elements());
         for (std::size_t run = 0; run < runs; ++run) {
@@ -37,7 +37,7 @@ struct Place {
         }
         return values;
     }
-    void put(std::span<const float> values, std::span<float> to) const {
+    void scatter(std::span<const float> values, std::span<float> to) const {
         for (std::size_t run = 0; run < runs; ++run) {
             std::ranges::copy(values.subspan(run * length, length),
                               to.subspan(first + run * stride).begin());
@@ -45,8 +45,8 @@ struct Place {
     }
 };
 
-Place place_of(const graph::Parameter& parameter, std::span<float> whole) {
-    if (!parameter.slice) return {whole, 1, whole.size(), 0, 0};
+TensorSlice slice_of(const graph::Parameter& parameter, std::span<float> tensor) {
+    if (!parameter.slice) return {tensor, 1, tensor.size(), 0, 0};
     const auto axis = static_cast<std::size_t>(parameter.slice->axis);
     std::int64_t runs = 1, inner = 1;
     for (std::size_t i = 0; i < parameter.shape.rank(); ++i) {
@@ -56,52 +56,52 @@ Place place_of(const graph::Parameter& parameter, std::span<float> whole) {
     const auto size = [&](std::int64_t channels) {
         return static_cast<std::size_t>(channels * inner);
     };
-    return {whole, static_cast<std::size_t>(runs), size(parameter.shape[axis]),
+    return {tensor, static_cast<std::size_t>(runs), size(parameter.shape[axis]),
             size(parameter.slice->channels), size(parameter.slice->first)};
 }
 
-std::vector<Place> places_in_model(const graph::Stage& stage, graph::ParameterStore& model) {
-    std::vector<Place> places;
+std::vector<TensorSlice> slices_of_model(const graph::Stage& stage, graph::ParameterStore& model) {
+    std::vector<TensorSlice> slices;
     for (std::size_t id = 0; id < stage.parameters.size(); ++id) {
-        places.push_back(
-            place_of(stage.graph.parameters()[id], model.parameter(stage.parameters[id])));
+        slices.push_back(
+            slice_of(stage.graph.parameters()[id], model.parameter(stage.parameters[id])));
     }
     for (std::size_t id = 0; id < stage.statistics.size(); ++id) {
         const graph::NormStatistics& described = stage.graph.statistics()[id];
         const std::int32_t index = stage.statistics[id];
-        for (const std::span<float> whole :
+        for (const std::span<float> tensor :
              {model.running_mean(index), model.running_variance(index)}) {
-            places.push_back({whole, 1, static_cast<std::size_t>(described.channels), 0,
+            slices.push_back({tensor, 1, static_cast<std::size_t>(described.channels), 0,
                               static_cast<std::size_t>(described.first_channel)});
         }
     }
-    return places;
+    return slices;
 }
 
 }  // namespace
 
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model,
                 graph::ParameterStore& to) {
-    const std::vector<Place> from = places_in_model(stage, model);
-    const std::vector<std::span<float>> parts = parts_of_stage(stage, to);
+    const std::vector<TensorSlice> from = slices_of_model(stage, model);
+    const std::vector<std::span<float>> parts = tensors_of_stage(stage, to);
     for (std::size_t part = 0; part < from.size(); ++part) {
-        to.write(from[part].take(model.read(from[part].whole)), parts[part]);
+        to.write(from[part].gather(model.read(from[part].tensor)), parts[part]);
     }
 }
 
-void collect_stages(comm::Communicator& group, const plan::Layout& layout,
-                    const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
-                    graph::ParameterStore& model) {
+void all_gather_stages(comm::Communicator& group, const plan::Layout& layout,
+                       const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
+                       graph::ParameterStore& model) {
     for (std::size_t index = 0; index < stages.size(); ++index) {
-        const std::vector<Place> places = places_in_model(stages[index], model);
+        const std::vector<TensorSlice> slices = slices_of_model(stages[index], model);
         std::size_t elements = 0;
-        for (const Place& place : places) elements += place.elements();
+        for (const TensorSlice& slice : slices) elements += slice.elements();
         std::vector<float> values;
         values.reserve(elements);
         const auto shard = static_cast<int>(index);
         const int root = layout.group_rank_of(shard / layout.parts, 0, shard % layout.parts);
         if (group.rank() == root) {
-            for (const std::span<float> part : parts_of_stage(stages[index], mine)) {
+            for (const std::span<float> part : tensors_of_stage(stages[index], mine)) {
                 const std::vector<float> read = mine.read(part);
                 values.insert(values.end(), read.begin(), read.end());
             }
@@ -109,11 +109,11 @@ void collect_stages(comm::Communicator& group, const plan::Layout& layout,
         values.resize(elements);
         group.broadcast(std::as_writable_bytes(std::span(values)), root);
         std::span<const float> rest(values);
-        for (const Place& place : places) {
-            std::vector<float> whole = model.read(place.whole);
-            place.put(rest.first(place.elements()), whole);
-            model.write(whole, place.whole);
-            rest = rest.subspan(place.elements());
+        for (const TensorSlice& slice : slices) {
+            std::vector<float> tensor = model.read(slice.tensor);
+            slice.scatter(rest.first(slice.elements()), tensor);
+            model.write(tensor, slice.tensor);
+            rest = rest.subspan(slice.elements());
         }
     }
 }

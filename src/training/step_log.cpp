@@ -31,13 +31,13 @@ void StepTrace::step(std::int64_t number, double begin, double end) {
     events_.push_back({TraceLane::steps, fmt::format("step {}", number), "", begin, end});
 }
 
-void StepTrace::sum(std::size_t bucket, bool is_over) {
+void StepTrace::log_all_reduce(std::size_t bucket, bool is_complete) {
     if (!is_on_) return;
-    if (!is_over) {
-        sums_[bucket] = now_();
-    } else if (const auto begun = sums_.extract(bucket)) {
+    if (!is_complete) {
+        sum_begins_[bucket] = now_();
+    } else if (const auto begin = sum_begins_.extract(bucket)) {
         events_.push_back(
-            {TraceLane::all_reduces, fmt::format("bucket {}", bucket), "", begun.mapped(), now_()});
+            {TraceLane::all_reduces, fmt::format("bucket {}", bucket), "", begin.mapped(), now_()});
     }
 }
 
@@ -55,9 +55,9 @@ void StepLog::reserve(std::int64_t steps) {
 
 void StepLog::begin(double now) {
     begin_ = now;
-    if (unread_ == 0) begin_of_unread_ = now;
+    if (unread_ == 0) unread_begin_ = now;
     if (!options_.measure_phases) return;
-    trace_.select(trace_.has(std::ssize(steps_)));
+    trace_.enable(trace_.covers(std::ssize(steps_)));
     clock_.begin(now);
 }
 
@@ -70,10 +70,10 @@ void StepLog::enter(Phase phase) {
     device_.begin_phase(name_of(phase));
 }
 
-void StepLog::sum(std::size_t bucket, std::size_t bytes, bool is_over) {
-    trace_.sum(bucket, is_over);
+void StepLog::log_all_reduce(std::size_t bucket, std::size_t bytes, bool is_complete) {
+    trace_.log_all_reduce(bucket, is_complete);
     if (options_.flight == nullptr) return;
-    if (is_over) {
+    if (is_complete) {
         options_.flight->end_sum(bucket);
     } else {
         options_.flight->begin_sum(bucket, bytes);
@@ -94,25 +94,25 @@ void StepLog::end_step(StepRecord record, bool is_read) {
     device_phases_.reset();
     ++unread_;
     if (is_read || !is_asynchronous_) {
-        const double seconds = (now - begin_of_unread_) / static_cast<double>(unread_);
+        const double seconds = (now - unread_begin_) / static_cast<double>(unread_);
         for (; unread_ > 0; --unread_) step_seconds_.push_back(seconds);
     }
     steps_.push_back(record);
     begin(now);
 }
 
-/// Traces the device's phases, which ended when the results were read.
+/// Traces the device's phases backwards from the end of the step, when its results were read.
 void StepLog::trace_device(const StepRecord& record) {
-    const PhaseSeconds& of = record.phases;
+    const PhaseSeconds& phases = record.phases;
     double end = record.end_seconds;
-    const auto before_end = [&](Phase phase, double seconds) {
+    const auto trace_before = [&](Phase phase, double seconds) {
         trace_.phase(phase, end - seconds, end);
         end -= seconds;
     };
-    before_end(Phase::optimizer, of.optimizer);
-    before_end(Phase::communication, of.communication);
-    before_end(Phase::backward, of.backward);
-    before_end(Phase::forward, of.forward);
+    trace_before(Phase::optimizer, phases.optimizer);
+    trace_before(Phase::communication, phases.communication);
+    trace_before(Phase::backward, phases.backward);
+    trace_before(Phase::forward, phases.forward);
     trace_.step(record.step, end, record.end_seconds);
 }
 
@@ -137,9 +137,9 @@ void StepLog::restore(const Snapshot& from, std::int64_t steps) {
     for (; !rows.empty(); rows = rows.subspan(kColumns)) {
         StepRecord& step = restored.emplace_back();
         step.step =
-            from.whole("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
-        step.epoch = static_cast<int>(from.whole("steps", rows[1], 0, 65535));
-        step.samples = from.whole("steps", rows[2], 0, std::int64_t{1} << 53);
+            from.integer("steps", rows[0], std::ssize(restored) - 1, std::ssize(restored) - 1);
+        step.epoch = static_cast<int>(from.integer("steps", rows[1], 0, 65535));
+        step.samples = from.integer("steps", rows[2], 0, std::int64_t{1} << 53);
         step.end_seconds = rows[3];
         step.learning_rate = rows[4];
         step.loss = rows[5];

@@ -8,8 +8,8 @@
 
 namespace hpcai::training {
 
-/// Passes the kernels of a step to the log's trace, if the step is traced, and calls
-/// `after_kernel(step)` after each kernel.
+/// Reports the kernels of a traced step to the log's trace and calls `after_kernel(step)` after
+/// each kernel.
 template <typename AfterKernel>
 class StepObserver final : public graph::Observer {
 public:

@@ -10,9 +10,9 @@ namespace hpcai::training {
 namespace {
 
 constexpr float kFirstDynamicScale = 65536;  // as PyTorch's GradScaler
-constexpr float kLargestDynamicScale = 16777216;
+constexpr float kMaxDynamicScale = 16777216;
 
-constexpr const char* kNumbersName = "step_scalars";
+constexpr const char* kScalarsName = "step_scalars";
 
 std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
     std::vector<comm::Range> ranges = store.ranges();
@@ -20,15 +20,15 @@ std::vector<comm::Range> ranges_and_status(const graph::ParameterStore& store) {
     return ranges;
 }
 
-/// Scales multiply the losses of rows, which are summed over the model's whole batch. Each scale
-/// has the factor 1 / batch size, so gradients need no later division if the loss is not scaled.
+/// The loss is the sum over the model's batch of each sample's loss times the scale. Every scale
+/// includes the factor 1 / batch size, so unscaled gradients need no later division.
 device::LossScalePolicy plan_loss_scale(const config::TrainingConfig& training,
                                         tensor::DType compute) {
     device::LossScalePolicy policy;
     policy.loss_weight = 1.0f / static_cast<float>(training.batch_size);
     policy.dynamic = training.loss_scale == 0 && compute == tensor::DType::f16;
     policy.min_scale = policy.loss_weight / 2;  // only reached if the unscaled loss overflows
-    policy.max_scale = kLargestDynamicScale * policy.loss_weight;
+    policy.max_scale = kMaxDynamicScale * policy.loss_weight;
     return policy;
 }
 
@@ -37,11 +37,11 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
     return training.loss_scale == 0 ? 1.0f : static_cast<float>(training.loss_scale);
 }
 
-/// Returns the gradients (with the status) that must be finite. A classifier's non-finite logit
-/// appears in the gradient of the last bias, a sum over all samples of all ranks. But an fp16
-/// overflow or a detector's non-finite loss may be in any gradient. A stage without a loss checks
-/// only the status, except in fp16. The status is infinite if a rank has failed, so that all ranks
-/// skip the step.
+/// Returns the gradients, with the status, that must be finite. The status is infinite if a rank
+/// has failed, so that all ranks skip the step. In a classifier, a non-finite logit makes the
+/// gradient of the last bias non-finite, which is a sum over all samples of all ranks. In fp16 and
+/// in a detector, any gradient may be non-finite. A stage without a loss checks only the status,
+/// except in fp16.
 std::span<const float> checked_gradients(const graph::Network& network,
                                          graph::ParameterStore& store) {
     const std::span<const float> all = store.gradients_and_status();
@@ -65,24 +65,24 @@ void for_each_residual(comm::GradientReducer& reducer, const comm::GradientBucke
     }
 }
 
-device::StepScalars read_numbers(const Snapshot& from) {
-    const std::span<const double> stored = from.numbers(kNumbersName, 7);
+device::StepScalars read_scalars(const Snapshot& from) {
+    const std::span<const double> stored = from.numbers(kScalarsName, 7);
     const auto counter = [&](double value) {
         return static_cast<std::uint32_t>(
-            from.whole(kNumbersName, value, 0, std::numeric_limits<std::uint32_t>::max()));
+            from.integer(kScalarsName, value, 0, std::numeric_limits<std::uint32_t>::max()));
     };
-    device::StepScalars numbers;
-    numbers.learning_rate = static_cast<float>(stored[0]);
-    numbers.loss_scale = static_cast<float>(stored[1]);
-    numbers.gradient_factor = static_cast<float>(stored[2]);
-    if (!(numbers.loss_scale > 0) || !(numbers.gradient_factor > 0)) {
-        from.refuse(kNumbersName, "expected a loss scale and a gradient factor above 0");
+    device::StepScalars scalars;
+    scalars.learning_rate = static_cast<float>(stored[0]);
+    scalars.loss_scale = static_cast<float>(stored[1]);
+    scalars.gradient_factor = static_cast<float>(stored[2]);
+    if (!(scalars.loss_scale > 0) || !(scalars.gradient_factor > 0)) {
+        from.fail(kScalarsName, "expected a loss scale and a gradient factor above 0");
     }
-    numbers.good_steps = counter(stored[3]);
-    numbers.skipped_steps = counter(stored[4]);
-    numbers.taken_steps = counter(stored[5]);
-    numbers.loss_sum = stored[6];
-    return numbers;
+    scalars.good_steps = counter(stored[3]);
+    scalars.skipped_steps = counter(stored[4]);
+    scalars.taken_steps = counter(stored[5]);
+    scalars.loss_sum = stored[6];
+    return scalars;
 }
 
 }  // namespace
@@ -94,25 +94,25 @@ StepRunner::StepRunner(const StepSetup& setup)
       reducer_(setup.reducer),
       log_(setup.log),
       loss_scale_(plan_loss_scale(setup.config.training, network_.compute())),
-      checked_(checked_gradients(network_, store_)),
+      checked_gradients_(checked_gradients(network_, store_)),
       update_(device_.build(plan_optimizer(network_, store_, setup.config.training),
                             optimizer_tensors(network_, store_))),
       buckets_(reducer_, store_.gradients_and_status(), ranges_and_status(store_),
                {static_cast<std::size_t>(setup.config.communication.bucket_mib * 1024 * 1024),
                 setup.config.communication.overlap},
-               setup.before_sum),
-      steps_between_readings_(setup.config.run.loss_steps) {
+               setup.before_all_reduce),
+      steps_between_reads_(setup.config.run.loss_steps) {
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
     network_.set_loss_scale(scale * loss_scale_.loss_weight);
-    set_number(&device::StepScalars::gradient_factor, 1 / scale);
+    set_scalar(&device::StepScalars::gradient_factor, 1 / scale);
     if (log_ == nullptr) return;
-    buckets_.set_listener([this, ranges = buckets_.ranges()](std::size_t bucket, bool is_over) {
-        log_->sum(bucket, ranges[bucket].count() * sizeof(float), is_over);
+    buckets_.set_listener([this, ranges = buckets_.ranges()](std::size_t bucket, bool is_complete) {
+        log_->log_all_reduce(bucket, ranges[bucket].count() * sizeof(float), is_complete);
     });
 }
 
 void StepRunner::begin_step(double learning_rate, bool has_failed) {
-    set_number(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
+    set_scalar(&device::StepScalars::learning_rate, static_cast<float>(learning_rate));
     store_.enqueue_status(has_failed ? std::numeric_limits<float>::infinity() : 0.0f);
     if (copied_writes_ == store_.parameter_writes()) return;
     graph::Observer no_observer;
@@ -130,17 +130,17 @@ void StepRunner::notify_buckets(const graph::Step& step) {
 StepResults StepRunner::read() {
     reducer_.check();
     buckets_.read_times();
-    const device::StepScalars numbers = network_.read_step_scalars();
-    set_number(&device::StepScalars::loss_sum, 0.0);
+    const device::StepScalars scalars = network_.read_step_scalars();
+    set_scalar(&device::StepScalars::loss_sum, 0.0);
     StepResults results;
-    results.loss_sum = numbers.loss_sum;
+    results.loss_sum = scalars.loss_sum;
     results.samples = std::exchange(unread_samples_, 0);
-    results.skipped_steps = numbers.skipped_steps;
+    results.skipped_steps = scalars.skipped_steps;
     results.has_failed = std::isinf(store_.status());
-    results.loss_scale = numbers.loss_scale / loss_scale_.loss_weight;
+    results.loss_scale = scalars.loss_scale / loss_scale_.loss_weight;
     results.has_diverged =
-        numbers.skipped_steps > std::exchange(skipped_before_, numbers.skipped_steps) &&
-        (!loss_scale_.dynamic || numbers.loss_scale <= loss_scale_.min_scale);
+        scalars.skipped_steps > std::exchange(skipped_before_, scalars.skipped_steps) &&
+        (!loss_scale_.dynamic || scalars.loss_scale <= loss_scale_.min_scale);
     return results;
 }
 
@@ -149,11 +149,11 @@ double StepRunner::communication_seconds() const {
 }
 
 void StepRunner::save(Snapshot& to) {
-    const device::StepScalars numbers = network_.read_step_scalars();
-    to.put_numbers(kNumbersName, {numbers.learning_rate, numbers.loss_scale,
-                                  numbers.gradient_factor, static_cast<double>(numbers.good_steps),
-                                  static_cast<double>(numbers.skipped_steps),
-                                  static_cast<double>(numbers.taken_steps), numbers.loss_sum});
+    const device::StepScalars scalars = network_.read_step_scalars();
+    to.put_numbers(kScalarsName, {scalars.learning_rate, scalars.loss_scale,
+                                  scalars.gradient_factor, static_cast<double>(scalars.good_steps),
+                                  static_cast<double>(scalars.skipped_steps),
+                                  static_cast<double>(scalars.taken_steps), scalars.loss_sum});
     for_each_residual(reducer_, buckets_, store_,
                       [&](std::span<float> values, const std::string& name) {
                           std::vector<float> residual = reducer_.residual_of(values);
@@ -162,9 +162,9 @@ void StepRunner::save(Snapshot& to) {
 }
 
 void StepRunner::restore(const Snapshot& from) {
-    const device::StepScalars numbers = read_numbers(from);
-    device_.upload(network_.step_scalars(), std::as_bytes(std::span(&numbers, 1)));
-    skipped_before_ = numbers.skipped_steps;
+    const device::StepScalars scalars = read_scalars(from);
+    device_.upload(network_.step_scalars(), std::as_bytes(std::span(&scalars, 1)));
+    skipped_before_ = scalars.skipped_steps;
     for_each_residual(reducer_, buckets_, store_,
                       [&](std::span<float> values, const std::string& name) {
                           const std::size_t size = reducer_.residual_of(values).size();

@@ -16,23 +16,22 @@ namespace {
 
 constexpr const char* kRemedy =
     "try a lower training.learning_rate or a longer training.warmup_epochs";
-constexpr const char* kRemedyOfScale =
+constexpr const char* kScaleRemedy =
     "try a lower training.loss_scale, 0 for a dynamic one, or a lower training.learning_rate";
 
-/// Reads the values in pieces, because host memory may be too small for a copy of all parameters.
+/// Reads the values in chunks, because host memory may be too small for a copy of all parameters.
 bool all_finite(const graph::ParameterStore& store, std::span<const float> values) {
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
-    for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
-        const std::size_t size = std::min(kPiece, values.size() - begin);
-        const std::vector<float> piece = store.read(values.subspan(begin, size));
-        if (!std::ranges::all_of(piece, [](float value) { return std::isfinite(value); })) {
+    constexpr std::size_t kChunk = std::size_t{1} << 20;
+    for (std::size_t begin = 0; begin < values.size(); begin += kChunk) {
+        const std::size_t size = std::min(kChunk, values.size() - begin);
+        const std::vector<float> chunk = store.read(values.subspan(begin, size));
+        if (!std::ranges::all_of(chunk, [](float value) { return std::isfinite(value); })) {
             return false;
         }
     }
     return true;
 }
 
-/// Returns the shard number of each rank of the group.
 std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
     if (setup.pipeline == nullptr) return shards;
@@ -44,9 +43,9 @@ std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
 
 std::unique_ptr<StepRunner> make_step(const TrainerSetup& setup, device::Device& device,
                                       graph::ParameterStore& store, FaultInjector* injector) {
-    auto before_sum = injector == nullptr ? nullptr : injector->before_sum();
-    const StepSetup step{setup.config, setup.network,        device, store, setup.reducer,
-                         setup.log,    std::move(before_sum)};
+    auto callback = injector == nullptr ? nullptr : injector->before_all_reduce();
+    const StepSetup step{setup.config, setup.network,      device, store, setup.reducer,
+                         setup.log,    std::move(callback)};
     if (setup.pipeline == nullptr) return std::make_unique<TrainingStep>(step);
     return make_pipeline_step(step, *setup.pipeline);
 }
@@ -78,11 +77,11 @@ Trainer::Trainer(const TrainerSetup& setup, device::Device& device, graph::Param
       shards_(shards_of(setup, group.size())),
       audit_(setup.config.run.audit_steps, device, store, group, shards_),
       step_callback_(setup.step_callback),
-      where_(setup.where) {
+      rank_name_(setup.rank_name) {
     if (log_ == nullptr) return;
-    log_->count_communication([this, statistics = setup.statistics] {
-        const double of_statistics = statistics == nullptr ? 0 : statistics->accounting().seconds;
-        return step_->communication_seconds() + of_statistics;
+    log_->set_communication_clock([this, batch_norm = setup.sync_batch_norm] {
+        const double seconds = batch_norm == nullptr ? 0 : batch_norm->accounting().seconds;
+        return step_->communication_seconds() + seconds;
     });
 }
 
@@ -99,8 +98,8 @@ EpochReport Trainer::train_epoch(int number, data::BatchSource& source,
     }
 }
 
-/// Notifies the other ranks, which wait for messages and sums of this rank. After the announcement,
-/// this rank can destroy its pending requests without waiting for other ranks.
+/// Notifies the other ranks, which may wait for this rank. After the announcement, this rank can
+/// destroy its pending requests without waiting for other ranks.
 void Trainer::announce_failure(const Error& error) {
     group_.announce_failure(error);
     replicas_.announce_failure(error);
@@ -111,19 +110,19 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     begin_epoch(number);
     EpochReport& report = epoch_.report;
     while (report.steps < source.batches()) {
-        take_step(source);
-        // Failures of other ranks are reported when results are read: before any other wait.
+        run_step(source);
+        // Reading results reports failures of other ranks, so it comes before any other wait.
         const bool is_read = must_read(report.steps == source.batches());
         if (is_read) read_results();
         listener({steps_done_, steps_per_epoch_ * config_.workload.epochs, number, last_loss_,
                   config_.training.batch_size, is_read});
-        audit_.after_step(steps_done_);
-        if (log_ != nullptr) end_step(is_read);
-        epoch_.seconds_of_steps = epoch_.watch.seconds();
+        audit_.audit_if_due(steps_done_);
+        if (log_ != nullptr) log_step(is_read);
+        epoch_.steps_seconds = epoch_.watch.seconds();
         if (is_read && step_callback_ != nullptr) step_callback_->after_reading(*this, steps_done_);
     }
     device_.synchronize();
-    report.seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
+    report.seconds = epoch_.seconds_before + epoch_.steps_seconds;
     check_parameters(fmt::format("epoch {}", number + 1));
     group_.all_reduce_sum(std::span(&epoch_.loss_sum, 1));
     report.mean_loss = epoch_.loss_sum /
@@ -132,8 +131,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
     return report;
 }
 
-/// After a resume, the clock continues from the end of the checkpoint's last step, so the next step
-/// includes the time in which this launch loaded the checkpoint.
+/// After a resume, the clock continues from the end of the checkpoint's last step, so the time of
+/// the next step includes the loading of the checkpoint.
 void Trainer::begin_epoch(int number) {
     if (!std::exchange(is_resumed_, false)) {
         epoch_ = {};
@@ -152,12 +151,12 @@ void Trainer::begin_epoch(int number) {
 }
 
 bool Trainer::must_read(bool is_last) const {
-    return is_last || epoch_.unread_steps == step_->steps_between_readings() ||
+    return is_last || epoch_.unread_steps == step_->steps_between_reads() ||
            audit_.is_due(steps_done_) ||
            (step_callback_ != nullptr && step_callback_->needs_results(steps_done_));
 }
 
-void Trainer::end_step(bool is_read) {
+void Trainer::log_step(bool is_read) {
     StepRecord record;
     record.step = steps_done_ - 1;
     record.epoch = epoch_.number;
@@ -167,19 +166,19 @@ void Trainer::end_step(bool is_read) {
     log_->end_step(record, is_read);
 }
 
-/// If its batch cannot be loaded, a rank trains on padding until the results are read. Otherwise
-/// the other ranks would wait for it forever.
-void Trainer::take_step(data::BatchSource& source) {
+/// A rank that cannot load a batch trains on padding until results are read. Otherwise the other
+/// ranks would wait for it forever.
+void Trainer::run_step(data::BatchSource& source) {
     const data::Batch* batch = nullptr;
     enter(log_, Phase::input_wait);
     try {
-        name_own_failures([&] {
+        add_name_to_failures([&] {
             if (!epoch_.failure) batch = &source.next();
         });
     } catch (...) {
         epoch_.failure = std::current_exception();
     }
-    name_own_failures([&] {
+    add_name_to_failures([&] {
         if (injector_ != nullptr) injector_->begin_step(steps_done_);
         step_->run_batch(batch, schedule_(steps_done_), epoch_.failure != nullptr);
     });
@@ -189,18 +188,18 @@ void Trainer::take_step(data::BatchSource& source) {
     ++steps_done_;
 }
 
-/// Adds this rank's name to its failures. Failures that other ranks announce have their names.
-void Trainer::name_own_failures(const std::function<void()>& part) const {
+/// Adds this rank's name to the failures of `work`, except to those that other ranks announced.
+void Trainer::add_name_to_failures(const std::function<void()>& work) const {
     const auto is_own = [&](const Error& error) {
         return error.code() != ExitCode::watchdog &&
                dynamic_cast<const comm::AnnouncedError*>(&error) == nullptr;
     };
     const auto named = [&](const char* what) {
-        if (where_.empty()) return std::string(what);
-        return fmt::format("{} ({}, step {})", what, where_, steps_done_);
+        if (rank_name_.empty()) return std::string(what);
+        return fmt::format("{} ({}, step {})", what, rank_name_, steps_done_);
     };
     try {
-        part();
+        work();
     } catch (const Error& error) {
         if (is_own(error)) throw Error(error.code(), named(error.what()));
         throw;
@@ -211,7 +210,7 @@ void Trainer::name_own_failures(const std::function<void()>& part) const {
 
 void Trainer::read_results() {
     const StepResults results = step_->read();
-    if (log_ != nullptr && results.phases) log_->timed_by_device(*results.phases);
+    if (log_ != nullptr && results.phases) log_->set_device_phases(*results.phases);
     if (epoch_.failure || results.has_failed) {
         comm::collective_try(group_, [&] {
             if (epoch_.failure) std::rethrow_exception(epoch_.failure);
@@ -224,9 +223,9 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard do.
-/// If all do, the cause is numerical, and the audit skips this shard, because the bits of NaNs may
-/// differ between replicas.
+/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard have
+/// them. If all have them, the cause is numerical, and the audit skips this shard, because the bits
+/// of NaNs may differ between replicas.
 Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> non_finite = comm::all_gather(group_, mine);
@@ -239,22 +238,22 @@ Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
 }
 
 void Trainer::report_divergence(std::int64_t unread_steps) {
-    // The cause may be a wrong bit on one rank instead of the settings.
-    audit_.now(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
+    // Audit first, because the cause may be a wrong bit on one rank and not the settings.
+    audit_.audit(steps_done_ - 1, !non_finite_parameters().on_all_replicas);
     const std::string steps =
         unread_steps == 1
             ? fmt::format("step {}", steps_done_ - 1)
             : fmt::format("one of the steps {} to {}", steps_done_ - unread_steps, steps_done_ - 1);
     throw Error(ExitCode::internal,
                 fmt::format("training diverged: the gradient of {} is not finite; {}", steps,
-                            config_.training.loss_scale > 1 ? kRemedyOfScale : kRemedy));
+                            config_.training.loss_scale > 1 ? kScaleRemedy : kRemedy));
 }
 
-/// Checks the parameters, because no loss is computed after the last update to show an overflow.
+/// Checks the parameters, because no loss after the last update would show an overflow.
 void Trainer::check_parameters(const std::string& when) {
     const NonFiniteParameters non_finite = non_finite_parameters();
     if (!non_finite.on_any_rank) return;
-    audit_.now(steps_done_, !non_finite.on_all_replicas);
+    audit_.audit(steps_done_, !non_finite.on_all_replicas);
     const std::vector<graph::Parameter>& parameters = network_.graph().parameters();
     for (std::size_t index = 0; index < parameters.size(); ++index) {
         const auto id = static_cast<graph::ParameterId>(index);
@@ -269,7 +268,7 @@ void Trainer::average_statistics() {
     try {
         replicas_.all_reduce_sum(*statistics);
     } catch (const std::exception&) {
-        replicas_.keep(statistics);  // late messages may still arrive in it
+        replicas_.keep_alive(statistics);  // late messages may arrive in it
         throw;
     }
     const float share = 1.0f / static_cast<float>(replicas_.size());
@@ -284,12 +283,12 @@ std::vector<std::span<float>> Trainer::shared_values() {
     return all;
 }
 
-/// Checks all replicas before a checkpoint. If a wrong replica was saved, all ranks would restore
-/// it, and no later audit could find the error.
-void Trainer::examine() {
+/// Audits before a checkpoint: if a wrong replica were saved, all ranks would restore it, and no
+/// later audit could find the error.
+void Trainer::check_state() {
     check_parameters(fmt::format("step {}", steps_done_));
-    // if an audit is due, train_steps has just made it
-    if (!audit_.is_due(steps_done_)) audit_.now(steps_done_);
+    // If an audit is due, train_steps has just made it.
+    if (!audit_.is_due(steps_done_)) audit_.audit(steps_done_);
 }
 
 std::size_t Trainer::saved_bytes() {
@@ -300,7 +299,7 @@ std::size_t Trainer::saved_bytes() {
 }
 
 void Trainer::save(Snapshot& to) {
-    const double seconds = epoch_.seconds_before + epoch_.seconds_of_steps;
+    const double seconds = epoch_.seconds_before + epoch_.steps_seconds;
     ensure(epoch_.unread_steps == 0, "save() was called before the results of {} steps were read",
            epoch_.unread_steps);
     step_->save(to);
@@ -320,16 +319,16 @@ void Trainer::save(Snapshot& to) {
 
 void Trainer::restore(const Snapshot& from) {
     const std::span<const double> progress = from.numbers(kProgress, 8);
-    const auto whole = [&](std::size_t index, std::int64_t most) {
-        return from.whole(kProgress, progress[index], 0, most);
+    const auto integer = [&](std::size_t index, std::int64_t max) {
+        return from.integer(kProgress, progress[index], 0, max);
     };
     const std::int64_t epochs = config_.workload.epochs;
-    const std::int64_t epoch = whole(1, epochs - 1);
-    const std::int64_t steps_of_epoch = whole(2, steps_per_epoch_);
-    const std::int64_t steps = whole(0, steps_per_epoch_ * epochs);
+    const std::int64_t epoch = integer(1, epochs - 1);
+    const std::int64_t steps_of_epoch = integer(2, steps_per_epoch_);
+    const std::int64_t steps = integer(0, steps_per_epoch_ * epochs);
     if (steps != epoch * steps_per_epoch_ + steps_of_epoch) {
-        from.refuse(kProgress, fmt::format("step {} does not match {} steps of epoch {}", steps,
-                                           steps_of_epoch, epoch));
+        from.fail(kProgress, fmt::format("step {} does not match {} steps of epoch {}", steps,
+                                         steps_of_epoch, epoch));
     }
     step_->restore(from);
     if (replicas_.rank() == 0) {
@@ -347,22 +346,22 @@ void Trainer::restore(const Snapshot& from) {
     epoch_.seconds_before = progress[3];
     epoch_.loss_sum = progress[4];
     last_loss_ = progress[5];
-    skipped_steps_ = whole(6, steps);
-    audit_.restore(whole(7, std::numeric_limits<std::int32_t>::max()));
+    skipped_steps_ = integer(6, steps);
+    audit_.restore(integer(7, std::numeric_limits<std::int32_t>::max()));
     steps_done_ = steps;
     is_resumed_ = true;
 }
 
-void Trainer::share_parameters() {
-    constexpr std::size_t kPiece = std::size_t{1} << 24;  // values
+void Trainer::broadcast_parameters() {
+    constexpr std::size_t kChunk = std::size_t{1} << 24;  // values
     if (replicas_.size() == 1) return;
     for (const std::span<float> values : shared_values()) {
-        for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
+        for (std::size_t begin = 0; begin < values.size(); begin += kChunk) {
             const std::span<float> part =
-                values.subspan(begin, std::min(kPiece, values.size() - begin));
-            std::vector<float> piece = store_.read(part);
-            replicas_.broadcast(std::as_writable_bytes(std::span(piece)), 0);
-            if (replicas_.rank() != 0) store_.write(piece, part);
+                values.subspan(begin, std::min(kChunk, values.size() - begin));
+            std::vector<float> chunk = store_.read(part);
+            replicas_.broadcast(std::as_writable_bytes(std::span(chunk)), 0);
+            if (replicas_.rank() != 0) store_.write(chunk, part);
         }
     }
 }

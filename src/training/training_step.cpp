@@ -10,16 +10,17 @@
 namespace hpcai::training {
 namespace {
 
-// The libraries may allocate memory in step 0; step 1 shows that a step can be repeated.
+// Libraries may allocate memory in step 0. Step 1 shows that a step can run again.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 }  // namespace
 
 TrainingStep::TrainingStep(const StepSetup& setup)
     : StepRunner(setup),
-      can_be_recorded_(setup.config.device.recording && device_.can_record() && !setup.before_sum &&
+      can_be_recorded_(setup.config.device.recording && device_.can_record() &&
+                       !setup.before_all_reduce &&
                        (reducer_.size() == 1 || reducer_.can_be_recorded())) {
-    if (steps_between_readings_ == 0) steps_between_readings_ = can_be_recorded_ ? 20 : 1;
+    if (steps_between_reads_ == 0) steps_between_reads_ = can_be_recorded_ ? 20 : 1;
 }
 
 void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, bool has_failed) {
@@ -37,14 +38,14 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     begin_step(learning_rate, has_failed);
     if (recording_ != nullptr) {
         recording_->run();
-        has_repeated_ = true;
+        has_run_recording_ = true;
         buckets_.repeat_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
-        reducer_.check();  // recording may wait for the device
+        reducer_.check();  // recording may wait for the device, which may wait for other ranks
         if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();
-        has_repeated_ = true;
+        has_run_recording_ = true;
     } else {
         enqueue();
     }
@@ -56,13 +57,13 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
 void TrainingStep::enqueue() {
     StepObserver kernels(log_, [](const graph::Step&) {});
     StepObserver last_kernels(log_, [this](const graph::Step& step) { notify_buckets(step); });
-    device::StepScalars* numbers = network_.step_scalars();
+    device::StepScalars* scalars = network_.step_scalars();
     notify_status();
     mark();
     network_.prepare_other_copies(kernels);
     network_.forward(kernels);
     for (const std::span<const float> losses : network_.losses()) {
-        device_.add_losses(losses, numbers);
+        device_.add_losses(losses, scalars);
     }
     mark();
     enter(log_, Phase::backward);
@@ -72,14 +73,14 @@ void TrainingStep::enqueue() {
     buckets_.finish();
     mark();
     enter(log_, Phase::optimizer);
-    device_.check_finite(checked_, numbers);
+    device_.check_finite(checked_gradients_, scalars);
     update_->run();
-    device_.finish_step(loss_scale_, numbers);
+    device_.finish_step(loss_scale_, scalars);
     mark();
 }
 
 std::optional<PhaseSeconds> TrainingStep::timed_phases() {
-    if (timeline_ == nullptr || !std::exchange(has_repeated_, false)) return std::nullopt;
+    if (timeline_ == nullptr || !std::exchange(has_run_recording_, false)) return std::nullopt;
     const std::vector<double> seconds = timeline_->seconds();
     PhaseSeconds phases;
     phases.forward = seconds.at(0);

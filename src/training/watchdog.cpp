@@ -7,23 +7,23 @@
 namespace hpcai::training {
 namespace {
 
-constexpr double kMinSeconds = 300;  // tolerates the failover of a file system
-constexpr double kTimesLongest = 10;
+constexpr double kMinLimitSeconds = 300;  // tolerates the failover of a file system
+constexpr double kLongestStepFactor = 10;
 constexpr double kFileSystemSeconds = 3600;  // time limit for a file system that does not answer
-constexpr std::chrono::seconds kBetweenPolls{2};
-constexpr std::chrono::seconds kMaxSilence{5};  // of a running process
+constexpr std::chrono::seconds kPollInterval{2};
+constexpr std::chrono::seconds kMaxAwakeGap{5};  // longer: the process was suspended
 
 using Seconds = std::chrono::duration<double>;
 
 }  // namespace
 
 double StepTimeout::seconds() const {
-    if (first_ && steps_ > 0) return steps_;
-    if (!longest_) return first_step_;
-    return std::max({kMinSeconds, *first_, kTimesLongest * *longest_});
+    if (first_ && later_limit_ > 0) return later_limit_;
+    if (!longest_) return first_limit_;
+    return std::max({kMinLimitSeconds, *first_, kLongestStepFactor * *longest_});
 }
 
-void StepTimeout::step_took(double seconds) {
+void StepTimeout::add_step(double seconds) {
     if (!first_) {
         first_ = seconds;
     } else {
@@ -37,7 +37,7 @@ Watchdog::Watchdog(WatchdogSettings settings)
 Watchdog::~Watchdog() {
     {
         const std::lock_guard lock(mutex_);
-        is_over_ = true;
+        is_stopping_ = true;
     }
     wake_.notify_all();
     thread_.join();
@@ -45,7 +45,7 @@ Watchdog::~Watchdog() {
 
 /// Wakes the thread only if the new deadline is earlier.
 void Watchdog::restart_locked() {
-    last_step_ = last_sign_ = Clock::now();
+    last_step_ = last_awake_ = Clock::now();
     const Clock::time_point deadline = last_step_ + std::chrono::duration_cast<Clock::duration>(
                                                         Seconds(settings_.timeout.seconds()));
     const bool is_nearer = !deadline_ || deadline < *deadline_;
@@ -62,8 +62,8 @@ void Watchdog::resume() {
 void Watchdog::step_done() {
     check();
     const std::lock_guard lock(mutex_);
-    leave_out_suspension_locked();
-    settings_.timeout.step_took(Seconds(Clock::now() - last_step_).count());
+    exclude_suspension_locked();
+    settings_.timeout.add_step(Seconds(Clock::now() - last_step_).count());
     restart_locked();
 }
 
@@ -101,26 +101,26 @@ double Watchdog::longest_seconds() const {
 void Watchdog::watch() {
     constexpr Clock::duration kTick = std::chrono::seconds(1);
     std::unique_lock lock(mutex_);
-    while (!is_over_) {
-        leave_out_suspension_locked();
+    while (!is_stopping_) {
+        exclude_suspension_locked();
         if (!deadline_) {
             wake_.wait(lock);
         } else if (Clock::now() < *deadline_) {
-            wake_.wait_until(lock, std::min(*deadline_, last_sign_ + kTick));
+            wake_.wait_until(lock, std::min(*deadline_, last_awake_ + kTick));
         } else {
             return expire(lock);
         }
     }
 }
 
-/// Excludes time in which the whole process was stopped, for example by `scontrol suspend`. After
-/// such a stop, either thread may be the first to run and call this.
-void Watchdog::leave_out_suspension_locked() {
+/// Excludes time in which the process was suspended, for example by `scontrol suspend`. Both
+/// threads call this, because either may run first after a suspension.
+void Watchdog::exclude_suspension_locked() {
     const Clock::time_point now = Clock::now();
-    const Clock::duration silence = now - std::exchange(last_sign_, now);
-    if (silence < kMaxSilence || !deadline_) return;
-    *deadline_ += silence;
-    last_step_ += silence;
+    const Clock::duration gap = now - std::exchange(last_awake_, now);
+    if (gap < kMaxAwakeGap || !deadline_) return;
+    *deadline_ += gap;
+    last_step_ += gap;
 }
 
 /// The guard also ends the process if a callback hangs, for example on a file system.
@@ -128,26 +128,26 @@ void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
     expired_ =
         fmt::format("no step was done for {:.0f} s", Seconds(Clock::now() - last_step_).count());
     const std::string reason = expired_;
-    const auto end_in = [this](double seconds) {
-        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.who);
+    const auto end_process_in = [this](double seconds) {
+        guard_.emplace(seconds, ExitCode::watchdog, "a training step of " + settings_.rank_name);
     };
-    end_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
+    end_process_in(settings_.may_end ? kFileSystemSeconds : settings_.grace_seconds);
     lock.unlock();
     settings_.on_expiry(reason);
     lock.lock();
     const auto grace =
         std::chrono::duration_cast<Clock::duration>(Seconds(settings_.grace_seconds));
-    const Clock::time_point last_moment = Clock::now() + grace;
-    while (is_unnoticed_locked()) {
-        wake_.wait_for(lock, kBetweenPolls);
-        if (!settings_.may_end || Clock::now() < last_moment || !is_unnoticed_locked()) continue;
-        end_in(kFileSystemSeconds);
+    const Clock::time_point grace_end = Clock::now() + grace;
+    while (must_end_process_locked()) {
+        wake_.wait_for(lock, kPollInterval);
+        if (!settings_.may_end || Clock::now() < grace_end || !must_end_process_locked()) continue;
+        end_process_in(kFileSystemSeconds);
         lock.unlock();
         const bool may_end = settings_.may_end();
         lock.lock();
-        if (may_end && is_unnoticed_locked()) end_in(0);
+        if (may_end && must_end_process_locked()) end_process_in(0);
     }
-    wake_.wait(lock, [&] { return is_over_; });
+    wake_.wait(lock, [&] { return is_stopping_; });
 }
 
 }  // namespace hpcai::training

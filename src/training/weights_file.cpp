@@ -19,14 +19,13 @@ namespace {
 
 using graph::ParameterKind;
 
-// prefix of the names of a detector's backbone
-constexpr std::string_view kBackbone = "backbone.body.";
+constexpr std::string_view kBackbone = "backbone.body.";  // of a detector
 
-/// One tensor of the file and its place in the store.
+/// A tensor of the file and its values in the store.
 struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;  // in the file
-    std::span<float> place;           // in the store, in canonical layout
+    std::span<float> target;          // in the store, in canonical layout
     std::int64_t pixels = 1;          // inner axes: (pixels, channels) here, reversed in the file
 };
 
@@ -62,7 +61,7 @@ template <typename Body>
 void for_each_element(const Entry& entry, const Body& body) {
     const auto rows = static_cast<std::size_t>(entry.shape.front());
     const auto pixels = static_cast<std::size_t>(entry.pixels);
-    const std::size_t channels = entry.place.size() / rows / pixels;
+    const std::size_t channels = entry.target.size() / rows / pixels;
     for (std::size_t row = 0; row < rows; ++row) {
         for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
             for (std::size_t channel = 0; channel < channels; ++channel) {
@@ -74,7 +73,7 @@ void for_each_element(const Entry& entry, const Body& body) {
 }
 
 std::vector<float> stored_values(const graph::ParameterStore& store, const Entry& entry) {
-    const std::vector<float> values = store.read(entry.place);
+    const std::vector<float> values = store.read(entry.target);
     if (entry.pixels == 1) return values;
     std::vector<float> stored(values.size());
     for_each_element(entry,
@@ -92,7 +91,7 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     require(tensor->shape == entry.shape, ExitCode::data,
             "{}: tensor {} has shape ({}), expected ({})", path.string(), entry.name,
             fmt::join(tensor->shape, ", "), fmt::join(entry.shape, ", "));
-    std::vector<float> values(entry.place.size());
+    std::vector<float> values(entry.target.size());
     std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
     require(std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }),
             ExitCode::data, "{}: tensor {} holds a value that is not finite", path.string(),
@@ -101,20 +100,20 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
 }
 
 void load(const storage::StoredTensor& tensor, const Entry& entry, graph::ParameterStore& store) {
-    std::vector<float> stored(entry.place.size());
+    std::vector<float> stored(entry.target.size());
     std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
     std::vector<float> values = stored;
     if (entry.pixels > 1) {
         for_each_element(
             entry, [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
     }
-    store.write(values, entry.place);
+    store.write(values, entry.target);
 }
 
-/// Reads the tensors of `all`. Other tensors are legal only if their names begin with `left_out`,
-/// which may be empty.
-void read_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
-              const std::vector<Entry>& all, std::string_view left_out,
+/// Reads the tensors of `all`. Other tensors are legal only if their names begin with
+/// `ignored`, which may be empty.
+void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
+              const std::vector<Entry>& all, std::string_view ignored,
               graph::ParameterStore& store) {
     std::set<std::string> known;
     std::vector<const storage::StoredTensor*> tensors;
@@ -123,9 +122,9 @@ void read_all(const std::filesystem::path& path, const storage::SafetensorsFile&
         known.insert(entry.name);
     }
     for (const storage::StoredTensor& tensor : file.tensors()) {
-        const bool is_left_out = tensor.name.ends_with(".num_batches_tracked") ||
-                                 (!left_out.empty() && tensor.name.starts_with(left_out));
-        require(known.contains(tensor.name) || is_left_out, ExitCode::data,
+        const bool is_ignored = tensor.name.ends_with(".num_batches_tracked") ||
+                                (!ignored.empty() && tensor.name.starts_with(ignored));
+        require(known.contains(tensor.name) || is_ignored, ExitCode::data,
                 "{}: tensor {} does not belong to this model", path.string(), tensor.name);
     }
     for (std::size_t index = 0; index < all.size(); ++index) {
@@ -156,7 +155,7 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store) {
-    read_all(path, storage::read_safetensors(path), entries(graph, store), "", store);
+    load_all(path, storage::read_safetensors(path), entries(graph, store), "", store);
 }
 
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
@@ -167,18 +166,18 @@ void read_initial_weights(const std::filesystem::path& path, const graph::Graph&
     const bool is_classifier =
         std::none_of(file.tensors().begin(), file.tensors().end(), is_backbone);
     if (!is_classifier || std::none_of(all.begin(), all.end(), is_backbone)) {
-        read_all(path, file, all, "", store);
+        load_all(path, file, all, "", store);
         return;
     }
     std::erase_if(all, [&](const Entry& entry) { return !is_backbone(entry); });
     for (Entry& entry : all) entry.name = entry.name.substr(kBackbone.size());
-    read_all(path, file, all, "fc.", store);
+    load_all(path, file, all, "fc.", store);
 }
 
 std::string training_digest(const graph::Graph& graph, graph::ParameterStore& store) {
     storage::Sha256 digest;
     for (const Entry& entry : entries(graph, store)) {
-        const std::vector<float> values = store.read(entry.place);
+        const std::vector<float> values = store.read(entry.target);
         digest.update(std::as_bytes(std::span(values)));
     }
     return digest.finish_hex();

@@ -224,7 +224,7 @@ TEST_P(SumPrograms, SendTheBytesOfTheFormula) {
         const AllReduceOptions options = this->options(format);
         const std::size_t count = 4 * kWireBlock * std::lcm(ranks(), std::size_t{24});
         const AllReduceTraffic got = LockstepSum(options, count).traffic();
-        const PlannedSum sum{options, count, {}};
+        const PlannedAllReduce sum{options, count, {}};
         const AllReduceTraffic want = estimate_traffic(std::span(&sum, 1));
         EXPECT_EQ(got.sent, want.sent);
         EXPECT_EQ(got.between_nodes, want.between_nodes);

@@ -20,14 +20,14 @@ class NotingReducer final : public GradientReducer {
 public:
     int size() const override { return 2; }
     std::string description() const override { return "notes"; }
-    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override {}
-    std::optional<SumSeconds> recorded_seconds() const override { return seconds; }
+    std::optional<AllReduceSeconds> recorded_seconds() const override { return seconds; }
     void abort() noexcept override { notes += "give up "; }
 
     std::string notes;
-    std::optional<SumSeconds> seconds;
+    std::optional<AllReduceSeconds> seconds;
 };
 
 class NotingRequest final : public Request {
@@ -41,7 +41,7 @@ private:
     std::size_t size_;
 };
 
-std::unique_ptr<Request> NotingReducer::start_sum(std::span<float> device_values) {
+std::unique_ptr<Request> NotingReducer::start_all_reduce(std::span<float> device_values) {
     notes += "sum" + std::to_string(device_values.size()) + " ";
     return std::make_unique<NotingRequest>(notes, device_values.size());
 }
@@ -124,7 +124,7 @@ public:
 
     int size() const override { return 2; }
     std::string description() const override { return "slow"; }
-    std::unique_ptr<Request> start_sum(std::span<float>) override {
+    std::unique_ptr<Request> start_all_reduce(std::span<float>) override {
         return std::make_unique<Sum>(is_over);
     }
     bool can_be_recorded() const override { return false; }
@@ -210,7 +210,7 @@ TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereR
     EXPECT_EQ(buckets.accounting().timed_steps, 4);
     ASSERT_TRUE(buckets.accounting().timed);
     EXPECT_EQ(buckets.accounting().timed->exposed, 3 * 0.5 + 0.25);
-    EXPECT_EQ(buckets.accounting().timed->under_way, 3 * 2 + 1);
+    EXPECT_EQ(buckets.accounting().timed->in_flight, 3 * 2 + 1);
 }
 
 TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {

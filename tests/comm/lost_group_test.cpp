@@ -20,8 +20,8 @@ TEST(MembershipAgreementWithLoss, NobodyWaitsForALostGroupAndTheWriterKnowsWhy) 
             EXPECT_EQ(decision.voters().size(), 2u);
             EXPECT_EQ(decision.status(victim).state, GroupState::lost);
             EXPECT_EQ(decision.status(victim).exit_code, ExitCode::watchdog);
-            EXPECT_FALSE(decision.anyone_absent());
-            EXPECT_TRUE(decision.anyone_lost());
+            EXPECT_FALSE(decision.has_absent_group());
+            EXPECT_TRUE(decision.has_lost_rank());
             if (group != decision.writer()) continue;
             EXPECT_EQ(decision.status(victim).reason_text(), "rank 0 has died");
         }

@@ -77,8 +77,8 @@ TEST(AgreementMessage, BytesThatAreNoMessageAreRefused) {
         1,
         2.5,
         {GroupStatus::of(0, GroupState::failed, ExitCode::data, "why")},
-        std::make_shared<const std::vector<GroupEnd>>(
-            std::vector<GroupEnd>{{0, GroupState::failed, ExitCode::data}, {7}})};
+        std::make_shared<const std::vector<UnfinishedGroup>>(
+            std::vector<UnfinishedGroup>{{0, GroupState::failed, ExitCode::data}, {7}})};
     const std::vector<std::byte> bytes = message.to_bytes();
     const AgreementMessage back = AgreementMessage::from_bytes(bytes);
     EXPECT_EQ(back.from_group, 1);

@@ -43,7 +43,7 @@ protected:
         if (GetParam()) sums_ = {.format = *GetParam(), .node_of_rank = {0}};
         reducer_.reset(hpcai_make_nccl_reducer({.group = *alone_,
                                                 .device = *gpu_,
-                                                .sums = sums_,
+                                                .all_reduce = sums_,
                                                 .wait_seconds = 30,
                                                 .start_seconds = 60,
                                                 .finish_seconds = kFinishSeconds}));
@@ -66,7 +66,7 @@ TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
     if (sums_) sum_on_host.emplace(*sums_, kTerms);
     const auto enqueue = [&] {
         doubling->run(ops::Pass::forward);
-        reducer_->start_sum(values.span())->wait();
+        reducer_->start_all_reduce(values.span())->wait();
     };
     std::uint32_t step = 0;
     const auto expect_sum = [&](const auto& run) {
@@ -85,8 +85,8 @@ TEST_P(NcclOfOneRank, SumsInStepsAndInRecordingsAndEnds) {
 
     const auto seconds = reducer_->recorded_seconds();
     ASSERT_TRUE(seconds);
-    EXPECT_GE(seconds->under_way, 0);
-    EXPECT_LT(seconds->under_way, 1);
+    EXPECT_GE(seconds->in_flight, 0);
+    EXPECT_LT(seconds->in_flight, 1);
     recording.reset();
     const Stopwatch watch;
     reducer_.reset();

@@ -59,7 +59,7 @@ TEST_P(RecordedSums, HaveTheTimesOfTheRunThatWasLast) {
         cudaStreamSynchronize(device_);
         const auto last = times_.last_run();
         ASSERT_TRUE(last);
-        EXPECT_NEAR(last->under_way, 2 * seconds, kTolerance);
+        EXPECT_NEAR(last->in_flight, 2 * seconds, kTolerance);
         // Late, sums run when the device waits for them; early, as soon as their gradients are
         // made.
         const bool is_hidden = GetParam() == simt::Order::early;
@@ -73,7 +73,7 @@ TEST_P(RecordedSums, LeaveOutWhatTheDeviceDoesBesides) {
     recording->run();
     cudaStreamSynchronize(device_);
     EXPECT_LT(times_.last_run()->exposed, kTolerance);
-    EXPECT_LT(times_.last_run()->under_way, kTolerance);
+    EXPECT_LT(times_.last_run()->in_flight, kTolerance);
 }
 
 TEST_P(RecordedSums, HaveNoTimeWhileARunIsUnderWay) {

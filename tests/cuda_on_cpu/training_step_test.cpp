@@ -24,7 +24,7 @@ class NotingReducer final : public comm::GradientReducer {
 public:
     int size() const override { return 1; }
     std::string description() const override { return "notes"; }
-    std::unique_ptr<comm::Request> start_sum(std::span<float>) override { return nullptr; }
+    std::unique_ptr<comm::Request> start_all_reduce(std::span<float>) override { return nullptr; }
     bool can_be_recorded() const override { return true; }
     void check() override { notes += "check "; }
     void end_step() override { notes += "end "; }
@@ -124,7 +124,7 @@ TEST_F(StepOnGpu, GivesItsLogTheMeanOfStepsReadTogether) {
     log.begin();
     for (int step = 0; step < 4; ++step) {
         now += step == 3 ? 7 : 1;  // when they are read the host waits
-        if (step == 3) log.timed_by_device({.forward = 0.5, .backward = 1});
+        if (step == 3) log.set_device_phases({.forward = 0.5, .backward = 1});
         log.end_step({.step = step}, step == 3);
     }
     EXPECT_EQ(log.step_seconds(), std::vector<double>(4, 2.5));

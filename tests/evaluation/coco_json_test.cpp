@@ -110,7 +110,7 @@ TEST(CocoFiles, AreReadFromTheDisk) {
     const std::string message =
         error_of(ExitCode::data, [&] { read_coco_detections(folder / "d.json", read); });
     EXPECT_EQ(message,
-              "'" + (folder / "d.json").string() + "': the whole: expected a list, got {}");
+              "'" + (folder / "d.json").string() + "': top level: expected a list, got {}");
 }
 
 struct Hostile {
@@ -174,7 +174,7 @@ TEST_P(HostileAnnotations, AreRefusedWithTheirPlace) {
 INSTANTIATE_TEST_SUITE_P(
     All, HostileAnnotations,
     testing::Values(
-        Hostile{"[]", "the whole: expected an object"},
+        Hostile{"[]", "top level: expected an object"},
         Hostile{R"({"images":[]})", "categories: expected a value"},
         Hostile{R"({"images":{},"categories":[],"annotations":[]})", "images: expected a list"},
         Hostile{R"({"images":[{"id":1},{"id":1}],"categories":[],"annotations":[]})",

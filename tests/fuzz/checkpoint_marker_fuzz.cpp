@@ -10,7 +10,7 @@ using namespace hpcai;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     // The bytes in place of rank-0.done; what they let pass is the checkpoint that was written.
     static const fuzz::Scratch scratch;
-    static const training::CheckpointPlace place{scratch.folder(), "digest", 0, 1};
+    static const training::CheckpointLocation place{scratch.folder(), "digest", 0, 1};
     static const std::vector<float> parameters{1, 2, 3};
     static const std::vector<double> progress{0.5, 7};
     static const bool is_written = [] {

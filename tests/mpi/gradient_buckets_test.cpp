@@ -86,7 +86,7 @@ TEST_P(BucketsOverMpi, ThroughHostMemoryTheSumsAreTheSame) {
     const auto device = device::make_cpu_device({});
     AllReduceOptions options;
     options.node_of_rank.resize(static_cast<std::size_t>(group_.size()));
-    const auto staged = make_exchange_reducer(group_, device.get(), options);
+    const auto staged = make_point_to_point_reducer(group_, device.get(), options);
     GradientBuckets buckets(*staged, gradients_, ranges_, options_);
     for (int step = 0; step < 3; ++step) {
         run_step(buckets, step);

@@ -44,7 +44,7 @@ protected:
         if (GetParam() == "mpi") return make_mpi_reducer(group);
         AllReduceOptions options;
         options.node_of_rank.resize(static_cast<std::size_t>(group.size()));
-        return make_exchange_reducer(group, device_.get(), options);
+        return make_point_to_point_reducer(group, device_.get(), options);
     }
     Communicator& group_ = world().everyone;
     std::unique_ptr<device::Device> device_ = device::make_cpu_device({});
@@ -64,7 +64,7 @@ TEST_P(ReducersOverMpi, OneRankAloneCanBeRecordedAndOthersCannot) {
     std::vector<float> values{1, 2, 3};
     DeviceFloats memory(*device_, values.size());
     memory.write(values);
-    alone->start_sum(memory.values())->wait();
+    alone->start_all_reduce(memory.values())->wait();
     EXPECT_EQ(memory.read(), values);
 }
 
@@ -76,16 +76,16 @@ TEST_P(ReducersOverMpi, ASumLeavesWithTheFailureThatAnotherRankAnnounced) {
         DeviceFloats memory(*device_, size);
         if (group->rank() == 1) {
             group->announce_failure(Error(ExitCode::data, "a photograph is missing"));
-            EXPECT_THROW(reducer->start_sum(memory.values()), Error);
+            EXPECT_THROW(reducer->start_all_reduce(memory.values()), Error);
         } else {
             try {
-                reducer->start_sum(memory.values())->wait();
+                reducer->start_all_reduce(memory.values())->wait();
                 ADD_FAILURE() << "the sum came without rank 1";
             } catch (const Error& error) {
                 EXPECT_EQ(error.code(), ExitCode::data);
                 EXPECT_STREQ(error.what(), "a photograph is missing");
             }
-            EXPECT_THROW(reducer->start_sum(memory.values()), Error)
+            EXPECT_THROW(reducer->start_all_reduce(memory.values()), Error)
                 << "a failed group must stay failed";
         }
         group_.barrier();
@@ -109,20 +109,20 @@ TEST(LookForFailure, ThrowsWhatAnotherRankAnnouncedWithoutWaiting) {
     Communicator& everyone = world().everyone;
     if (everyone.size() == 1) GTEST_SKIP() << "needs two ranks";
     const auto group = everyone.split(0, everyone.rank());
-    EXPECT_NO_THROW(group->look_for_failure());
+    EXPECT_NO_THROW(group->check_for_failure());
     everyone.barrier();
     const Error failure(ExitCode::data, "a photograph is missing");
     if (group->rank() == 1) group->announce_failure(failure);
     everyone.barrier();
     const auto look = [&] {
         for (int times = 0; times < 1000; ++times) {
-            group->look_for_failure();
-            everyone.look_for_failure();
+            group->check_for_failure();
+            everyone.check_for_failure();
             std::this_thread::yield();
         }
     };
     EXPECT_THROW(look(), Error);
-    EXPECT_NO_THROW(everyone.look_for_failure()) << "announced to the ranks of one group only";
+    EXPECT_NO_THROW(everyone.check_for_failure()) << "announced to the ranks of one group only";
     everyone.barrier();
 }
 

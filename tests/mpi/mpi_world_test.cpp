@@ -129,9 +129,9 @@ TEST(MpiWorld, StartsAnotherRunThatHearsNothingOfTheOneBefore) {
     if (mpi.rank() == 0) {
         std::vector<int> others = every_rank_leads();
         others.erase(others.begin());
-        mpi.release(others, Afterwards::another_run);
+        mpi.release(others, NextAction::another_run);
     } else {
-        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), Afterwards::another_run);
+        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), NextAction::another_run);
     }
     StartUp again = mpi.start_up();
     EXPECT_EQ(again.node_of_world_rank(), world().node_of_world_rank);
@@ -156,7 +156,7 @@ TEST(MpiWorld, ReleaseLetsTheWaitingRanksGo) {
         others.erase(others.begin());
         mpi.release(others);
     } else {
-        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), Afterwards::the_end);
+        EXPECT_EQ(mpi.wait_for_exit_permit(0, 60), NextAction::exit);
         EXPECT_EQ(mpi.wait_for_exit_permit(0, 0.01), std::nullopt);
     }
     world().everyone.barrier();

@@ -85,7 +85,7 @@ public:
           store(mine.graph, *device, 2),
           group_(group),
           replicas(group.split(layout.shard_of(group.rank()), group.rank())),
-          reducer(comm::make_exchange_reducer(
+          reducer(comm::make_point_to_point_reducer(
               shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,
                .format = shape.format,
@@ -147,7 +147,7 @@ public:
         result.hashes.resize(static_cast<std::size_t>(replicas->size()));
         replicas->all_gather(std::as_bytes(std::span(&hash, 1)),
                              std::as_writable_bytes(std::span(result.hashes)));
-        collect_stages(group_, layout, slices, store, model);
+        all_gather_stages(group_, layout, slices, store, model);
         result.parameters = model.read(model.parameters());
         result.statistics = model.read(model.statistics());
         return result;

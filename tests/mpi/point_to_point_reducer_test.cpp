@@ -83,12 +83,12 @@ INSTANTIATE_TEST_SUITE_P(Nodes, ExchangesOverMpi,
 TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
     for (const std::size_t size : kSizes) {
         for (int run = 0; run < 2; ++run) {
-            const auto reducer = make_exchange_reducer(group_, nullptr, options());
+            const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
             LockstepSum all(options(), size);
             std::vector<float> values(size);
             for (std::uint32_t step = 0; step < 3; ++step) {
                 std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
-                reducer->start_sum(values)->wait();
+                reducer->start_all_reduce(values)->wait();
                 const auto want = all.run(gradients_of_all(
                     group_.size(), size, step))[static_cast<std::size_t>(group_.rank())];
                 ASSERT_EQ(0, std::memcmp(values.data(), want.data(), size * sizeof(float)))
@@ -100,15 +100,15 @@ TEST_P(ExchangesOverMpi, GiveTheBitsOfTheProgramsInEveryStepAndRun) {
 
 TEST_P(ExchangesOverMpi, GiveTheSameBitsThroughHostMemory) {
     const auto device = device::make_cpu_device({});
-    const auto direct = make_exchange_reducer(group_, nullptr, options());
-    const auto staged = make_exchange_reducer(group_, device.get(), options());
+    const auto direct = make_point_to_point_reducer(group_, nullptr, options());
+    const auto staged = make_point_to_point_reducer(group_, device.get(), options());
     std::vector<float> one(5000), other(5000);
     for (std::uint32_t step = 0; step < 3; ++step) {
         const std::vector<float> mine = gradients_of(group_.rank(), one.size(), step);
         std::ranges::copy(mine, one.begin());
         std::ranges::copy(mine, other.begin());
-        direct->start_sum(one)->wait();
-        staged->start_sum(other)->wait();
+        direct->start_all_reduce(one)->wait();
+        staged->start_all_reduce(other)->wait();
         ASSERT_EQ(one, other) << step;
     }
 }
@@ -118,14 +118,15 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
     constexpr std::size_t kPart = 3000;
     const std::vector<float> mine = gradients_of(group_.rank(), kParts * kPart, 9);
     std::vector<float> alone = mine, together = mine;
-    const auto first = make_exchange_reducer(group_, nullptr, options());
+    const auto first = make_point_to_point_reducer(group_, nullptr, options());
     for (std::size_t part = 0; part < kParts; ++part) {
-        first->start_sum(std::span(alone).subspan(part * kPart, kPart))->wait();
+        first->start_all_reduce(std::span(alone).subspan(part * kPart, kPart))->wait();
     }
-    const auto second = make_exchange_reducer(group_, nullptr, options());
+    const auto second = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<std::unique_ptr<Request>> requests;
     for (std::size_t part = 0; part < kParts; ++part) {
-        requests.push_back(second->start_sum(std::span(together).subspan(part * kPart, kPart)));
+        requests.push_back(
+            second->start_all_reduce(std::span(together).subspan(part * kPart, kPart)));
         // Ranks look after their sums at different times.
         if (group_.rank() % 2 == 0) {
             for (const auto& request : requests) request->test();
@@ -137,9 +138,9 @@ TEST_P(ExchangesOverMpi, SumsUnderWayTogetherDoNotMix) {
 
 TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
-    reducer->start_sum(waited)->wait();
-    const auto request = reducer->start_sum(values);
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
+    reducer->start_all_reduce(waited)->wait();
+    const auto request = reducer->start_all_reduce(values);
     while (!request->test()) {
     }
     EXPECT_EQ(values, waited);
@@ -147,15 +148,15 @@ TEST_P(ExchangesOverMpi, CompleteThroughTestAlone) {
 
 TEST_P(ExchangesOverMpi, ARequestThatNobodyWaitsForIsWaitedForByItsEnd) {
     std::vector<float> values = gradients_of(group_.rank(), 5000, 3), waited = values;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
-    reducer->start_sum(waited)->wait();
-    reducer->start_sum(values).reset();
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
+    reducer->start_all_reduce(waited)->wait();
+    reducer->start_all_reduce(values).reset();
     EXPECT_EQ(values, waited);
 }
 
 TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
     std::vector<float> values(9000);
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     GradientBuckets buckets(*reducer, values, {{0, 10}, {10, 4000}, {4000, 4001}, {4001, 9000}},
                             {.bucket_bytes = 8000});
     for (std::uint32_t step = 0; step < 3; ++step) {
@@ -179,27 +180,27 @@ TEST_P(ExchangesOverMpi, BucketsGiveTheSumsOfEveryParameter) {
 
 TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
     const std::size_t size = 5000;
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(size);
     const auto sum = [&](GradientReducer& of, std::uint32_t step) {
         std::ranges::copy(gradients_of(group_.rank(), size, step), values.begin());
-        of.start_sum(values)->wait();
+        of.start_all_reduce(values)->wait();
         of.end_step();
         return values;
     };
-    const auto fresh = make_exchange_reducer(group_, nullptr, options());
+    const auto fresh = make_point_to_point_reducer(group_, nullptr, options());
     const std::vector<float> want = sum(*fresh, 2);
     for (const bool is_finite : {false, true}) {
         sum(*reducer, 0);
         std::ranges::transform(gradients_of(group_.rank(), size, 1), values.begin(),
                                [](float value) { return 300 * value; });
         if (group_.rank() == 0 && !is_finite) values.back() = INFINITY;
-        reducer->start_sum(values)->wait();
-        if (is_finite) reducer->leave_out_step();
+        reducer->start_all_reduce(values)->wait();
+        if (is_finite) reducer->skip_step();
         reducer->end_step();
         EXPECT_EQ(sum(*reducer, 2), want);
         if (is_finite) continue;
-        reducer->leave_out_step();
+        reducer->skip_step();
         reducer->end_step();
     }
     sum(*reducer, 3);
@@ -209,9 +210,9 @@ TEST_P(ExchangesOverMpi, NothingOfAStepThatIsLeftOutComesIntoTheNext) {
 }
 
 TEST_P(ExchangesOverMpi, CountTheBytesOfTheirMessages) {
-    const auto reducer = make_exchange_reducer(group_, nullptr, options());
+    const auto reducer = make_point_to_point_reducer(group_, nullptr, options());
     std::vector<float> values(5000);
-    for (int step = 0; step < 2; ++step) reducer->start_sum(values)->wait();
+    for (int step = 0; step < 2; ++step) reducer->start_all_reduce(values)->wait();
     const int node = options().node_of_rank[static_cast<std::size_t>(group_.rank())];
     const AllReduceTraffic got = gather_traffic(group_, node, *reducer->sent());
     const AllReduceTraffic want = LockstepSum(options(), values.size()).traffic();
@@ -256,7 +257,9 @@ public:
     std::unique_ptr<Communicator> split(int color, int key) override {
         return group_.split(color, key);
     }
-    void keep(std::shared_ptr<const void> buffer) override { group_.keep(std::move(buffer)); }
+    void keep_alive(std::shared_ptr<const void> buffer) override {
+        group_.keep_alive(std::move(buffer));
+    }
 
 private:
     Communicator& group_;
@@ -270,13 +273,13 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             const auto group = group_.split(0, group_.rank());
             const bool is_failing = group->rank() == group->size() - 1;
             FailingGroup failing(*group, is_failing ? phase : 1 << 30);
-            const auto reducer = make_exchange_reducer(failing, nullptr, options());
+            const auto reducer = make_point_to_point_reducer(failing, nullptr, options());
             std::vector<float> values(size);
             std::string reason;
             try {
                 // A second sum meets the failure where this one's messages had all been sent.
                 for (int sum = 0; sum < 3; ++sum) {
-                    reducer->start_sum(values)->wait();
+                    reducer->start_all_reduce(values)->wait();
                     std::ranges::fill(values, 1.0F);
                 }
                 group->barrier();
@@ -285,7 +288,8 @@ TEST_P(ExchangesOverMpi, ARankThatFailsInAnyPhaseStopsAllWithItsReason) {
             }
             EXPECT_EQ(reason, "a photograph is missing") << "phase " << phase;
             std::vector<float> others(size);
-            EXPECT_THROW(reducer->start_sum(others), Error) << "a failed group must stay failed";
+            EXPECT_THROW(reducer->start_all_reduce(others), Error)
+                << "a failed group must stay failed";
             group_.barrier();
         }
     }
@@ -298,10 +302,10 @@ TEST(PointToPointReducer, RefusesToStartASumThatIsUnderWay) {
                                    WireFormat::bf16,
                                    {},
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};
-    const auto reducer = make_exchange_reducer(group, nullptr, options);
+    const auto reducer = make_point_to_point_reducer(group, nullptr, options);
     std::vector<float> values(100);
-    const auto request = reducer->start_sum(values);
-    EXPECT_THROW(reducer->start_sum(values), Error);
+    const auto request = reducer->start_all_reduce(values);
+    EXPECT_THROW(reducer->start_all_reduce(values), Error);
     request->wait();
 }
 
@@ -309,7 +313,7 @@ TEST(PointToPointReducer, RefusesAGridThatDoesNotFit) {
     Communicator& group = world().everyone;
     const AllReduceOptions options{AllReduceAlgorithm::torus_2d, WireFormat::fp32, group.size() + 1,
                                    std::vector<int>(static_cast<std::size_t>(group.size()))};
-    EXPECT_THROW(make_exchange_reducer(group, nullptr, options), Error);
+    EXPECT_THROW(make_point_to_point_reducer(group, nullptr, options), Error);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ Audited train(int audit_steps, int victim, const Fault& fault,
         });
         model.trainer->average_statistics();
         if (group->rank() == victim) fault(kAuditedSteps + 1, model.store);
-        model.trainer->audit_at_the_end();
+        model.trainer->audit_final_state();
     } catch (const ReplicaDivergence& error) {
         result.divergence = error.divergence();
     }
@@ -102,10 +102,10 @@ TEST_F(ReplicaAuditOverMpi, IsMadeBeforeACheckpointWhetherItIsDueOrNot) {
     ToySource source(rows, kAuditedSteps);
     source.set_place(group->rank() * rows, kAuditedBatch);
     model.trainer->train_epoch(0, source, [](const StepReport&) {});
-    model.trainer->examine();
+    model.trainer->check_state();
     EXPECT_EQ(model.trainer->audit().passed(), 1);
     if (group->rank() == 0) flip_lowest_bit(model.store.parameters()[17]);
-    EXPECT_THROW(model.trainer->examine(), ReplicaDivergence);
+    EXPECT_THROW(model.trainer->check_state(), ReplicaDivergence);
     world().everyone.barrier();  // no rank waits elsewhere
 }
 

@@ -47,9 +47,9 @@ TEST(SyncBatchNormGroup, SumsOverConsecutiveRanksOfTheGroup) {
         EXPECT_EQ(span.accounting().sums, 2);
         EXPECT_EQ(span.accounting().bytes, 20003 * 8);
         EXPECT_GT(span.accounting().seconds, 0);
-        const SentBytes sent = statistics_traffic(
+        const SentBytes sent = sync_batch_norm_traffic(
             ranks, nodes_of(everyone), 20003 * 8)[static_cast<std::size_t>(everyone.rank())];
-        EXPECT_EQ(span.accounting().sent.all, sent.all);
+        EXPECT_EQ(span.accounting().sent.total, sent.total);
         EXPECT_EQ(span.accounting().sent.to_other_nodes, sent.to_other_nodes);
     }
 }

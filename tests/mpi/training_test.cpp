@@ -105,7 +105,7 @@ std::unique_ptr<comm::GradientReducer> exchanging(comm::AllReduceAlgorithm algor
     for (int rank = 0; rank < group.size(); ++rank) {
         options.node_of_rank.push_back(rank / ranks_per_node);
     }
-    return comm::make_exchange_reducer(group, nullptr, options);
+    return comm::make_point_to_point_reducer(group, nullptr, options);
 }
 
 TEST(TrainingOverMpi, IsTheSameUpToRoundingInEveryWayToSumAndTheSameBitsOnAllRanks) {

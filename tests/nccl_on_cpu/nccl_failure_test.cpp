@@ -45,13 +45,13 @@ TEST_P(FailureOfNccl, EndsAllRanksOfTheGroupWithItsWords) {
     options.node_of_rank.resize(static_cast<std::size_t>(group->size()));
     const Array<float> values(*gpu, std::vector<float>(1000, 1.0F));
     const std::unique_ptr<GradientReducer> reducer(hpcai_make_nccl_reducer(
-        {.group = *group, .device = *gpu, .sums = options, .finish_seconds = 5}));
+        {.group = *group, .device = *gpu, .all_reduce = options, .finish_seconds = 5}));
     reducer->prepare(values.span());
     int step = 0;
     try {
         for (; step < kMaxSteps; ++step) {
             if (group->rank() == 0 && step == kFailingStep) tests::fail_next(GetParam().call);
-            reducer->start_sum(values.span())->wait();
+            reducer->start_all_reduce(values.span())->wait();
             reducer->end_step();
         }
         reducer->check();

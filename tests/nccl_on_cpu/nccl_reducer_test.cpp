@@ -63,7 +63,7 @@ protected:
     }
     std::unique_ptr<GradientReducer> make() {
         return std::unique_ptr<GradientReducer>(
-            hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .sums = options()}));
+            hpcai_make_nccl_reducer({.group = group_, .device = *gpu_, .all_reduce = options()}));
     }
     /// Returns this rank's result of the schedules of all ranks, which all_reduce_schedule_test
     /// compares with fp64.
@@ -80,7 +80,7 @@ protected:
     std::vector<float> sum(GradientReducer& reducer, const Array<float>& values,
                            std::uint32_t step) const {
         set(values, mine(step));
-        reducer.start_sum(values.span())->wait();
+        reducer.start_all_reduce(values.span())->wait();
         reducer.end_step();
         return values.read();
     }
@@ -132,7 +132,7 @@ TEST_P(SumsOverGpus, OfFewValuesAreRightToo) {
         std::vector<float> terms = mine(0);
         terms.resize(count);
         set(values, terms);
-        reducer->start_sum(values.span())->wait();
+        reducer->start_all_reduce(values.span())->wait();
         std::vector<std::vector<float>> of_all;
         for (int rank = 0; rank < group_.size(); ++rank) {
             of_all.push_back(gradients_of(rank, 0));
@@ -148,7 +148,7 @@ TEST_P(SumsOverGpus, HaveThemInRecordingsToo) {
     const Array<float> values = memory(*reducer_);
     EXPECT_EQ(sum(*reducer_, values, 0), wanted(all, 0));
     reducer_->check();
-    const auto recording = gpu_->record([&] { reducer_->start_sum(values.span())->wait(); });
+    const auto recording = gpu_->record([&] { reducer_->start_all_reduce(values.span())->wait(); });
     for (std::uint32_t step = 1; step < 4; ++step) {
         set(values, mine(step));
         recording->run();
@@ -161,7 +161,7 @@ TEST_P(SumsOverGpus, HaveThemInRecordingsToo) {
 TEST_P(SumsOverGpus, CountTheBytesOfTheirMessagesInRecordingsToo) {
     const Array<float> values = memory(*reducer_);
     sum(*reducer_, values, 0);
-    const auto recording = gpu_->record([&] { reducer_->start_sum(values.span())->wait(); });
+    const auto recording = gpu_->record([&] { reducer_->start_all_reduce(values.span())->wait(); });
     for (int step = 1; step < 3; ++step) {
         recording->run();
         reducer_->end_step();
@@ -190,14 +190,14 @@ TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
             if (group_.rank() == 0 && !is_finite) large.back() = INFINITY;
             set(two, large);
             const auto both = [&] {
-                tried->start_sum(one.span())->wait();
-                tried->start_sum(two.span())->wait();
+                tried->start_all_reduce(one.span())->wait();
+                tried->start_all_reduce(two.span())->wait();
             };
             std::unique_ptr<device::Recording> recording;
             if (is_recorded) recording = gpu_->record(both);
             const auto run = [&] { recording ? recording->run() : both(); };
             run();
-            if (is_finite) tried->leave_out_step();
+            if (is_finite) tried->skip_step();
             tried->end_step();
             for (const std::uint32_t step : {2, 3}) {
                 set(one, mine(step));
@@ -205,7 +205,7 @@ TEST_P(SumsOverGpus, TakeNothingOfAStepThatIsLeftOutIntoTheNext) {
                 run();
                 tried->end_step();
                 set(want_two, mine(step));
-                fresh->start_sum(want_two.span())->wait();
+                fresh->start_all_reduce(want_two.span())->wait();
                 EXPECT_EQ(one.read(), sum(*fresh, want_one, step)) << step;
                 EXPECT_EQ(two.read(), want_two.read()) << step;
             }
@@ -225,12 +225,12 @@ TEST_P(SumsOverGpus, OfSeveralBucketsDoNotMix) {
         second->prepare(bucket(together, number));
     }
     for (std::size_t number = 0; number < kBuckets; ++number) {
-        reducer_->start_sum(bucket(alone, number))->wait();
+        reducer_->start_all_reduce(bucket(alone, number))->wait();
         gpu_->synchronize();
     }
     std::vector<std::unique_ptr<Request>> requests;
     for (std::size_t number = 0; number < kBuckets; ++number) {
-        requests.push_back(second->start_sum(bucket(together, number)));
+        requests.push_back(second->start_all_reduce(bucket(together, number)));
     }
     for (const auto& request : requests) request->wait();
     EXPECT_EQ(together.read(), alone.read());
@@ -238,7 +238,7 @@ TEST_P(SumsOverGpus, OfSeveralBucketsDoNotMix) {
 
 TEST_P(SumsOverGpus, AreRefusedWhereTheyWereNotPrepared) {
     const Array<float> values(*gpu_, mine(0));
-    EXPECT_THROW(reducer_->start_sum(values.span()), Error);
+    EXPECT_THROW(reducer_->start_all_reduce(values.span()), Error);
 }
 
 TEST_P(SumsOverGpus, SayHowTheyAreMade) {
@@ -254,7 +254,7 @@ TEST(SumsOfNccl, AreThoseOfAllRanks) {
     const std::unique_ptr<GradientReducer> reducer(
         hpcai_make_nccl_reducer({.group = group, .device = *gpu}));
     const Array<float> values(*gpu, gradients_of(group.rank(), 0));
-    reducer->start_sum(values.span())->wait();
+    reducer->start_all_reduce(values.span())->wait();
     reducer->end_step();
     reducer->check();
     EXPECT_FALSE(reducer->sent());

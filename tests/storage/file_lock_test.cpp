@@ -32,7 +32,7 @@ TEST(FileLock, IsSharedByAllThatDoNotWantItAlone) {
     std::ofstream(path) << "run: {}\n";
     auto first = std::make_unique<FileLock>(path);
     EXPECT_EQ(FileLock(path, Kind::shared).state(), State::taken);
-    first->share();
+    first->downgrade();
     EXPECT_EQ(first->state(), State::held);
     auto second = std::make_unique<FileLock>(path, Kind::shared);
     EXPECT_EQ(second->state(), State::held);

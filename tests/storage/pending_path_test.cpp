@@ -28,7 +28,7 @@ TEST(PendingPath, AFileReplacesTheOldOneWhenItIsKept) {
     PendingPath pending(folder / "x");
     std::ofstream(pending.path()) << "new";
     EXPECT_EQ(content_of(folder / "x"), "old");
-    pending.keep();
+    pending.commit();
     EXPECT_EQ(content_of(folder / "x"), "new");
 }
 
@@ -52,10 +52,10 @@ TEST(PendingPath, AFolderTakesThePlaceOfAnEmptyOneOnly) {
         fs::create_directory(pending.path());
         std::ofstream(pending.path() / "a") << "a";
         if (empty) {
-            pending.keep();
+            pending.commit();
             EXPECT_EQ(content_of(target / "a"), "a");
         } else {
-            EXPECT_THROW(pending.keep(), Error);
+            EXPECT_THROW(pending.commit(), Error);
             EXPECT_FALSE(fs::exists(target / "a"));
         }
     }
@@ -72,8 +72,8 @@ TEST(PendingPath, RefusesPlacesThatCannotBeReplaced) {
     EXPECT_NE(refusal(folder / "link").find("symbolic link"), std::string::npos);
     EXPECT_NE(refusal(folder / "link/").find("symbolic link"), std::string::npos);
     EXPECT_NE(refusal(folder / "dangling").find("symbolic link"), std::string::npos);
-    EXPECT_NE(refusal(folder / "real/.").find("a name in another folder"), std::string::npos);
-    EXPECT_NE(refusal("..").find("a name in another folder"), std::string::npos);
+    EXPECT_NE(refusal(folder / "real/.").find("the name of a file or folder"), std::string::npos);
+    EXPECT_NE(refusal("..").find("the name of a file or folder"), std::string::npos);
     EXPECT_NE(refusal("/proc").find("mount point"), std::string::npos);
 }
 

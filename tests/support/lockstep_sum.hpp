@@ -59,7 +59,7 @@ public:
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             const int node = options_.node_of_rank[rank];
             std::int64_t sent = 0, between = 0;
-            for (const comm::SumStep& step : ranks_[rank].program.steps) {
+            for (const comm::ScheduleStep& step : ranks_[rank].program.steps) {
                 for (const comm::WireMessage& message : step.sends) {
                     const auto bytes = static_cast<std::int64_t>(message.bytes);
                     const auto to = static_cast<std::size_t>(message.rank);
@@ -94,7 +94,7 @@ private:
     bool advance(std::size_t number) {
         Rank& rank = ranks_[number];
         if (rank.step == rank.program.steps.size()) return false;
-        const comm::SumStep& step = rank.program.steps[rank.step];
+        const comm::ScheduleStep& step = rank.program.steps[rank.step];
         const auto me = static_cast<int>(number);
         const auto values = [&](const comm::Range& range) {
             return std::span(rank.values).subspan(range.begin, range.count());

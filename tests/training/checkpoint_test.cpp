@@ -50,7 +50,7 @@ bool is_whole(const Checkpoint& checkpoint) {
 
 class CheckpointFiles : public testing::Test {
 protected:
-    CheckpointPlace place(int group_rank = 0, int ranks = 1) const {
+    CheckpointLocation place(int group_rank = 0, int ranks = 1) const {
         return {folder_ / "checkpoints/0", kConfigDigest, group_rank, ranks};
     }
     fs::path file(std::int64_t step, const char* suffix = ".safetensors") const {
@@ -102,7 +102,7 @@ TEST_F(CheckpointFiles, AreListedFromTheNewestOnAndRemovedExceptForTwo) {
     }
     fs::create_directories(place().folder / "step-12");  // not a checkpoint's name
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{100, 30, 20, 9}));
-    keep_checkpoints(place().folder, 20, 30);
+    remove_checkpoints_except(place().folder, 20, 30);
     EXPECT_EQ(list_checkpoints(place().folder), (std::vector<std::int64_t>{30, 20}))
         << "also without a newer one, which an earlier launch may have left incomplete";
     EXPECT_TRUE(list_checkpoints(folder_ / "nowhere").empty());
@@ -119,7 +119,7 @@ TEST_F(CheckpointFiles, OfAFolderThatCannotBeReadAreNotTakenForNone) {
 
 TEST_F(CheckpointFiles, OfOthersAreRefusedByName) {
     write_checkpoint(place(), checkpoint_of(3));
-    CheckpointPlace other = place();
+    CheckpointLocation other = place();
     other.config_sha256 = "abcd";
     EXPECT_THAT(error_of(ExitCode::data, [&] { read_checkpoint(other, 3); }),
                 HasSubstr("rank-0.done': config_sha256 is 1f2e; must be abcd"));
@@ -141,7 +141,7 @@ TEST_F(CheckpointFiles, NameTheArrayThatDoesNotFit) {
                 HasSubstr("optimizer_state.0: is missing"));
     EXPECT_THAT(error_of(ExitCode::data, [&] { read.table("progress", 3); }),
                 HasSubstr("progress: expected rows of 3 values, got 2 values"));
-    EXPECT_THAT(error_of(ExitCode::data, [&] { read.whole("progress", 0.25, 0, 9); }),
+    EXPECT_THAT(error_of(ExitCode::data, [&] { read.integer("progress", 0.25, 0, 9); }),
                 HasSubstr("progress: expected a whole number from 0 to 9, got 0.25"));
 }
 
@@ -229,7 +229,7 @@ protected:
             for (std::int64_t step = 2; step <= last; ++step) {
                 write_checkpoint(place(), checkpoint_of(step));
                 if (listener >= 0 && ::write(listener, &step, sizeof step) != sizeof step) _exit(5);
-                keep_checkpoints(place().folder, step - 1, step);
+                remove_checkpoints_except(place().folder, step - 1, step);
             }
         } catch (const std::exception& error) {
             const std::string said = error.what();

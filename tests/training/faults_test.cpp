@@ -119,8 +119,9 @@ TEST_F(InjectedFault, IsNoneWhereOthersAreMeant) {
     const auto beside = injector("kill@1:1:0");
     ASSERT_NE(beside, nullptr);
     beside->begin_step(0);
-    EXPECT_FALSE(beside->before_sum());
-    EXPECT_TRUE(injector("nan@1:1:0")->before_sum()) << "no rank of the group records its steps";
+    EXPECT_FALSE(beside->before_all_reduce());
+    EXPECT_TRUE(injector("nan@1:1:0")->before_all_reduce())
+        << "no rank of the group records its steps";
 }
 
 TEST_F(InjectedFault, EndsTheProcessInItsStep) {
@@ -150,19 +151,19 @@ TEST_F(InjectedFault, SpoilsAGradient) {
 
 TEST_F(InjectedFault, SpoilsOneBucketOfOneStep) {
     const auto mine = injector("overflow@1:0:1");
-    const auto before_sum = mine->before_sum();
+    const auto before_all_reduce = mine->before_all_reduce();
     const auto infinities = [&] {
         const std::vector<float> values = store_.read(store_.gradients());
         return std::ranges::count_if(values, [](float value) { return std::isinf(value); });
     };
     mine->begin_step(0);
-    before_sum({0, 4});
+    before_all_reduce({0, 4});
     EXPECT_EQ(infinities(), 0);
     mine->begin_step(1);
-    before_sum({store_.gradients().size(), store_.gradients().size() + 1});
+    before_all_reduce({store_.gradients().size(), store_.gradients().size() + 1});
     EXPECT_EQ(infinities(), 0) << "the status is no gradient";
-    before_sum({4, 8});
-    before_sum({0, 4});
+    before_all_reduce({4, 8});
+    before_all_reduce({0, 4});
     EXPECT_EQ(infinities(), 1);
     EXPECT_TRUE(std::isinf(store_.read(store_.gradients())[4]));
 }

@@ -13,7 +13,7 @@ struct Flight {
 
     FlightRecord record() const {
         FlightRecord found;
-        recorder.put_into(found);
+        recorder.fill_record(found);
         return found;
     }
 };
@@ -55,7 +55,7 @@ TEST(FlightRecorder, ForgetsAllButTheLast256) {
     for (int event = 0; event < 300; ++event) flight.recorder.enter("other");
     flight.recorder.end_sum(7);  // whose start is no longer recorded
     const FlightRecord record = flight.record();
-    ASSERT_EQ(record.events.size(), FlightRecorder::kEvents);
+    ASSERT_EQ(record.events.size(), FlightRecorder::kMaxEvents);
     EXPECT_EQ(record.events.front().begin_seconds, 46);
     EXPECT_EQ(record.events.back().begin_seconds, 301);
     EXPECT_EQ(record.all_reduces_finished, 1);

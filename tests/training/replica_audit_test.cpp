@@ -103,7 +103,7 @@ TEST(ReplicaAudit, OfOneRankHasNothingToCompare) {
     ToySource source(16, 3);
     model.trainer->train_epoch(0, source, [](const StepReport&) {});
     model.trainer->average_statistics();
-    model.trainer->audit_at_the_end();
+    model.trainer->audit_final_state();
     EXPECT_EQ(model.trainer->audit().passed(), 0);
 }
 

@@ -62,10 +62,10 @@ public:
     bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
     void after_reading(Trainer& trainer, std::int64_t steps_done) override {
         if (steps_done != step_) return;
-        trainer.examine();
+        trainer.check_state();
         ++examined;
         damage_();
-        trainer.examine();
+        trainer.check_state();
     }
     int examined = 0;
 
@@ -120,7 +120,7 @@ protected:
         error_of(ExitCode::stopped, [&] { train(first, course); });
         Rank second(config, *self_, nullptr);
         second.trainer.restore(stop.saved);
-        second.trainer.share_parameters();
+        second.trainer.broadcast_parameters();
         train(second, course);
         return course;
     }

@@ -39,26 +39,26 @@ struct Watched {
 TEST(StepTimeout, OfTheFirstStepIsOfItsOwn) {
     StepTimeout timeout(900, 0);
     EXPECT_EQ(timeout.seconds(), 900);
-    timeout.step_took(400);
+    timeout.add_step(400);
     EXPECT_EQ(timeout.seconds(), 900) << "a first step that tunes is no measure of the others";
 }
 
 TEST(StepTimeout, IsTenTimesTheLongestStepAndNoLessThanTheFirstOrFiveMinutes) {
     StepTimeout timeout(900, 0);
-    for (const double seconds : {350.0, 0.5, 0.25}) timeout.step_took(seconds);
+    for (const double seconds : {350.0, 0.5, 0.25}) timeout.add_step(seconds);
     EXPECT_EQ(timeout.seconds(), 350);
-    timeout.step_took(40);
-    timeout.step_took(7);
+    timeout.add_step(40);
+    timeout.add_step(7);
     EXPECT_EQ(timeout.seconds(), 400);
     StepTimeout quick(900, 0);
-    for (const double seconds : {3.0, 0.5}) quick.step_took(seconds);
+    for (const double seconds : {3.0, 0.5}) quick.add_step(seconds);
     EXPECT_EQ(quick.seconds(), 300);
 }
 
 TEST(StepTimeout, ThatIsGivenIsNotLearned) {
     StepTimeout timeout(30, 5);
     EXPECT_EQ(timeout.seconds(), 30);
-    for (const double seconds : {400.0, 100.0}) timeout.step_took(seconds);
+    for (const double seconds : {400.0, 100.0}) timeout.add_step(seconds);
     EXPECT_EQ(timeout.seconds(), 5);
 }
 

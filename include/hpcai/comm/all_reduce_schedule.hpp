@@ -11,7 +11,7 @@
 
 namespace hpcai::comm {
 
-/// The algorithm by which the ranks of a group all-reduce gradients.
+/// Algorithm by which the ranks of a group all-reduce gradients.
 enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
 
 /// Returns the name in communication.algorithm.
@@ -21,25 +21,25 @@ struct AllReduceOptions {
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     WireFormat format = WireFormat::fp32;
     std::optional<int> torus_columns;  // ranks in a row; absent: the grid nearest to a square
-    std::vector<int> node_of_rank;     // of each rank of the group
+    std::vector<int> node_of_rank;     // by rank of the group
     // Number of consecutive ranks that `hierarchical` treats as one node; absent: node_of_rank.
     std::optional<int> ranks_per_node = std::nullopt;
 };
 
-/// The ranks with which a rank exchanges values. Each `inner` rank sums one part of the values over
-/// the inner ranks, then over its `outer` ranks. Then the inner ranks exchange the results.
+/// The ranks with which a rank exchanges values. Each inner rank sums one part of the values, first
+/// over the inner ranks, then over its outer ranks. Then the inner ranks exchange the sums.
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
 ///   hierarchical  inner: the ranks of its node   outer: the ranks with its index on all nodes
 ///
-/// Each row of the grid has columns_of_torus() consecutive ranks. If nodes have different numbers
-/// of ranks, only the first ranks of each node own parts, as many as the smallest node has. All
-/// other ranks of a node send their gradients to the owners and receive the sums.
+/// Each row of the grid has columns_of_torus() consecutive ranks. Every node has as many owners of
+/// parts as the smallest node has ranks: its first ranks. The other ranks of a node send their
+/// gradients to the owners and receive the sums.
 struct AllReduceTopology {
     std::vector<int> inner;  // includes this rank
-    std::vector<int> outer;  // ranks that own the same part; empty: no part
-    int parts = 1;           // parts of the values; the first `parts` ranks of `inner` own them
+    std::vector<int> outer;  // ranks that own the same part; empty: this rank owns no part
+    int parts = 1;           // number of parts; the first `parts` ranks of `inner` own them
     int inner_index = 0;     // index of this rank in `inner`
     int outer_index = 0;     // index of this rank in `outer`
     int sets = 1;            // number of sets of inner ranks
@@ -49,13 +49,13 @@ struct AllReduceTopology {
 /// communication.torus_columns, if torus_columns is set and does not divide the number of ranks.
 AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank);
 
-/// Returns the number of each rank's set of inner ranks. Throws as all_reduce_topology.
+/// Returns, by rank, the number of its set of inner ranks. Throws as all_reduce_topology.
 std::vector<int> sets_of_ranks(const AllReduceOptions& options);
 
 /// Returns the number of columns of the grid. Throws as all_reduce_topology.
-int columns_of_torus(std::optional<int> wanted, int ranks);
+int columns_of_torus(std::optional<int> configured, int ranks);
 
-/// A range of values and the place of its encoded form in the wire buffer.
+/// A range of values and the offset of their encoded form in the wire buffer.
 struct WirePiece {
     Range values;
     std::size_t offset = 0;  // bytes, a multiple of 16
@@ -70,23 +70,23 @@ struct WireMessage {
 };
 
 /// One step of a rank: it encodes, sends and receives, waits for all messages, adds, and decodes.
-/// Each list is processed in order.
-struct SumStep {
+/// The rank processes each list in order.
+struct ScheduleStep {
     std::vector<WirePiece> encode;
     std::vector<WireMessage> sends;
     std::vector<WireMessage> receives;
-    std::vector<WirePiece> add;     // decoded and added to the values
-    std::vector<WirePiece> decode;  // replaces the values
+    std::vector<WirePiece> add;     // to decode and add to the values
+    std::vector<WirePiece> decode;  // to decode and replace the values
 };
 
-/// One rank's part of an all-reduce. The result has the same bits on all ranks. Values are rounded
-/// at three points: when they leave their rank, when a partial sum leaves its inner ranks, and when
-/// the total leaves its owner. The owner's own terms stay fp32. Sums are formed in fp32, in an
-/// order that only AllReduceOptions and the number of values decide. All steps use the same wire
+/// The steps of one rank in an all-reduce. The result has the same bits on all ranks. Values are
+/// rounded when they leave their rank, when a partial sum leaves its inner ranks, and when the
+/// total leaves its owner. The owner's own terms stay fp32. Sums are formed in fp32, in an order
+/// that depends only on AllReduceOptions and the number of values. All steps use the same wire
 /// buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as long as the values
 /// holds all residuals of error feedback.
 struct AllReduceSchedule {
-    std::vector<SumStep> steps;
+    std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;
 };
 
@@ -94,7 +94,7 @@ struct AllReduceSchedule {
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 
-/// Returns whether a library's own all-reduce may be used: for the algorithm all_reduce in fp32.
-bool is_library_sum(const AllReduceOptions& options);
+/// Returns whether a library's own all-reduce is equivalent: for the algorithm all_reduce in fp32.
+bool is_library_all_reduce(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm

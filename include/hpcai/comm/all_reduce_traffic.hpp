@@ -12,32 +12,32 @@
 
 namespace hpcai::comm {
 
-/// Bytes that the ranks of a group send in all-reduces.
+/// Maxima of the bytes that ranks and nodes of a group send in all-reduces.
 struct AllReduceTraffic {
-    std::int64_t sent = 0;           // by the rank that sends the most
-    std::int64_t between_nodes = 0;  // to other nodes, by the rank that sends the most there
-    std::int64_t out_of_node = 0;    // to other nodes, by all ranks of the node that sends the most
+    std::int64_t sent = 0;           // largest number of any rank
+    std::int64_t between_nodes = 0;  // largest number that any rank sends to other nodes
+    std::int64_t out_of_node = 0;    // largest number that all ranks of a node send to other nodes
 };
 
 /// A planned all-reduce over some ranks of a group.
-struct PlannedSum {
+struct PlannedAllReduce {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> more;  // bytes of each rank's other messages; empty: none
+    std::vector<SentBytes> other_sent;  // each rank's other messages; empty: none
 };
 
 /// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B
 /// bytes on the wire over P ranks, in R sets of n inner ranks, a rank sends
 ///
-///   owner of one of `parts`   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
-///   other ranks               B
+///   owner of a part   (parts - 1 + n - 1) B / parts + 2 (R - 1) / R x B / parts
+///   other ranks       B
 ///
-/// This is 2 (P - 1) / P x B if there are as many parts as inner ranks. The estimate ignores
-/// that parts are whole blocks. Takes O(sums x ranks) time. Throws as all_reduce_topology.
-AllReduceTraffic estimate_traffic(std::span<const PlannedSum> sums);
+/// The first is 2 (P - 1) / P x B if there are as many parts as inner ranks. The estimate ignores
+/// that parts consist of whole blocks. Takes O(sums x ranks) time. Throws as all_reduce_topology.
+AllReduceTraffic estimate_traffic(std::span<const PlannedAllReduce> sums);
 
-/// Returns the traffic of a group. `sent` are the bytes that this rank, which is on `node`, has
-/// sent. Collective.
+/// Returns the traffic of a group. This rank, which is on `node`, passes the bytes that it has
+/// `sent`. Collective.
 AllReduceTraffic gather_traffic(Communicator& group, int node, const SentBytes& sent);
 
 }  // namespace hpcai::comm

@@ -13,7 +13,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 
-/// Typed forms of the calls of Communicator. All are collective and throw as it does.
+/// Typed wrappers of Communicator calls. All are collective and throw as Communicator does.
 namespace hpcai::comm {
 
 /// Returns `mine` of every rank, by rank.
@@ -25,7 +25,7 @@ requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(Communicator&
     return all;
 }
 
-/// Returns at rank 0 the values of all ranks in the order of the ranks, elsewhere an empty vector.
+/// Returns the values of all ranks in the order of the ranks at rank 0, elsewhere an empty vector.
 /// Ranks may have different numbers of values.
 template <typename T>
 requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ranks,
@@ -46,7 +46,7 @@ requires std::is_trivially_copyable_v<T> std::vector<T> gather(Communicator& ran
     return mine;
 }
 
-/// Returns the vector or string of `root`. The other ranks need not know its size.
+/// Returns the vector or string of `root`, which may have another size on the other ranks.
 template <typename Values>
 Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     std::uint64_t count = mine.size();
@@ -56,15 +56,15 @@ Values broadcast(Communicator& ranks, Values mine, int root = 0) {
     return mine;
 }
 
-/// Runs `part` on every rank and waits for all ranks. If `part` throws on some ranks, every rank
-/// throws the Error of the lowest of them, so that no rank waits in a later collective. Other
-/// exceptions become Error(internal). `part` may use collectives only if it cannot fail before.
-void collective_try(Communicator& ranks, const std::function<void()>& part);
+/// Runs `work` on every rank and waits for all ranks. If `work` throws on some ranks, every rank
+/// throws the Error of the lowest of these ranks, so that no rank waits in a later collective.
+/// Other exceptions become Error(internal). Before a collective in `work`, no rank may throw.
+void collective_try(Communicator& ranks, const std::function<void()>& work);
 
 /// Returns the first 255 bytes of every rank's string, by rank.
 std::vector<std::string> all_gather_strings(Communicator& ranks, std::string_view mine);
 
-/// Returns at rank 0 every rank's whole string, by rank, elsewhere an empty vector.
+/// Returns the strings of all ranks, not truncated, by rank at rank 0, elsewhere an empty vector.
 std::vector<std::string> gather_strings(Communicator& ranks, std::string_view mine);
 
 }  // namespace hpcai::comm

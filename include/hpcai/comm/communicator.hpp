@@ -17,18 +17,18 @@ public:
     using Error::Error;
 };
 
-/// A collective or an exchange of messages under way. The destructor waits until it is complete.
+/// A collective or an exchange of messages in progress. The destructor waits until it is complete.
 class Request {
 public:
     virtual ~Request() = default;
-    /// Lets the transport advance; returns true once complete. Open MPI advances a non-blocking
-    /// collective only inside such calls.
+    /// Lets the transport advance; returns true once the operation is complete. Open MPI advances a
+    /// non-blocking collective only inside such calls.
     virtual bool test() = 0;
-    /// Returns once complete. Throws as Communicator does.
+    /// Waits until the operation is complete. Throws as Communicator does.
     virtual void wait() = 0;
 };
 
-/// A message to or from another rank.
+/// A message to (Outgoing) or from (Incoming) another rank.
 struct Outgoing {
     int rank = 0;
     std::span<const std::byte> bytes;
@@ -41,11 +41,11 @@ struct Incoming {
 /// A set of ranks: all ranks before StartUp::split, a group or part of it, the voting leaders, or
 /// one process alone. All ranks must call every collective in the same order. Calls block unless
 /// they return a Request; the buffers of a Request must not change until it is complete. All calls
-/// throw Error(internal) if MPI rejects a call, Error(watchdog) if a rank cannot be reached or does
-/// not answer in time, and the failure that another rank announced. A communicator that threw
-/// cannot be used any more. The caller may then free its buffers, except those of start_exchange()
-/// and of an all-reduce of more than 64 KiB. Late messages may arrive there until the process ends
-/// or MPI is finalized.
+/// throw Error(internal) if MPI rejects a call and Error(watchdog) if a rank cannot be reached or
+/// does not answer in time. They also throw a failure that another rank announced. After a throw
+/// the communicator cannot be used any more. The caller may then free its buffers, except those of
+/// start_exchange() and of an all-reduce of more than 64 KiB: late messages may arrive in them
+/// until the process ends or MPI is finalized.
 class Communicator {
 public:
     virtual ~Communicator() = default;
@@ -63,15 +63,15 @@ public:
 
     virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-    /// Gathers `mine` of every rank in the order of the ranks. All ranks pass the same size.
+    /// Gathers `mine` of every rank in `all`, in the order of the ranks. All pass the same size.
     virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
     virtual void send(std::span<const std::byte> bytes, int destination, int tag) = 0;
     virtual void receive(std::span<std::byte> bytes, int source, int tag) = 0;
 
     /// Sends and receives all these messages. Messages between two ranks with the same `tag` match
-    /// in the order in which both ranks start them. Not collective. The bytes are not copied: after
-    /// a failure pass their memory to keep().
+    /// in the order in which both ranks start them. Not collective. The buffers are not copied:
+    /// after a failure, pass their memory to keep_alive().
     virtual std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
@@ -82,32 +82,32 @@ public:
 
     virtual void barrier() = 0;
 
-    /// Ranks with the same `color` form a new communicator, ordered by `key`. Collective.
+    /// Makes a communicator of the ranks with the same `color`, ordered by `key`. Collective.
     virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-    /// Notifies the other ranks that this one fails: their current and later calls throw its code
+    /// Notifies the other ranks that this rank fails: their current and later calls throw its code
     /// and message instead of waiting. Not collective, returns at once.
     virtual void announce_failure(const Error& /*failure*/) noexcept {}
 
     /// Throws an earlier failure of this communicator, a failure that another rank announced, or an
-    /// Error of the function of while_waiting(), if any. Not collective, returns at once.
-    virtual void look_for_failure() {}
+    /// Error of the wait callback, if any. Not collective, returns at once.
+    virtual void check_for_failure() {}
 
-    /// Sets a function that is called by look_for_failure() and about every 20 ms while a call
-    /// waits for other ranks. It must not use the communicator. If it throws an Error, the
+    /// Sets a function that check_for_failure() calls. Calls that wait for other ranks also call
+    /// it, about every 20 ms. It must not use the communicator. If it throws an Error, the
     /// communicator has failed. Without MPI it is never called. Not collective.
-    virtual void while_waiting(std::function<void()> /*look*/) {}
+    virtual void set_wait_callback(std::function<void()> /*callback*/) {}
 
     /// Keeps the buffer of a failed operation alive as long as messages may arrive in it.
-    virtual void keep(std::shared_ptr<const void> /*buffer*/) {}
+    virtual void keep_alive(std::shared_ptr<const void> /*buffer*/) {}
 };
 
 /// Makes a communicator of one rank, without MPI. Sending to itself is an error.
 std::unique_ptr<Communicator> make_self_communicator();
 
 /// Runs `body` on `ranks` ranks that are threads of this process, without MPI. Returns when all
-/// have ended. Sums are formed in the order of the ranks. An exception of one rank ends the calls
-/// of the others, as announce_failure() does. The first exception is rethrown here.
+/// threads have ended. Sums are formed in the order of the ranks. An exception on one rank ends the
+/// calls of the other ranks, as announce_failure() does. The first exception is rethrown here.
 void run_as_threads(int ranks, const std::function<void(Communicator&)>& body);
 
 }  // namespace hpcai::comm

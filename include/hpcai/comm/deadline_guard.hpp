@@ -8,8 +8,8 @@
 
 namespace hpcai::comm {
 
-/// Bounds an MPI call that has no time limit of its own. If the guard still exists after `seconds`,
-/// it ends the process with `exit_code` and one line on stderr.
+/// A time limit for a call that has none. If the guard still exists after `seconds`, it ends the
+/// process with `exit_code` and prints one line on stderr, which begins with `what`.
 class DeadlineGuard {
 public:
     DeadlineGuard(double seconds, ExitCode exit_code, std::string what);

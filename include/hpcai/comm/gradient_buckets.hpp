@@ -17,67 +17,65 @@
 namespace hpcai::comm {
 
 struct BucketOptions {
-    // Largest size of a bucket with several parameters.
-    std::size_t bucket_bytes = std::size_t{25} << 20;
+    std::size_t bucket_bytes = std::size_t{25} << 20;  // maximum, unless it is one parameter
     bool overlap = true;  // all-reduce a bucket once it is ready, else all buckets in finish()
 };
 
 /// Costs of the all-reduces on this rank since the buckets were made. Times are by the host's
-/// clock, except `timed`. If the device runs the all-reduces, the host only measures the time to
-/// enqueue them. Steps that a recording repeats add no host time.
+/// clock, except `timed`. If the device runs the all-reduces, the host measures only the time to
+/// enqueue them. Steps that repeat a recording (a CUDA graph) add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
-    std::int64_t bytes_reduced = 0;   // gradient bytes passed to an all-reduce
-    double exposed_seconds = 0;       // in finish(): communication that did not overlap
-    double interleaved_seconds = 0;   // in ready() and progress(), between kernels
-    double overlapped_seconds = 0;    // all-reduces in progress between these calls
-    std::int64_t timed_steps = 0;     // repeated by a recording and timed by the device
-    std::optional<SumSeconds> timed;  // of all timed steps
+    std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
+    double exposed_seconds = 0;             // in finish(): communication that did not overlap
+    double interleaved_seconds = 0;         // in ready() and progress(), between kernels
+    double overlapped_seconds = 0;          // between these calls, with all-reduces in progress
+    std::int64_t timed_steps = 0;           // repeated a recording and were timed by the device
+    std::optional<AllReduceSeconds> timed;  // of all timed steps
 };
 
-/// All-reduces one flat gradient buffer in device memory, step after step. Buckets are contiguous
-/// and filled from the buffer's end, where the backward pass produces gradients first. Their bounds
-/// depend only on the ranges and options, and all-reduces start in the same order on every rank,
+/// All-reduces one flat gradient buffer in device memory in every step. Buckets are contiguous and
+/// filled from the buffer's end, where the backward pass produces gradients first. Their bounds
+/// depend only on the ranges and options. All-reduces start in the same order on every rank,
 /// whatever the order of ready(), so sums have the same bits in every run. A group of one rank has
 /// no all-reduces.
 class GradientBuckets {
 public:
     /// `parameter_ranges` ascend, do not overlap and lie in `gradients`, else throws
     /// Error(internal). Gaps between ranges are summed too if they lie inside a bucket. `gradients`
-    /// and `reducer` must outlive this object. `complete`, if given, enqueues the work that a
-    /// bucket's gradients still need once all are ready. It is called once for each bucket and
-    /// step, before the all-reduce (also in a group of one). Its time counts as computation.
+    /// and `reducer` must outlive this object. `before_all_reduce` may be null. It is called once
+    /// for each bucket and step when the bucket's gradients are ready, before their all-reduce,
+    /// also in a group of one rank. It may enqueue work. Its time counts as computation.
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
-                    std::function<void(const Range& elements)> complete = {});
+                    std::function<void(const Range& elements)> before_all_reduce = {});
     /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for all-reduces
     /// that cannot complete.
     ~GradientBuckets();
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-    /// Call it when the work that makes this parameter's gradient of the step is enqueued; nothing
-    /// may write the gradient again before finish(). May start all-reduces; throws as
-    /// GradientReducer does.
+    /// Call it when the work that computes this parameter's gradient is enqueued. Nothing may write
+    /// the gradient again before finish(). May start all-reduces. Throws as GradientReducer does.
     void ready(std::size_t parameter_index);
 
     /// Lets all-reduces advance. Call it between kernels.
     void progress();
 
-    /// Completes the all-reduces. Work that is enqueued later finds the sums over all ranks in
-    /// `gradients`, and the next step may begin. ready() must have been called for every parameter.
+    /// Completes the all-reduces: work that is enqueued later reads the sums over all ranks in
+    /// `gradients`. The next step may begin. ready() must have been called for every parameter.
     /// Throws as GradientReducer does.
     void finish();
 
-    /// Counts a step that was enqueued as a recording of ready() and finish(). Starts no sums.
+    /// Counts a step that repeated a recording of ready() and finish(). Starts no all-reduces.
     void repeat_step();
 
     /// Call it after the reducer's check(). Attributes the device's times of the last repeated step
     /// to each step repeated since the previous call.
     void read_times();
 
-    /// Called when the host starts an all-reduce and when it observes the end.
-    using Listener = std::function<void(std::size_t bucket, bool is_over)>;
+    /// Called when the host starts an all-reduce and when it observes its completion.
+    using Listener = std::function<void(std::size_t bucket, bool is_complete)>;
     void set_listener(Listener listener) { listener_ = std::move(listener); }
 
     /// The elements of the buckets, in the order of their all-reduces.
@@ -93,15 +91,15 @@ private:
 
     struct Sum {
         std::unique_ptr<Request> request;
-        bool is_over = false;  // as observed by the host
+        bool is_complete = false;  // as observed by the host
     };
 
     std::span<float> values_of(const Bucket& bucket) const;
     void begin_sum(std::size_t bucket);
     void mark_complete(std::size_t bucket);
     void end_overlap();
-    void complete(const Bucket& bucket) {
-        if (complete_) complete_(bucket.elements);
+    void prepare_sum(const Bucket& bucket) {
+        if (before_all_reduce_) before_all_reduce_(bucket.elements);
     }
     void start_ready_buckets();
     void count_step();
@@ -109,13 +107,13 @@ private:
     GradientReducer& reducer_;
     std::span<float> gradients_;
     bool overlap_;
-    std::function<void(const Range& elements)> complete_;  // empty: no more work
+    std::function<void(const Range& elements)> before_all_reduce_;  // may be null
     std::vector<Bucket> buckets_;  // in the order of their all-reduces, from the buffer's end
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
     std::size_t started_ = 0;     // number of buckets whose all-reduces ready() has started
-    std::vector<Sum> under_way_;  // by bucket
-    std::size_t open_ = 0;        // all-reduces in under_way_ that are not over
+    std::vector<Sum> in_flight_;  // by bucket
+    std::size_t incomplete_ = 0;  // number of all-reduces in in_flight_ that are not complete
     bool is_overlapping_ = false;
     Stopwatch since_overlap_;        // valid while is_overlapping_
     double interleaved_before_ = 0;  // interleaved_seconds when the overlap began

@@ -11,10 +11,10 @@ namespace hpcai::comm {
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 /// Rejects a process that should be one of several ranks but runs alone: it was started without an
-/// MPI launcher, or by one that its MPI library does not support. Throws Error(launch) with the
-/// correct form of `command_line` if the world has one rank while OMPI_COMM_WORLD_SIZE, PMI_SIZE or
-/// SLURM_NTASKS has a larger number; the first of these that is set decides. Without `world_size`
-/// (before MPI_Init) it only rejects a process that has no launcher.
+/// MPI launcher, or by a launcher that its MPI library does not support. The number of ranks is the
+/// first that is set of OMPI_COMM_WORLD_SIZE, PMI_SIZE and SLURM_NTASKS. Throws Error(launch) with
+/// the correct form of `command_line` if this number is above 1 but the world has one rank. Without
+/// `world_size` (before MPI_Init) it rejects only a process that has no launcher.
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line = "hpcai500 run --config FILE");
 
@@ -24,10 +24,9 @@ int launched_ranks(const EnvironmentLookup& environment);
 /// Whether Slurm's srun started this rank directly, not mpirun inside an allocation.
 bool started_by_srun(const EnvironmentLookup& environment);
 
-/// Whether the launcher ends all ranks if one exits before MPI_Finalize. It does not with mpirun
-/// --enable-recovery, and not with srun if SLURM_KILL_BAD_EXIT=0 and each node has one rank:
-/// Slurm's PMIx plugin ends the step if a rank dies on a node that has other ranks. True for
-/// unknown launchers.
+/// Whether the launcher ends all ranks if one exits before MPI_Finalize. True for unknown
+/// launchers. False with mpirun --enable-recovery, and with srun if SLURM_KILL_BAD_EXIT=0 and each
+/// node has one rank: Slurm's PMIx plugin ends the step if a rank dies on a node with other ranks.
 bool exit_ends_other_ranks(const EnvironmentLookup& environment);
 
 }  // namespace hpcai::comm

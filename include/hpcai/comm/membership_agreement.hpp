@@ -22,16 +22,16 @@ enum class GroupState : std::int32_t {
     absent,  // no report was received, or the group's leader did not join the decision
     completed,
     failed,
-    lost,  // its leader does not answer; another of its ranks reported the failure
+    lost,  // the leader does not answer; another rank of the group reported the failure
 };
 
-/// The status of a group, of fixed size. Its leader sends it to a collector; if the leader is lost,
-/// another rank of the group sends it to all other leaders.
+/// The status of a group, of fixed size. The group's leader sends it to a collector. If the leader
+/// is lost, another rank of the group sends it to all other leaders.
 struct GroupStatus {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
-    std::array<char, 180> reason{};  // why it failed; zero-terminated
+    std::array<char, 180> reason{};  // why the group failed; zero-terminated
 
     /// `reason` is truncated to fit.
     static GroupStatus of(int group, GroupState state, ExitCode exit_code = ExitCode::ok,
@@ -42,56 +42,56 @@ struct GroupStatus {
 };
 
 struct MembershipAgreementDeadlines {
-    double status_seconds = 600;  // how long a leader of a completed group waits for others
-    double stopped_seconds = 30;  // how long a leader of a stopped group waits
+    double status_seconds = 600;  // how long the leader of a completed group waits for others
+    double stopped_seconds = 30;  // how long the leader of a stopped group waits for others
     double reply_seconds = 10;    // longest time in which a living leader answers
     double notice_seconds = 600;  // longest time between two notices of a collector
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
 };
 
 /// A group that did not complete.
-struct GroupEnd {
+struct UnfinishedGroup {
     std::int32_t group = 0;
     GroupState state = GroupState::absent;
     ExitCode exit_code = ExitCode::ok;
 };
 
 /// The result of the agreement for one leader. If `agreed`, all leaders that are not absent have
-/// the same `unfinished`, and completed groups vote unless a group has stopped. Otherwise this
-/// group is alone: the other groups continued without it or did not answer. Needs little memory.
+/// the same `unfinished`, and completed groups vote unless a group has stopped. Otherwise the other
+/// groups continued without this group or did not answer. Takes little memory.
 struct Membership {
     bool agreed = false;
     int groups = 0;
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // ascending; other groups completed
-    // The collector and the writer know every unfinished group that is not absent, with its
-    // reason; without agreement, a leader knows only its own.
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // ascending
+    // Statuses with reasons. The collector and the writer know those of all unfinished groups that
+    // are not absent. Without agreement, a leader knows only the status of its own group.
     std::vector<GroupStatus> known;
 
-    /// The status of a group; with a reason only if this leader knows it. Without agreement other
+    /// Returns the status of a group, with a reason if it is in `known`. Without agreement other
     /// groups are absent.
     GroupStatus status(int group) const;
     std::vector<GroupStatus> statuses() const;
     std::vector<int> voters() const;
     bool votes(int group) const { return agreed && status(group).state == GroupState::completed; }
-    bool anyone_absent() const;  // also true if not agreed
-    /// Whether a group has lost a rank, as reported by one of its ranks.
-    bool anyone_lost() const { return has_anyone_ended_with(ExitCode::watchdog); }
-    bool anyone_stopped() const { return has_anyone_ended_with(ExitCode::stopped); }
-    /// The group whose leader writes the result: the first that votes, else the first failed group
-    /// that is not lost. -1 if not agreed or if there is none.
+    bool has_absent_group() const;  // also true if not agreed
+    /// Whether a group reported that it has lost a rank.
+    bool has_lost_rank() const { return has_group_with_code(ExitCode::watchdog); }
+    bool has_stopped_group() const { return has_group_with_code(ExitCode::stopped); }
+    /// Returns the group whose leader writes the result: the first group that votes, else the first
+    /// failed group that is not lost. -1 if there is no such group or not `agreed`.
     int writer() const;
 
 private:
-    bool has_anyone_ended_with(ExitCode code) const;
+    bool has_group_with_code(ExitCode code) const;
 };
 
 enum class MembershipAgreementKind : std::int32_t {
     status,     // follower to collector; for a lost group: one of its ranks to all leaders
-    notice,     // collector: follow this group, unless the receiver follows a later one
-    proposal,   // collector asks a follower to join its decision
-    joined,     // follower: it joins, and joins no other collector
-    declined,   // follower: it does not join, as it follows another collector or has decided
-    withdrawn,  // collector: follow the next collector
+    notice,     // collector to leaders, which follow it unless they follow a later collector
+    proposal,   // collector to its followers, which join its decision or decline
+    joined,     // follower to collector; the follower will join no other collector
+    declined,   // follower to collector: it follows another collector or has decided
+    withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined
     closed,     // collector to all leaders that did not join
 };
@@ -99,10 +99,10 @@ enum class MembershipAgreementKind : std::int32_t {
 struct AgreementMessage {
     MembershipAgreementKind kind = MembershipAgreementKind::status;
     std::int32_t from_group = 0;
-    // notice: longest time until the next; status: how long a completed or stopped group waits
+    // notice: longest time until the next notice; status: how long this group waits for others
     double seconds = 0;
-    std::vector<GroupStatus> statuses;  // status: one; result to the writer: Membership::known
-    std::shared_ptr<const std::vector<GroupEnd>> unfinished;  // result: one list for all receivers
+    std::vector<GroupStatus> statuses;  // status: its own; result to the writer: Membership::known
+    std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // result; shared
 
     std::vector<std::byte> to_bytes() const;
     /// Throws Error(internal) unless to_bytes() made `bytes`.
@@ -114,19 +114,22 @@ struct AddressedMessage {
     AgreementMessage message;
 };
 
-/// State machine by which the leaders agree on the groups that vote, as seen by one leader. The
+/// One leader's state machine of the protocol by which leaders agree on the groups that vote. The
 /// caller supplies transport and clock.
 ///
-/// Each leader sends its status to the leader of group 0 and follows it as its collector. If the
-/// collector is silent for status_seconds, the leader follows the leader of the next group. After
-/// the leaders before it, at most four, it becomes the collector. A collector waits until all
-/// groups have reported or the waiting times of all completed groups are over, including its own. A
-/// failed group has no waiting time, so an early failure does not end the training of other groups.
-/// If a group has stopped, the callers omit the vote, and only the waiting times of stopped groups
-/// count. A stopped group leaves a silent collector when the rest of its own waiting time is over,
-/// because the scheduler may end the job soon. A lost group sends nothing more, so its followers
-/// continue with the next collector. After its wait a collector proposes a decision and decides
-/// with the followers that join, so leaders only vote with leaders of the same collector.
+/// Following: each leader sends its status to a collector, first the leader of group 0. If the
+/// collector is lost, or silent for status_seconds, the leader follows the leader of the next
+/// group. After the leaders of groups 0 to 3, or when its own group is next, it becomes a
+/// collector. A leader of a stopped group waits only until its own waiting time is over, because
+/// the scheduler may end the job soon.
+///
+/// Collecting: a collector waits until all groups have reported, or until the waiting times of all
+/// completed groups, including its own, are over. A failed group has no waiting time, so an early
+/// failure does not end the training of other groups. If a group has stopped, the callers omit the
+/// vote, and only the waiting times of stopped groups count.
+///
+/// Deciding: the collector proposes a decision and decides with the followers that join it, so a
+/// leader only votes with leaders that joined the same collector.
 ///
 /// Times are seconds of any monotonic clock.
 class MembershipAgreement {
@@ -163,22 +166,22 @@ private:
     void withdraw();
     void decide();
     void send_decision(const Membership& decision);
-    void stay_alone();
+    void decide_alone();
     bool is_lost(int group) const;
-    double grace_ends(double now) const;
-    std::vector<int> reported_others() const;  // groups that can answer
+    double follow_deadline(double now) const;
+    std::vector<int> reported_peers() const;  // without lost groups, which cannot answer
     void send(int to_group, MembershipAgreementKind kind, double seconds = 0);
 
     GroupStatus mine_;
     int groups_;
     MembershipAgreementDeadlines deadlines_;
     Phase phase_ = Phase::following;
-    int collector_ = 0;  // group whose leader this one follows, or its own
-    double until_ = 0;
+    int collector_ = 0;  // group whose leader this leader follows, or its own group
+    double phase_end_ = 0;
     double next_notice_ = 0;
-    std::map<int, GroupStatus> reports_;  // by group, including its own
-    std::optional<double> grace_until_;   // end of the waits of completed groups; empty: none
-    std::optional<double> stop_until_;    // end of the waits of stopped groups; empty: none
+    std::map<int, GroupStatus> reports_;        // by group, including its own
+    std::optional<double> completed_deadline_;  // end of all waits of completed groups; empty: none
+    std::optional<double> stopped_deadline_;    // end of all waits of stopped groups; empty: none
     std::set<int> missing_joins_;
     std::set<int> joined_;
     std::vector<AddressedMessage> outgoing_;

@@ -18,26 +18,26 @@ struct WorldLimits {
     double wait_seconds = 3600;                // longest wait for other ranks in one call
     double finalize_seconds = 30;              // longest MPI_Finalize if no rank is still working
     double longest_seconds = 7.0 * 24 * 3600;  // longer than any run
-    // elements in one MPI call; larger buffers are split
+    // Maximum number of elements in one MPI call; larger buffers are split.
     std::size_t largest_count = std::size_t{1} << 30;
 };
 
-/// The start-up phase, the only one in which a collective may span all groups. `split` ends it.
+/// The start-up phase, the only phase with collectives over all ranks. split() ends it.
 class StartUp {
 public:
     explicit StartUp(std::unique_ptr<Communicator> everyone);
 
     Communicator& everyone() { return *everyone_; }
 
-    /// Host name of every world rank.
+    /// Returns the host name of every world rank.
     const std::vector<std::string>& hostnames() const { return hostnames_; }
 
-    /// Node of every world rank; ranks that share memory share a node. Nodes count from 0 in the
-    /// order of their lowest rank.
+    /// Returns the node of every world rank; ranks that share memory share a node. Nodes have
+    /// numbers from 0 in the order of their lowest ranks.
     const std::vector<int>& node_of_world_rank() const { return node_of_world_rank_; }
 
-    /// Makes the group of this rank: ranks with the same `color`, ordered by `key`. Collective; the
-    /// last collective over all ranks.
+    /// Makes the communicator of this rank's group: ranks with the same `color`, ordered by `key`.
+    /// The last collective over all ranks.
     std::unique_ptr<Communicator> split(int color, int key) &&;
 
 private:
@@ -53,14 +53,14 @@ struct AgreedMembers {
     std::unique_ptr<Communicator> leaders;  // that vote, in group order; null for all other leaders
 };
 
-enum class Afterwards { the_end, another_run };
+enum class NextAction { exit, another_run };
 
-/// MPI from its initialization to its end: one object in a process, used by one thread. After the
-/// start-up it uses point-to-point messages, so that a dead group cannot block other groups. Only
-/// finish() and making the voters' communicator are collective; both have a time limit.
+/// Owns MPI until MPI_Finalize: one object in a process, used by one thread. After the start-up it
+/// uses point-to-point messages, so that a dead group cannot block other groups. Only finish() and
+/// making the voters' communicator are collective; both have a time limit.
 class MpiWorld {
 public:
-    /// Throws Error(launch) when MPI does not start.
+    /// Throws Error(launch) if MPI does not start.
     explicit MpiWorld(const WorldLimits& limits = {});
     /// Calls finish(internal) unless finish() was called.
     ~MpiWorld();
@@ -70,13 +70,13 @@ public:
     int rank() const { return rank_; }
     int size() const { return size_; }
 
-    /// Name and version of the MPI library. Works without an MpiWorld.
+    /// Returns name and version of the MPI library. Works without an MpiWorld.
     static std::string library_version();
 
     /// Gathers hosts and nodes. Collective. Call it once for each run.
     StartUp start_up();
 
-    /// Called by every living leader when its group has completed or failed. `leader_world_ranks`
+    /// Every living leader calls it when its group has completed or failed. `leader_world_ranks`
     /// has one rank for each group. Returns when the leaders agree or the deadlines have passed,
     /// whichever ranks have died. In a completed group it returns at most a few status_seconds
     /// after the last other group has completed, for any number of groups. In a failed group it may
@@ -86,35 +86,35 @@ public:
                                    const MembershipAgreementDeadlines& deadlines);
 
     /// Notifies the leaders that the group of `lost` has failed and its leader does not answer.
-    /// Called by another rank of that group instead of agree_on_members. Returns at once.
+    /// Another rank of that group calls it instead of agree_on_members. Returns at once.
     void announce_loss(const GroupStatus& lost, std::span<const int> leader_world_ranks);
 
-    /// Call it after agree_on_members, or in a lost group, if no rank of other groups still works.
+    /// Call it after agree_on_members, or in a lost group, if no rank of another group still works.
     void mark_others_gone() {
         others_may_work_ = false;
         has_lost_ranks_ = true;
     }
 
-    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also receive `afterwards`
-    /// and whether other ranks may still be working or are lost. Another run may follow only if
-    /// every rank of the world is released for it. Returns at once; skips ranks that are gone.
-    void release(std::span<const int> world_ranks, Afterwards afterwards = Afterwards::the_end);
+    /// Releases the ranks that wait in wait_for_exit_permit(rank()). They also receive `next` and
+    /// whether other ranks may still be working or are lost. Another run may follow only if every
+    /// rank of the world is released for it. Returns at once; skips ranks that are gone.
+    void release(std::span<const int> world_ranks, NextAction next = NextAction::exit);
 
-    /// Sleeps until `world_rank` releases this rank; returns nothing after `seconds`.
-    std::optional<Afterwards> wait_for_exit_permit(int world_rank, double seconds);
+    /// Sleeps until `world_rank` releases this rank; returns an empty value after `seconds`.
+    std::optional<NextAction> wait_for_exit_permit(int world_rank, double seconds);
 
-    /// How long to wait for ranks that may still be working: longest_seconds if an exit of this
-    /// process would end them, else wait_seconds.
+    /// Returns how long to wait for ranks that may still be working: longest_seconds if an exit of
+    /// this process would end them, else wait_seconds.
     double grace_seconds() const;
 
     /// Whether the launcher ends all ranks if one of them exits before the others.
     bool exit_would_end_others() const;
 
-    /// Finalizes MPI together with all ranks. If that takes too long, for example after the death
-    /// of a rank, ends the process with `exit_code`. The time limit is finalize_seconds, or a tenth
-    /// of it if ranks are known to be lost. It is doubled for ExitCode::ok, so that a process with
-    /// an error ends first: the launcher takes the first exit code. It is longest_seconds if groups
-    /// outside of the agreement may still be working and this exit would end them.
+    /// Finalizes MPI together with all ranks. If that exceeds the time limit, for example after the
+    /// death of a rank, ends the process with `exit_code`. The limit is finalize_seconds, or a
+    /// tenth of it if ranks are known to be lost. It is doubled for ExitCode::ok, so that a process
+    /// with an error ends first: the launcher takes the first exit code. It is longest_seconds if
+    /// groups outside of the agreement may still be working and this exit would end them.
     void finish(ExitCode exit_code) noexcept;
 
     /// Ends all ranks of the job with `exit_code`, for a failure that other ranks could not detect.
@@ -122,7 +122,7 @@ public:
 
 private:
     struct Outbox;
-    int tag_of(int purpose) const;
+    int run_tag(int purpose) const;
 
     WorldLimits limits_;
     int rank_ = 0;

@@ -14,25 +14,25 @@ namespace hpcai::comm {
 struct NcclReducerOptions {
     Communicator& group;     // each rank has its own GPU, see obstacle_to_nccl
     device::Device& device;  // a device of the CUDA engine
-    // Algorithm and format, with the same bits (except those of NaN) and error feedback as
-    // make_exchange_reducer. Every all-reduce must be prepared. Absent: NCCL's own fp32 all-reduce.
-    std::optional<AllReduceOptions> sums = std::nullopt;
+    // Algorithm and format, with the bits (except of NaN) and error feedback of
+    // make_point_to_point_reducer; requires prepare(). Absent: NCCL's own fp32 all-reduce.
+    std::optional<AllReduceOptions> all_reduce = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
-    double finish_seconds = 30;  // longest shutdown; if it takes longer, then also longest abort
+    double finish_seconds = 30;  // longest shutdown, and longest abort after it
 };
 
 }  // namespace hpcai::comm
 
 extern "C" {
 
-/// NCCL's version number, 22809 for 2.28.9; 0 if unknown.
+/// Returns NCCL's version number, 22809 for 2.28.9; 0 if unknown.
 int hpcai_nccl_version();
 
 /// Makes a reducer that the caller owns. `options.group` must outlive every call of the reducer
 /// except its destructor. `options.device` and the memory of the gradients must outlive the
 /// reducer, because freeing memory waits for the device. Calls that wait for the device also throw
-/// failures that ranks announce in the group. If this call fails on any rank, every rank throws the
+/// failures that ranks of the group announce. If this call fails on any rank, every rank throws the
 /// same Error. Collective.
 hpcai::comm::GradientReducer* hpcai_make_nccl_reducer(
     const hpcai::comm::NcclReducerOptions& options);

@@ -10,18 +10,18 @@
 
 namespace hpcai::comm {
 
-/// Facts that decide whether NCCL can all-reduce over the GPUs of some ranks.
+/// Facts about one rank that decide whether NCCL can all-reduce over the GPUs of a group.
 struct RankDevice {
     std::string host;      // for messages
     std::string uuid;      // of the GPU or its partition, unique among all hosts
-    int nccl_version = 0;  // NCCL's number, 22809 for 2.28.9; 0: this rank has none
+    int nccl_version = 0;  // NCCL's version number, 22809 for 2.28.9; 0: this rank has no NCCL
 };
 
 /// Returns the devices of all ranks, in order. Texts are truncated to 255 bytes. Collective.
 std::vector<RankDevice> gather_rank_devices(Communicator& ranks, const RankDevice& mine);
 
-/// Returns why NCCL cannot reduce over these ranks, in one line; nothing if it can. NCCL needs a
-/// GPU for each rank and the same version on all. The answer depends only on the list.
+/// Returns, in one line, why NCCL cannot reduce over these ranks; empty if it can. NCCL needs its
+/// own GPU for each rank and the same version on all ranks. The answer depends only on the list.
 std::optional<std::string> obstacle_to_nccl(std::span<const RankDevice> ranks);
 
 }  // namespace hpcai::comm

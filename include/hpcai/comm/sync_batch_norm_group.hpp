@@ -13,15 +13,15 @@
 namespace hpcai::comm {
 
 /// Costs of the all-reduces of BatchNorm statistics on this rank.
-struct StatisticsAccounting {
+struct SyncBatchNormAccounting {
     std::int64_t sums = 0;   // number of all-reduces
     std::int64_t bytes = 0;  // of the reduced values
     SentBytes sent;
-    double seconds = 0;  // in all-reduces, which never overlap with computation
+    double seconds = 0;  // spent in all-reduces, which do not overlap with computation
 };
 
-/// All-reduces BatchNorm statistics over sets of consecutive ranks of a group; the first set has
-/// ranks 0 to `ranks` - 1. Networks can be planned with this object before the group exists. Sums
+/// All-reduces BatchNorm statistics over sets of `ranks` consecutive ranks of a group; the first
+/// set begins with rank 0. Networks can be planned with this object before the group exists. Sums
 /// have the same bits on all ranks of a set and in every run.
 class SyncBatchNormGroup final : public device::SyncBatchNormReducer {
 public:
@@ -32,10 +32,10 @@ public:
     void connect(Communicator& group, std::vector<int> node_of_rank);
 
     int ranks() const override { return ranks_; }
-    /// All-reduces `values` over the set. Throws as Communicator does, also a failure that a rank
-    /// of another set announced.
+    /// All-reduces `values` over this rank's set. Throws as Communicator does, also if a rank of
+    /// another set announced a failure.
     void sum(std::span<double> values) override;
-    const StatisticsAccounting& accounting() const { return accounting_; }
+    const SyncBatchNormAccounting& accounting() const { return accounting_; }
 
 private:
     void exchange(const std::vector<int>& members, std::span<double> values);
@@ -44,14 +44,14 @@ private:
     Communicator* group_ = nullptr;
     std::vector<int> node_of_rank_;
     std::vector<std::vector<int>> rounds_;  // this rank and its partners in each round
-    // values of each rank of a round; late messages may still use them
+    // the values of all ranks of a round; shared because late messages may still use them
     std::shared_ptr<std::vector<double>> terms_;
-    StatisticsAccounting accounting_;
+    SyncBatchNormAccounting accounting_;
 };
 
 /// Returns the bytes that each rank sends in an all-reduce of `bytes` over sets of `ranks` ranks:
 /// (p - 1) x bytes for each prime factor p of `ranks`.
-std::vector<SentBytes> statistics_traffic(int ranks, std::span<const int> node_of_rank,
-                                          std::int64_t bytes);
+std::vector<SentBytes> sync_batch_norm_traffic(int ranks, std::span<const int> node_of_rank,
+                                               std::int64_t bytes);
 
 }  // namespace hpcai::comm

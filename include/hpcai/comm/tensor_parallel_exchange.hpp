@@ -17,15 +17,15 @@ struct ShardAccounting {
     double wait_seconds = 0;  // for messages of the other shards
 };
 
-/// Exchanges activations and gradients between the shards of a model (tensor parallelism), which
-/// are ranks of a group.
+/// Exchanges activations and gradients between the shards of a model (tensor parallelism). Each
+/// shard is on its own rank of a group.
 class TensorParallelExchange final : public device::ShardExchange {
 public:
     /// `shard` is the number of this shard. A network can be planned before the group exists.
     TensorParallelExchange(int shards, int shard) : shards_(shards), shard_(shard) {}
 
-    /// Call it before the first exchange. `ranks` are the ranks of the shards in order. `group`
-    /// must outlive the last exchange.
+    /// Call it before the first exchange. `ranks` are the group ranks of the shards, in order of
+    /// the shards. `group` must outlive the last exchange.
     void connect(Communicator& group, std::vector<int> ranks);
 
     int shards() const override { return shards_; }

@@ -15,16 +15,16 @@ using tensor::WireFormat;
 /// Returns the name in communication.precision.
 std::string_view name_of(WireFormat format);
 
-/// Bytes of one value, without scales.
+/// Returns the bytes of one value, without scales.
 std::size_t value_bytes(WireFormat format);
 
-/// Bytes of `values` encoded values: the values, padded to a multiple of 4 bytes, then the scales.
+/// Returns the bytes of `values` encoded values, padded to a multiple of 4, and of their scales.
 std::size_t wire_bytes(WireFormat format, std::size_t values);
 
-/// Encodes `values` to `wire`, which has wire_bytes() bytes at a 4-byte aligned address. `residual`
-/// is empty or, for error feedback (Seide et al. 2014), has one number for each value. They are
-/// added to the values before rounding and replaced by the rounding errors, or by 0 where an error
-/// is not finite. fp32 neither reads nor changes `residual`.
+/// Encodes `values` to `wire`, which has wire_bytes() bytes at a 4-byte aligned address. For error
+/// feedback (Seide et al. 2014) `residual` has one number for each value, else it is empty. encode
+/// adds it to the values before rounding and replaces it by the rounding errors, or by 0 where an
+/// error is not finite. fp32 neither reads nor changes `residual`.
 void encode(WireFormat format, std::span<const float> values, std::span<std::byte> wire,
             std::span<float> residual);
 

@@ -16,7 +16,7 @@
 
 namespace hpcai::storage {
 
-/// Owns the descriptor of an open file or folder, or none.
+/// Owns the descriptor of an open file or folder; may be empty.
 class Descriptor {
 public:
     explicit Descriptor(int number) noexcept : number_(number) {}
@@ -29,9 +29,10 @@ public:
         if (number_ >= 0) ::close(number_);
     }
 
-    bool open() const noexcept { return number_ >= 0; }
+    bool is_open() const noexcept { return number_ >= 0; }
     int number() const noexcept { return number_; }
-    /// Closes the descriptor early. Returns false, with errno set, if the system reports an error.
+    /// Closes the descriptor before the destructor does. Returns false, with errno set, if the
+    /// system reports an error.
     bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0; }
 
 private:
@@ -41,18 +42,18 @@ private:
 /// Opens a regular file for reading. Throws Error(data) naming the path on failure.
 Descriptor open_for_reading(const std::filesystem::path& path);
 
-/// Reads until `buffer` is full or the file ends. Returns the number of bytes read, or nothing,
-/// with errno set, after a read error.
+/// Reads until `buffer` is full or the file ends. Returns the number of bytes read; empty, with
+/// errno set, after a read error.
 std::optional<std::size_t> try_read(const Descriptor& file, std::span<std::byte> buffer) noexcept;
 
-/// Like try_read, but throws Error(data) naming the path.
+/// Like try_read, but throws Error(data) naming the path after a read error.
 std::size_t read_some(const Descriptor& file, const std::filesystem::path& path,
                       std::span<std::byte> buffer);
 
 /// Writes all of `bytes`. Returns false, with errno set, on failure.
 bool try_write(const Descriptor& file, std::span<const std::byte> bytes) noexcept;
 
-/// Syncs a file or folder to disk. Returns false, with errno set, on failure. EINVAL is a success,
+/// Syncs a file or folder to disk. Returns false, with errno set, on failure. Ignores EINVAL,
 /// because some network file systems cannot sync a folder.
 bool try_sync(const std::filesystem::path& path) noexcept;
 

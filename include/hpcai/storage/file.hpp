@@ -20,21 +20,21 @@ inline std::string_view text_of(Bytes bytes) {
 }
 
 /// Atomically and durably replaces the file at `path` by the concatenated `parts`. Readers, also
-/// after a crash of the machine, see the old file or the complete new one. Throws Error(usage)
+/// after a crash of the machine, see the old file or the complete new file. Throws Error(usage)
 /// naming the path on any failure, such as a full disk, and leaves no temporary file.
 void write_file_durably(const std::filesystem::path& path, std::span<const Bytes> parts);
 void write_file_durably(const std::filesystem::path& path, std::string_view text);
 
-/// Like write_file_durably, but does not sync. Readers see the old file or the complete new one; a
+/// Like write_file_durably, but does not sync. Readers see the old file or the complete new file; a
 /// crash of the machine may lose both.
 void replace_file(const std::filesystem::path& path, std::string_view text);
 
 /// Creates a folder and its missing parents, and syncs each parent folder that changed. Several
-/// processes may do so at the same time. Throws Error(usage) naming the folder.
+/// processes may create it at the same time. Throws Error(usage) naming the folder.
 void make_folder_durably(const std::filesystem::path& folder);
 
-/// Reads a whole regular file. Throws Error(data) naming the path when it cannot be read, is not a
-/// regular file, has more than `limit_bytes`, or grows meanwhile.
+/// Reads a regular file. Throws Error(data) naming the path if it cannot be read, is not a regular
+/// file, has more than `limit_bytes`, or grows meanwhile.
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::size_t limit_bytes);
 
 }  // namespace hpcai::storage

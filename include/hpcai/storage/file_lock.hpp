@@ -7,8 +7,8 @@
 
 namespace hpcai::storage {
 
-/// An advisory lock (flock) on a whole file. It excludes only objects and programs that also lock
-/// the file. The lock ends with the object or its process. File contents are not touched.
+/// An advisory lock (flock) on a file. It excludes only objects and programs that also lock the
+/// file. The lock ends with the object or its process. The contents of the file do not change.
 class FileLock {
 public:
     enum class Kind {
@@ -21,14 +21,14 @@ public:
 
     enum class State {
         held,
-        taken,  // locked by another object or program
-        none,   // the file system supports no locks, or none across nodes
+        taken,        // locked by another object or program
+        unsupported,  // the file system has no locks, or none across nodes
     };
     State state() const noexcept { return state_; }
 
     /// Downgrades a held lock to a shared one. This is not atomic: another program may acquire the
     /// lock meanwhile, so check state() afterwards.
-    void share();
+    void downgrade();
 
 private:
     Descriptor file_;

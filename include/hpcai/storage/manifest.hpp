@@ -12,25 +12,25 @@ namespace hpcai::storage {
 inline constexpr const char* kManifestName = "manifest.sha256";
 
 /// Writes `folder`/manifest.sha256 in the format of `sha256sum`, so that `sha256sum --check
-/// manifest.sha256` in that folder verifies it. It lists each regular file below `folder` by its
-/// relative path, sorted by bytes. It omits itself, symbolic links, devices, pipes, and the names
-/// in `left_out`, where a name that ends in a slash is a top-level folder. Returns the SHA-256 of
-/// the manifest's text. Throws Error(usage) when the manifest cannot be written, Error(data) when a
-/// file or folder cannot be read.
+/// manifest.sha256` in that folder verifies the files. The manifest lists each regular file below
+/// `folder` by its relative path, sorted by bytes. It omits itself, symbolic links, devices, pipes,
+/// and the names in `excluded`, where a name that ends in a slash is a top-level folder. Returns
+/// the SHA-256 of the manifest's text. Throws Error(usage) if the manifest cannot be written,
+/// Error(data) if a file or folder cannot be read.
 std::string write_manifest(const std::filesystem::path& folder,
-                           const std::set<std::string>& left_out = {});
+                           const std::set<std::string>& excluded = {});
 
-/// Compares `file` with the manifest.sha256 in its folder. Returns false when there is no manifest
-/// or it does not list the file. Throws Error(data) naming the file when it cannot be read or its
-/// SHA-256 differs, or naming the manifest when that is malformed, unreadable or over 64 MiB.
+/// Compares `file` with the manifest.sha256 in its folder. Returns false if there is no manifest or
+/// it does not list the file. Throws Error(data) naming the file if it cannot be read or its
+/// SHA-256 differs, or naming the manifest if it is malformed, unreadable or over 64 MiB.
 bool matches_manifest(const std::filesystem::path& file);
 
 /// Returns SHA-256 by path, relative to the folder of the manifest. If a path occurs twice, the
-/// last line counts. Throws Error(data) naming `manifest` for a line without a SHA-256 or a path.
+/// last line applies. Throws Error(data) naming `manifest` for a line without a SHA-256 or a path.
 std::map<std::string, std::string, std::less<>> parse_manifest(
     std::string_view text, const std::filesystem::path& manifest);
 
-/// Returns the text that write_manifest writes for `digests`: SHA-256 by path.
+/// Returns the text of a manifest with `digests`, which are SHA-256 by path.
 std::string manifest_text(const std::map<std::string, std::string, std::less<>>& digests);
 
 }  // namespace hpcai::storage

@@ -22,7 +22,7 @@ public:
 
     const tensor::Shape& shape() const noexcept { return shape_; }
     tensor::DType dtype() const noexcept { return dtype_; }
-    /// Returns the elements in C order, valid as long as this object. Throws Error(internal) when T
+    /// Returns the elements in C order, valid as long as this object. Throws Error(internal) if T
     /// is not the array's type.
     template <typename T>
     std::span<const T> as() const {
@@ -37,15 +37,15 @@ private:
     std::vector<std::byte> elements_;
 };
 
-/// Write `values` of `shape` (one or two dimensions) durably. Throw like write_file_durably, and
-/// Error(internal) for another rank or a shape that does not fit `values`.
+/// Both write `values` of `shape` (one or two dimensions) durably. Throw as write_file_durably, and
+/// Error(internal) for another number of dimensions or a shape that does not fit `values`.
 void write_npy(const std::filesystem::path& path, std::span<const float> values,
                const tensor::Shape& shape);
 void write_npy(const std::filesystem::path& path, std::span<const std::int32_t> values,
                const tensor::Shape& shape);
 
-/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for anything that is not
-/// exactly the format above, for a header over 512 bytes, and for more than 2^48 elements.
+/// Parses the array in `bytes`; `name` is for messages. Throws Error(data) for any other format
+/// than the format above, for a header over 512 bytes, and for more than 2^48 elements.
 NpyArray parse_npy(Bytes bytes, std::string_view name);
 
 /// Parses a file of at most `limit_bytes` bytes. Throws Error(data) as parse_npy and

@@ -5,12 +5,12 @@
 
 namespace hpcai::storage {
 
-/// A file or folder that gets its final name only when it is complete. Until then it is written to
-/// path(), a temporary name in the same folder. Without keep(), the destructor removes it.
+/// A file or folder that gets its final name only when it is complete. The caller writes it at
+/// path(), a temporary name in the same folder. Without commit(), the destructor removes it.
 class PendingPath {
 public:
-    /// Creates nothing yet. Throws Error(usage) when the target is a symbolic link, a mount point,
-    /// "/", "." or "..", or when a folder already exists at path().
+    /// Creates no file. Throws Error(usage) if the target is a symbolic link, a mount point, "/",
+    /// "." or "..", or if a folder exists at path().
     explicit PendingPath(const std::filesystem::path& target);
     ~PendingPath();
     PendingPath(const PendingPath&) = delete;
@@ -20,12 +20,12 @@ public:
     /// Syncs the file, or the folder and its direct entries, and renames it to the target. A file
     /// replaces an existing file; a folder replaces only an empty folder. Throws Error(usage)
     /// naming the target on failure.
-    void keep();
+    void commit();
 
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
-    bool kept_ = false;
+    bool is_committed_ = false;
 };
 
 }  // namespace hpcai::storage

@@ -34,10 +34,11 @@ enum class ElementType : std::uint8_t {
     f64
 };
 
-std::size_t size_of(ElementType type);  // bytes of one element
+/// Returns the bytes of one element.
+std::size_t size_of(ElementType type);
 
-/// One tensor of a file: elements in C order, little endian, as stored. `bytes` is not owned and
-/// may have any alignment.
+/// A tensor of a file: elements in C order, little endian, as stored. `bytes` is a view of memory
+/// with any alignment.
 struct StoredTensor {
     std::string name;
     ElementType type = ElementType::f32;
@@ -48,9 +49,8 @@ struct StoredTensor {
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes the tensors durably, sorted by descending element size, then by name, so that every
-/// tensor is aligned to its element in the file. Throws like write_file_durably, and
-/// Error(internal) for a duplicate name, the name "__metadata__", or a shape that misfits its
-/// bytes.
+/// tensor is aligned to its element in the file. Throws as write_file_durably, and Error(internal)
+/// for a duplicate name, the name "__metadata__", or a shape that does not fit its bytes.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
                        const Metadata& metadata = {});
 
@@ -68,7 +68,7 @@ public:
     const Metadata& metadata() const noexcept { return metadata_; }
     /// Returns the tensors in the order of their data in the file, valid as long as this object.
     const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
-    /// Returns null when no tensor has that name.
+    /// Returns the tensor with that name, or null.
     const StoredTensor* find(std::string_view name) const;
 
 private:
@@ -78,8 +78,8 @@ private:
     std::map<std::string, std::size_t, std::less<>> index_of_name_;
 };
 
-/// Reads a file of at most `limit_bytes` bytes. Throws Error(data) as the constructor does, or when
-/// the file cannot be read.
+/// Reads a file of at most `limit_bytes` bytes. Throws Error(data) as the constructor and
+/// read_file_bytes do.
 SafetensorsFile read_safetensors(const std::filesystem::path& path,
                                  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max());
 

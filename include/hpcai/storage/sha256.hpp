@@ -21,10 +21,10 @@ public:
     std::string finish_hex();
 
 private:
-    struct Free {
+    struct Deleter {
         void operator()(evp_md_ctx_st* context) const noexcept;
     };
-    std::unique_ptr<evp_md_ctx_st, Free> context_;
+    std::unique_ptr<evp_md_ctx_st, Deleter> context_;
 };
 
 std::string sha256_hex(Bytes bytes);
@@ -32,7 +32,7 @@ std::string sha256_hex(Bytes bytes);
 /// Returns whether `text` is 64 lower-case hexadecimal digits.
 bool is_sha256_hex(std::string_view text);
 
-/// Hashes a file. Throws Error(data) naming the path when it cannot be read.
+/// Hashes a file. Throws Error(data) naming the path if it cannot be read.
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 
 }  // namespace hpcai::storage

@@ -10,10 +10,10 @@
 
 namespace hpcai::storage {
 
-/// Limits for text that is not trusted.
+/// Limits for untrusted text.
 struct JsonLimits {
-    std::size_t depth = 32;           // nested objects and arrays
-    std::size_t values = 10'000'000;  // an object or array counts 1; a key or scalar 0.5
+    std::size_t depth = 32;           // of nested objects and arrays
+    std::size_t values = 10'000'000;  // an object or array counts as 1, a key or scalar as 0.5
 };
 
 /// Parses JSON (RFC 8259, UTF-8); `name` is for messages. Throws Error(data) for a syntax error, a
@@ -23,18 +23,18 @@ nlohmann::json parse_strict_json(std::string_view text, std::string_view name,
 
 /// The location of a value, for messages: "'result.json': work.groups[2].ranks". The text of `file`
 /// must outlive the object.
-class JsonPlace {
+class JsonLocation {
 public:
-    explicit JsonPlace(std::string_view file) : file_(file) {}
+    explicit JsonLocation(std::string_view file) : file_(file) {}
 
-    JsonPlace key(const std::string& key) const;
-    JsonPlace index(std::size_t index) const;
+    JsonLocation key(const std::string& key) const;
+    JsonLocation index(std::size_t index) const;
 
     /// Throws Error(data) with this location, `expected`, and the first 60 bytes of `got`.
     [[noreturn]] void fail(std::string_view expected, const nlohmann::json& got) const;
 
 private:
-    JsonPlace(std::string_view file, std::string path) : file_(file), path_(std::move(path)) {}
+    JsonLocation(std::string_view file, std::string path) : file_(file), path_(std::move(path)) {}
 
     std::string_view file_;
     std::string path_;

@@ -10,12 +10,12 @@
 
 #include <hpcai/training/snapshot.hpp>
 
-/// Checkpoints of a group: `<folder>/step-<12 digits>/rank-<group_rank>.safetensors`, one file for
-/// each rank, and a marker rank-<group_rank>.done, which is written after the file. A checkpoint is
+/// Checkpoints of a group. In the folder `step-<12 digits>` each rank writes its file
+/// rank-<group_rank>.safetensors and then its marker rank-<group_rank>.done. A checkpoint is
 /// complete if every rank's marker matches the rank's file.
 namespace hpcai::training {
 
-struct CheckpointPlace {
+struct CheckpointLocation {
     std::filesystem::path folder;  // of the group
     std::string config_sha256;     // of the run's configuration
     int group_rank = 0;
@@ -28,36 +28,36 @@ struct Checkpoint {
     Snapshot snapshot;           // of this rank
 };
 
-std::filesystem::path checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
+std::filesystem::path checkpoint_folder(const CheckpointLocation& place, std::int64_t step);
 
-/// Writes this rank's file durably and then its marker. Replaces an existing file. Throws
+/// Writes this rank's file durably and then its marker. Replaces existing files. Throws
 /// Error(usage) with the path that cannot be written.
-void write_checkpoint(const CheckpointPlace& place, const Checkpoint& checkpoint);
+void write_checkpoint(const CheckpointLocation& place, const Checkpoint& checkpoint);
 
 /// Reads this rank's file. Throws Error(data) with the path if the file or its marker is missing or
 /// damaged, they do not match, or they belong to another configuration, rank or number of ranks.
-Checkpoint read_checkpoint(const CheckpointPlace& place, std::int64_t step);
+Checkpoint read_checkpoint(const CheckpointLocation& place, std::int64_t step);
 
-/// Whether this rank's marker exists, even if the file was damaged later.
-bool has_marker(const CheckpointPlace& place, std::int64_t step);
+/// Whether this rank's marker exists. The file may have been damaged later.
+bool has_marker(const CheckpointLocation& place, std::int64_t step);
 
-/// Lists the steps that have a folder, complete or not, newest first. Empty if `folder` does not
+/// Lists the steps of complete and incomplete checkpoints, newest first. Empty if `folder` does not
 /// exist. Throws Error(data) with the path if it cannot be read.
 std::vector<std::int64_t> list_checkpoints(const std::filesystem::path& folder);
 
-/// Removes the folders of all steps except `one` and `other`, markers first. Ignores errors.
-void keep_checkpoints(const std::filesystem::path& folder, std::int64_t one,
-                      std::int64_t other) noexcept;
+/// Removes the checkpoints of all steps except `first` and `second`, markers first. Ignores errors.
+void remove_checkpoints_except(const std::filesystem::path& folder, std::int64_t first,
+                               std::int64_t second) noexcept;
 
-/// Runs one function at a time in a thread. The destructor waits for it.
+/// Runs one function at a time in a thread. The destructor waits for the function.
 class BackgroundWork {
 public:
-    /// Waits for the previous function first; what that threw is lost unless wait() was called.
+    /// Waits for the previous function first; its exception is lost unless wait() was called.
     void start(std::function<void()> work);
-    /// Waits for the function. Returns the text of what it threw; empty if nothing was thrown or
-    /// nothing was started.
+    /// Waits for the function. Returns the text of its exception; empty if it threw none or no
+    /// function was started.
     std::string wait();
-    /// Duration of the last function, after wait().
+    /// Returns the duration of the last function; call it after wait().
     double seconds() const { return seconds_; }
 
 private:

@@ -22,19 +22,19 @@ inline constexpr const char* kFaultsVariable = "HPCAI500_INJECT";
 
 /// One fault, on one rank of one group.
 struct Fault {
-    std::string kind;       // a kind of docs/RELIABILITY.md
+    std::string kind;       // see docs/RELIABILITY.md
     int group = 0;          // bagging group
     int rank = 0;           // in the group
-    std::int64_t step = 0;  // from 0; injected in this step or the first one run after it
+    std::int64_t step = 0;  // from 0; injected in this step, or else in the next step that runs
 
     bool operator==(const Fault&) const = default;
 };
 
 bool faults_are_built_in();
 
-/// Parses `text`, the value of kFaultsVariable: "kind@group:rank:step", several separated by
-/// commas; no faults if empty. Throws Error(usage) with the variable, the text and the legal
-/// values. A program that is built without faults throws it for any nonempty text.
+/// Parses `text`, the value of kFaultsVariable: faults "kind@group:rank:step", separated by commas.
+/// Throws Error(usage) with the variable, the text and the legal values. A program that is built
+/// without faults throws it for any nonempty text.
 std::vector<Fault> read_faults(std::string_view text);
 
 /// Returns the faults in the process's environment.
@@ -46,17 +46,17 @@ inline std::vector<Fault> faults_of_environment() {
 /// Throws Error(usage) with the first fault whose group or rank does not exist.
 void check_faults(const std::vector<Fault>& faults, int groups, int degree);
 
-/// "kill@1:0:5, slow@0:1:2" or "none".
+/// Returns a text such as "kill@1:0:5, slow@0:1:2", or "none".
 std::string describe_faults(const std::vector<Fault>& faults);
 
-/// The group, rank and training to inject faults into.
+/// The rank, and the objects of its training, to inject faults into.
 struct FaultSetup {
     const std::vector<Fault>& faults;  // of all groups
     int group = 0;
     int group_rank = 0;
     device::Device& device;
     graph::ParameterStore& store;
-    StepLog* log = nullptr;  // log of the steps; null: none
+    StepLog* log = nullptr;  // of the steps; may be null
 };
 
 /// Injects the faults of one rank during training.
@@ -67,15 +67,15 @@ public:
     /// Call it before each step, with its number from 0. It may throw or never return.
     virtual void begin_step(std::int64_t step) = 0;
 
-    /// Returns a function to be called in every step with the elements of each gradient bucket
-    /// before its all-reduce. Null if no fault of the group changes gradients.
-    virtual std::function<void(const comm::Range& elements)> before_sum() = 0;
+    /// Returns a function that must be called with the elements of each gradient bucket before its
+    /// all-reduce in every step. Null if no fault of the group changes gradients.
+    virtual std::function<void(const comm::Range& elements)> before_all_reduce() = 0;
 };
 
 /// Returns null if the group has no faults. Device, store and log must outlive the object.
 std::unique_ptr<FaultInjector> make_fault_injector(const FaultSetup& setup);
 
-/// Returns a function that the rank's loader threads must call before they make a row of a batch
+/// Returns a function that the rank's loader threads must call before they load a sample of a batch
 /// (epoch and batch from 0). It may throw. Null if the rank's loaders have no faults.
 std::function<void(std::uint32_t epoch, std::int64_t batch)> make_loader_fault(
     const std::vector<Fault>& faults, int group, int group_rank, std::int64_t steps_per_epoch);

@@ -6,10 +6,10 @@
 
 namespace hpcai::training {
 
-/// Sets those of the inputs "images", "labels", "boxes" and "keys" that the network has.
+/// Sets the inputs "images", "labels", "boxes" and "keys", as far as the network has them.
 void feed(graph::Network& network, const data::Batch& batch);
 
-/// Sets all inputs to padding: labels to -1 and all others to zero, which means no boxes.
+/// Sets all inputs to padding: labels to -1, other inputs to zero, which means no boxes.
 void feed_padding(graph::Network& network);
 
 }  // namespace hpcai::training

@@ -12,15 +12,15 @@
 namespace hpcai::training {
 
 /// Records the last phases and all-reduces of a rank. One thread records; any other thread may call
-/// put_into() at the same time.
+/// fill_record() at the same time.
 class FlightRecorder {
 public:
-    static constexpr std::size_t kEvents = 256;
+    static constexpr std::size_t kMaxEvents = 256;
 
     /// `now` returns seconds on the group's clock. The recording thread calls it.
     explicit FlightRecorder(std::function<double()> now) : now_(std::move(now)) {}
 
-    /// Begins a phase and ends the previous one. `name` must stay valid until the program ends.
+    /// Begins a phase and ends the previous phase. `name` must stay valid until the program ends.
     void enter(const char* name);
     /// Begins the all-reduce of a bucket's gradients, with `bytes` on this rank.
     void begin_sum(std::size_t bucket, std::size_t bytes);
@@ -28,8 +28,8 @@ public:
     /// Sets the number of steps done, including those before a resume.
     void step_done(std::int64_t steps_done);
 
-    /// Sets the counts and events of `record`; leaves its other members unchanged.
-    void put_into(FlightRecord& record) const;
+    /// Sets the counts and events of `record`; its other members stay unchanged.
+    void fill_record(FlightRecord& record) const;
 
 private:
     struct Event {
@@ -42,12 +42,12 @@ private:
     };
 
     void add(Event event);
-    /// Returns the newest recorded event for which `is_it` is true, or null.
-    Event* newest(const std::function<bool(const Event&)>& is_it);
+    /// Returns the newest recorded event for which `predicate` is true, or null.
+    Event* newest(const std::function<bool(const Event&)>& predicate);
 
     std::function<double()> now_;
     mutable std::mutex mutex_;
-    std::array<Event, kEvents> events_{};
+    std::array<Event, kMaxEvents> events_{};
     std::uint64_t added_ = 0;
     std::int64_t steps_done_ = 0, all_reduces_started_ = 0, all_reduces_finished_ = 0;
 };

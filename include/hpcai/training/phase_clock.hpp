@@ -15,24 +15,24 @@ enum class Phase { input_wait, forward, backward, communication, optimizer, othe
 /// Returns the name of the phase in PhaseSeconds, such as "input_wait".
 const char* name_of(Phase phase);
 
-/// Divides the time of a step among its phases; each phase lasts until the next begins. Time spent
-/// in communication counts as such in any phase.
+/// Measures the phases of a step; each phase lasts until the next phase begins. Communication time
+/// in any phase counts for the phase `communication`.
 class PhaseClock {
 public:
-    /// `communication` returns the seconds spent in communication so far; begin(), enter() and
-    /// end() call it once each. All `now` are seconds of a monotonic clock.
+    /// `communication` returns the seconds spent in communication so far. Each call of begin(),
+    /// enter() and end() calls it once. All `now` are seconds of a monotonic clock.
     explicit PhaseClock(std::function<double()> communication)
         : communication_(std::move(communication)) {}
 
     /// Begins a step in the phase `other`.
     void begin(double now);
     void enter(Phase phase, double now);
-    /// Ends the step. The sum of its phases is the time since begin().
+    /// Ends the step and returns its phases. Their sum is the time since begin().
     PhaseSeconds end(double now);
 
     Phase phase() const { return phase_; }
-    double entered_at() const { return last_; }
-    /// Number of calls of begin(), enter() and end().
+    double entered_at() const { return phase_begin_; }
+    /// Returns the number of calls of begin(), enter() and end().
     std::int64_t readings() const { return readings_; }
 
 private:
@@ -40,7 +40,7 @@ private:
 
     std::function<double()> communication_;
     Phase phase_ = Phase::other;
-    double last_ = 0, last_communication_ = 0;
+    double phase_begin_ = 0, last_communication_ = 0;
     std::array<double, 6> seconds_{};
     std::int64_t readings_ = 0;
 };

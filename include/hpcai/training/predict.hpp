@@ -10,18 +10,18 @@
 
 namespace hpcai::training {
 
-/// A model's predictions of samples, in the order of the samples.
+/// A model's predictions, in the order of the samples.
 struct Predictions {
-    std::vector<float> outputs;        // (samples, numbers) of the network's last node
+    std::vector<float> outputs;        // (samples, columns) of the network's last node
     std::vector<std::int32_t> labels;  // (samples), -1: not scored
 };
 
 /// Predicts every sample that `source` gives to this rank. `network` is an inference network with
-/// the source's batch size that outputs `numbers` values for each sample. Its working copies are
-/// refreshed first. Throws what the source throws.
-Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t numbers);
+/// the source's batch size that outputs `columns` values for each sample. Its working
+/// copies are refreshed first. Throws what the source throws.
+Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t columns);
 
-/// Gathers the predictions in the order of the ranks at rank 0; empty elsewhere. Collective.
+/// Gathers the predictions of all ranks, in their order, at rank 0; empty elsewhere. Collective.
 Predictions gather(comm::Communicator& group, Predictions mine);
 
 }  // namespace hpcai::training

@@ -16,7 +16,7 @@
 
 namespace hpcai::training {
 
-/// Device::hash of one rank's copy of its model shard. Zero: not compared.
+/// Device::hash of one rank's copy of its model shard. All zero: the rank compares nothing.
 struct ReplicaHashes {
     std::uint64_t parameters = 0;
     std::uint64_t optimizer_state = 0;  // of all buffers of the optimizer
@@ -28,14 +28,14 @@ struct ReplicaHashes {
 struct Divergence {
     std::int64_t step = 0;           // steps done
     std::vector<std::string> parts;  // differing "parameters", "optimizer state", "statistics"
-    // ascending; the minority of each shard's replicas, or all replicas without a majority
+    // ascending; of each shard the minority of its replicas, or all replicas without a majority
     std::vector<int> group_ranks;
     int ranks = 0;                   // number of ranks that hold an affected shard
-    std::int64_t passed_before = 0;  // audits that passed before
+    std::int64_t passed_before = 0;  // number of audits that passed before
 };
 
-/// Compares the hashes; returns nothing if those of each shard are equal. `shards` has the shard
-/// number of each rank; each shard has the same number of ranks.
+/// Compares the hashes; empty if all replicas of each shard have equal hashes. `shards` has the
+/// shard number of each rank; each shard has the same number of ranks.
 std::optional<Divergence> find_divergence(std::span<const ReplicaHashes> by_group_rank,
                                           std::span<const int> shards, std::int64_t step);
 
@@ -49,9 +49,9 @@ private:
     Divergence divergence_;
 };
 
-/// Compares the replicas of a group's model. All ranks apply the same sums of gradients, so
+/// Compares the replicas of a group's model. All replicas apply the same sums of gradients, so
 /// parameters and optimizer state must be bitwise equal. With pipeline stages or tensor
-/// parallelism, only the ranks with the same shard are compared; all audit together.
+/// parallelism, only ranks with the same shard are compared, but all ranks audit together.
 class ReplicaAudit {
 public:
     /// An audit is due every `steps_between` steps; 0: never. Ranks of `group` with the same number
@@ -64,23 +64,23 @@ public:
           group_(group),
           shards_(std::move(shards)) {}
 
-    /// Whether after_step(step) will compare, which waits for the device.
+    /// Whether an audit is due after `step` steps. An audit waits for the device.
     bool is_due(std::int64_t step) const {
         return steps_between_ != 0 && step % steps_between_ == 0 && has_replicas();
     }
 
     /// Compares parameters and optimizer state if an audit is due after `step` steps. Throws
     /// ReplicaDivergence on all ranks if they differ. Collective.
-    void after_step(std::int64_t step) {
-        if (is_due(step)) now(step);
+    void audit_if_due(std::int64_t step) {
+        if (is_due(step)) audit(step);
     }
 
-    /// Like after_step, even if no audit is due. If `compares` is false, this rank compares
-    /// nothing, as must all ranks of its shard. An audit in which no rank compares is not counted.
-    void now(std::int64_t step, bool compares = true);
+    /// Like audit_if_due, even if no audit is due. If `compares` is false, this rank takes part
+    /// without comparing, as must all ranks of its shard. Audits without comparison do not count.
+    void audit(std::int64_t step, bool compares = true);
 
-    /// Also compares running statistics after their averaging. Throws as after_step. Collective.
-    void at_the_end(std::int64_t step);
+    /// Also compares the averaged running statistics. Throws as audit_if_due. Collective.
+    void audit_final_state(std::int64_t step);
 
     /// Number of audits that passed; 0 if each rank has its own shard.
     std::int64_t passed() const { return passed_; }
@@ -89,7 +89,7 @@ public:
 
 private:
     bool has_replicas() const { return std::ranges::count(shards_, shards_.front()) > 1; }
-    std::uint64_t hash_of_states();
+    std::uint64_t hash_optimizer_state();
     void compare(const ReplicaHashes& mine, std::int64_t step);
 
     std::int64_t steps_between_;

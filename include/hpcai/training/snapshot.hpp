@@ -13,8 +13,8 @@
 
 namespace hpcai::training {
 
-/// Named arrays in host memory: the state of one rank's training between two steps. Numbers that
-/// are not fp32 are doubles, which are exact for integers up to 2^53.
+/// Named arrays in host memory: the state of one rank's training between two steps. Numbers are
+/// fp32 or doubles, which are exact for integers up to 2^53.
 class Snapshot {
 public:
     /// `name` is used in error messages.
@@ -29,18 +29,18 @@ public:
     }
     void put_text(const std::string& name, std::string text) { texts_[name] = std::move(text); }
 
-    /// Each throws Error(data) with file and array unless the array has `count` values.
+    /// Return the array. Throw Error(data) with file and array unless it has `count` values.
     std::span<const float> floats(std::string_view name, std::size_t count) const;
     std::span<const double> numbers(std::string_view name, std::size_t count) const;
-    /// Rows of `columns` values.
+    /// Returns all rows of `columns` values.
     std::span<const double> table(std::string_view name, std::size_t columns) const;
     const std::string& text(std::string_view name) const;
     /// Returns `value`, which comes from the array `name`, as an integer. Throws Error(data) unless
-    /// it is an integer from `least` to `most`.
-    std::int64_t whole(std::string_view name, double value, std::int64_t least,
-                       std::int64_t most) const;
+    /// it is an integer from `min` to `max`.
+    std::int64_t integer(std::string_view name, double value, std::int64_t min,
+                         std::int64_t max) const;
     /// Throws Error(data) with file, array and `why`.
-    [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
+    [[noreturn]] void fail(std::string_view name, const std::string& why) const;
 
     /// Writes a safetensors file durably. Throws as storage::write_safetensors does.
     void write(const std::filesystem::path& path) const;

@@ -11,15 +11,15 @@
 namespace hpcai::training {
 
 /// Copies the parameters and running statistics of a stage, or of a tensor-parallel shard of it,
-/// from the model's store to the stage's store.
+/// from the store `model`. The stage's store is `to`.
 void copy_stage(const graph::Stage& stage, graph::ParameterStore& model, graph::ParameterStore& to);
 
-/// Gathers the whole model in every rank's store `model`. For each shard of the layout, the first
-/// rank that holds it provides it from its store `mine`. `stages` are the stages of all shards, as
+/// Gathers the parameters of all shards of the layout in the store `model` of every rank. The first
+/// rank with a shard broadcasts it from its store `mine`. `stages` are the stages of all shards, as
 /// graph::partition_stages() returns them. Collective in the group. Takes host memory for the
 /// largest shard's parameters.
-void collect_stages(comm::Communicator& group, const plan::Layout& layout,
-                    const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
-                    graph::ParameterStore& model);
+void all_gather_stages(comm::Communicator& group, const plan::Layout& layout,
+                       const std::vector<graph::Stage>& stages, graph::ParameterStore& mine,
+                       graph::ParameterStore& model);
 
 }  // namespace hpcai::training

@@ -21,38 +21,38 @@
 
 namespace hpcai::training {
 
-/// All references must outlive the objects made from it.
+/// Arguments of a StepRunner. All references must outlive the runner.
 struct StepSetup {
     const config::Config& config;
-    graph::Network& network;  // training mode; batch: this rank's share or a micro-batch
+    graph::Network& network;  // in training mode, for this rank's share of a batch or a micro-batch
     device::Device& device;
     graph::ParameterStore& store;
     comm::GradientReducer& reducer;  // over the ranks that train the same parameters
     StepLog* log = nullptr;          // null: no log
-    // Called with the elements of each bucket before its all-reduce. If set, steps are not
-    // captured as a CUDA graph. May be null.
-    std::function<void(const comm::Range& elements)> before_sum = nullptr;
+    // Called with the elements of each bucket before its all-reduce; may be null. If set, steps are
+    // not recorded as a CUDA graph.
+    std::function<void(const comm::Range& elements)> before_all_reduce = nullptr;
 };
 
-/// The stage and shard of this rank. All references must outlive the objects made from it.
+/// The stage and shard of this rank. All references must outlive the StepRunner.
 struct PipelineShare {
     plan::Layout layout;
     // The networks of this rank's stage (graph::partition_stages), one for each micro-batch in
-    // flight. They share parameters; all but the first are twins of the first.
+    // flight. They share parameters; all others are twins of the first network.
     std::vector<graph::Network*> networks;
     comm::Communicator& group;                         // all ranks of the group
-    comm::Communicator& replicas;                      // the ranks that train the same parameters
+    comm::Communicator& replicas;                      // ranks that train the same parameters
     comm::TensorParallelExchange* exchange = nullptr;  // of the networks; unused with one shard
 };
 
 /// Results of steps that were read from the device.
 struct StepResults {
-    double loss_sum = 0;                 // over the rows since results were last read
+    double loss_sum = 0;                 // over the samples since results were last read
     std::int64_t samples = 0;            // since results were last read, without padding
-    std::uint32_t skipped_steps = 0;     // since the start: gradients were not finite
+    std::uint32_t skipped_steps = 0;     // since the start, because gradients were not finite
     bool has_failed = false;             // a rank failed in the last step
     double loss_scale = 1;               // factor of the mean loss
-    bool has_diverged = false;           // steps were skipped, and the loss scale cannot decrease
+    bool has_diverged = false;           // a step was skipped, and the loss scale cannot decrease
     std::optional<PhaseSeconds> phases;  // of the last step, by the device's clock
 };
 
@@ -78,25 +78,25 @@ public:
     virtual void run_batch(const data::Batch* batch, double learning_rate, bool has_failed) = 0;
 
     /// Waits for the steps that were run and returns their results. Throws failures of the device
-    /// or of other ranks. Losses and samples are those of this rank; a pipeline sums the group's.
+    /// or of other ranks. Losses and samples are of this rank; with a pipeline, of the group.
     virtual StepResults read();
 
-    /// Maximum steps between reads of results: run.loss_steps, or if 0, one that costs no speed.
-    std::int64_t steps_between_readings() const { return steps_between_readings_; }
+    /// Maximum number of steps between reads: run.loss_steps, or if 0, a number without slowdown.
+    std::int64_t steps_between_reads() const { return steps_between_reads_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
 
-    /// Seconds that the host spent since the start in all-reduces of gradients and messages that
+    /// Returns the seconds that the host has spent in all-reduces of gradients and in messages that
     /// did not overlap with computation.
     virtual double communication_seconds() const;
 
-    /// All zero unless the runner is from make_pipeline_step().
+    /// Returns zeros unless make_pipeline_step() made the runner.
     virtual MessageAccounting messages() const { return {}; }
 
-    /// Call it after a step whose results were read. Saves the state that affects the bits of the
-    /// next step, except parameters and optimizer states.
+    /// Call it after a step whose results were read. Saves the state that affects the next step,
+    /// except parameters and optimizer states.
     void save(Snapshot& to);
-    /// Call it before a step. Restores what save() saved. Throws Error(data) with the array that
+    /// Call it before a step. Restores the state of save(). Throws Error(data) with the array that
     /// does not fit; some arrays may then have been restored.
     void restore(const Snapshot& from);
 
@@ -108,7 +108,7 @@ protected:
     void begin_step(double learning_rate, bool has_failed);
     /// Enqueues a change of one of the network's step scalars.
     template <typename T>
-    void set_number(T device::StepScalars::*number, T value) {
+    void set_scalar(T device::StepScalars::*number, T value) {
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
@@ -123,15 +123,15 @@ protected:
     comm::GradientReducer& reducer_;
     StepLog* log_;
     device::LossScalePolicy loss_scale_;
-    std::span<const float> checked_;  // gradients that must be finite
+    std::span<const float> checked_gradients_;  // gradients that must be finite
     std::unique_ptr<device::Update> update_;
     comm::GradientBuckets buckets_;
-    std::int64_t steps_between_readings_;
+    std::int64_t steps_between_reads_;
     std::int64_t unread_samples_ = 0;
 
 private:
-    std::uint32_t skipped_before_ = 0;            // skipped_steps of the results read last
-    std::optional<std::uint64_t> copied_writes_;  // parameter writes at the last copy
+    std::uint32_t skipped_before_ = 0;            // skipped_steps when results were last read
+    std::optional<std::uint64_t> copied_writes_;  // parameter_writes() at the last copy
 };
 
 }  // namespace hpcai::training

@@ -23,16 +23,16 @@
 
 namespace hpcai::training {
 
-/// The state of training that a rank knows without communication after it has enqueued a step.
+/// Training progress that a rank knows without communication after it has enqueued a step.
 struct StepReport {
     std::int64_t step = 0;   // steps done, of all epochs
     std::int64_t steps = 0;  // planned, of all epochs
     int epoch = 0;           // from 0
     // Mean over this rank's samples in the steps whose results were read last. With a pipeline or
-    // micro-batches: over the group's samples. NaN: no step was read.
+    // micro-batches: over the group's samples. NaN: no results were read yet.
     double loss = 0;
     std::int64_t samples = 0;  // of this step, over all ranks of the group
-    bool is_read = false;      // its results were read, so the device has completed it
+    bool is_read = false;      // the step's results were read, so the device has completed it
 };
 
 struct EpochReport {
@@ -44,11 +44,11 @@ struct EpochReport {
 
 class Trainer;
 
-/// Work between two steps, which all ranks of a group do together.
+/// Work between two steps that all ranks of a group do together.
 class StepCallback {
 public:
     virtual ~StepCallback() = default;
-    /// Whether the results must be read after `steps_done` steps.
+    /// Whether results must be read after `steps_done` steps.
     virtual bool needs_results(std::int64_t steps_done) const = 0;
     /// Called after a step whose results were read. An exception ends the training on all ranks.
     /// Collective in the group.
@@ -57,8 +57,8 @@ public:
 
 /// Progress of a training run.
 struct TrainingPosition {
-    int epoch = 0;           // the current one, from 0
-    std::int64_t steps = 0;  // steps done in it
+    int epoch = 0;           // current epoch, from 0
+    std::int64_t steps = 0;  // steps done in the epoch
 };
 
 struct TrainerSetup {
@@ -68,77 +68,76 @@ struct TrainerSetup {
     comm::GradientReducer& reducer;           // over the ranks that train the same parameters
     const PipelineShare* pipeline = nullptr;  // null: data parallelism only
     StepLog* log = nullptr;                   // null: no log
-    // shares BatchNorm statistics over ranks; null: each rank has its own
-    const comm::SyncBatchNormGroup* statistics = nullptr;
+    // all-reduces BatchNorm statistics; null: each rank has its own statistics
+    const comm::SyncBatchNormGroup* sync_batch_norm = nullptr;
     StepCallback* step_callback = nullptr;  // null: none
-    std::string where = {};                 // this rank for messages, such as "rank 3 on node02"
-    std::vector<Fault> faults = {};         // to inject, of all groups
+    std::string rank_name = {};             // for messages, such as "rank 3 on node02"
+    std::vector<Fault> faults = {};         // faults of all groups to inject
     int group = 0;                          // of this rank
 };
 
-/// Trains one base model with the ranks of its group. Every rank makes one and makes the same
-/// calls. All references must outlive it.
+/// Trains one base model with the ranks of its group. Every rank makes a Trainer and makes the same
+/// calls. All references must outlive the Trainer.
 class Trainer {
 public:
     Trainer(const TrainerSetup& setup, device::Device& device, graph::ParameterStore& store,
             comm::Communicator& group);
 
-    /// Trains one epoch on `source`, or after restore() the rest of one. Every run.audit_steps
-    /// steps, after `listener` was called for the last of them, the ranks compare their replicas;
-    /// if these differ, all throw ReplicaDivergence. If a rank's source fails, all ranks stop after
-    /// the same step, the next whose results are read, and throw that failure. If a loss or
-    /// parameter is not finite, the ranks compare their replicas and then all throw
-    /// Error(internal): when the step's results are read, else at the end of the epoch. With a
-    /// pipeline, only ranks with the first shard of the first stage use the batches of `source`;
-    /// all sources have equally many. After a failure the communicators cannot be used any more.
+    /// Trains one epoch on `source`, or after restore() the rest of an epoch. Calls `listener`
+    /// after each step. Every run.audit_steps steps the ranks then compare their replicas; if these
+    /// differ, all ranks throw ReplicaDivergence. If a rank's source fails, all ranks throw its
+    /// failure after the next step whose results are read. If a loss or parameter is not finite,
+    /// the ranks compare their replicas and all throw Error(internal): after the step's results
+    /// were read, or at the end of the epoch. With a pipeline, only ranks with the first shard of
+    /// the first stage use the batches of `source`; all sources have the same number of batches.
+    /// After a failure the communicators cannot be used any more.
     EpochReport train_epoch(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
 
-    /// Call it between two steps, before save(). Throws on all ranks, as train_epoch does, if
-    /// parameters are not finite or replicas differ. Collective.
-    void examine();
-    /// Bytes that save() puts for parameters, optimizer states and statistics.
+    /// Call it between two steps, before save(). Throws on all ranks, as train_epoch does, if a
+    /// parameter is not finite or replicas differ. Collective.
+    void check_state();
+    /// Returns the bytes of the parameters, optimizer states and statistics that save() stores.
     std::size_t saved_bytes();
     /// Call it after a step whose results were read. Copies this rank's training state to host
     /// memory. Only the first of the ranks that train the same parameters saves parameters and
     /// optimizer states. Waits for the device.
     void save(Snapshot& to);
-    /// Call it before the first step. Restores the state of save(). Continue with train_epoch of
-    /// position().epoch and a source that begins after position().steps batches. Throws Error(data)
-    /// with the array that does not fit; another restore() then overwrites what was restored. Call
-    /// share_parameters() afterwards.
+    /// Call it before the first step. Restores the state of save(). Then call
+    /// broadcast_parameters() and train_epoch for position().epoch, with a source that begins after
+    /// position().steps batches. Throws Error(data) with the array that does not fit; another
+    /// restore() then overwrites the partly restored state.
     void restore(const Snapshot& from);
     /// Copies parameters and optimizer states from the first of the ranks that train the same
     /// parameters to the others. Collective.
-    void share_parameters();
+    void broadcast_parameters();
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
-    /// Averages the running statistics over the ranks that train the same parameters. A single rank
-    /// with the same groups of samples would have this mean. Collective; before evaluation.
+    /// Averages the running statistics over the ranks that train the same parameters. One rank that
+    /// normalizes the same groups of samples would have this mean. Collective; before evaluation.
     void average_statistics();
 
-    /// The last audit, of parameters, optimizer states and statistics. Throws ReplicaDivergence on
-    /// all ranks. Collective; after average_statistics.
-    void audit_at_the_end() { audit_.at_the_end(steps_done_); }
+    /// Audits parameters, optimizer states and statistics. Throws ReplicaDivergence on all ranks.
+    /// Collective; call it after average_statistics.
+    void audit_final_state() { audit_.audit_final_state(steps_done_); }
 
     const comm::GradientBuckets& buckets() const { return step_->buckets(); }
     MessageAccounting messages() const { return step_->messages(); }
     const ReplicaAudit& audit() const { return audit_; }
-    /// Optimizer steps skipped since the start because of gradients that were not finite.
+    /// Returns the optimizer steps skipped since the start, because gradients were not finite.
     std::int64_t skipped_steps() const { return skipped_steps_; }
 
 private:
-    /// State of the current epoch.
     struct Epoch {
         int number = 0;
         EpochReport report;
-        double seconds_before = 0;  // of the epoch, before `watch` started
+        double seconds_before = 0;  // time of the epoch before `watch` started
         Stopwatch watch;
-        double seconds_of_steps = 0;    // reading of `watch` at the end of the last step
+        double steps_seconds = 0;       // reading of `watch` at the end of the last step
         std::exception_ptr failure;     // of this rank's source
         std::int64_t unread_steps = 0;  // since results were last read
-        double loss_sum = 0;            // sum over the steps of their mean losses
+        double loss_sum = 0;            // sum of the steps' mean losses
     };
     struct NonFiniteParameters {
         bool on_any_rank = false;      // of the group
@@ -148,10 +147,10 @@ private:
     EpochReport train_steps(int epoch, data::BatchSource& source,
                             const std::function<void(const StepReport&)>& listener);
     void begin_epoch(int number);
-    void take_step(data::BatchSource& source);
-    void name_own_failures(const std::function<void()>& part) const;
+    void run_step(data::BatchSource& source);
+    void add_name_to_failures(const std::function<void()>& work) const;
     bool must_read(bool is_last) const;
-    void end_step(bool is_read);
+    void log_step(bool is_read);
     void read_results();
     std::vector<std::span<float>> shared_values();
     NonFiniteParameters non_finite_parameters();
@@ -176,9 +175,9 @@ private:
     std::vector<int> shards_;  // by group rank
     ReplicaAudit audit_;
     StepCallback* step_callback_;
-    std::string where_;
+    std::string rank_name_;
     Epoch epoch_;
-    bool is_resumed_ = false;  // epoch_ was restored and is not continued yet
+    bool is_resumed_ = false;  // epoch_ was restored, and its next step has not begun
 };
 
 }  // namespace hpcai::training

@@ -10,9 +10,9 @@
 namespace hpcai::training {
 
 /// Runs optimizer steps on the current inputs of a network: working copies, forward, backward with
-/// all-reduces, update. If device.recording is set, device and reducer can record, and before_sum
-/// is null, the step is recorded once and enqueued as a whole from the third step on. The host then
-/// waits only to read results.
+/// all-reduces, update. If device.recording is set, device and reducer can record, and
+/// before_all_reduce is null, the step is recorded once and enqueued as a whole from the third step
+/// on. The host then waits only to read results.
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);
@@ -35,7 +35,7 @@ private:
     std::int64_t steps_ = 0;
     std::unique_ptr<device::Timeline> timeline_;  // times the recording's phases
     std::unique_ptr<device::Recording> recording_;
-    bool has_repeated_ = false;  // the recording ran since results were last read
+    bool has_run_recording_ = false;  // since results were last read
 };
 
 }  // namespace hpcai::training

@@ -8,8 +8,8 @@
 
 namespace hpcai::training {
 
-/// Writes parameters and running statistics as safetensors under torchvision's state-dict names:
-/// filters (K, C, R, S), everything fp32, `num_batches_tracked` as int64 scalars. Durable. Throws
+/// Writes parameters and running statistics durably as safetensors with torchvision's state-dict
+/// names: filters (K, C, R, S), all tensors fp32, `num_batches_tracked` int64 scalars. Throws
 /// Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained);
@@ -20,8 +20,8 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the initial weights of a training run. For a detector, a file without names that begin
-/// with "backbone.body." has the weights of a classifier. They fill the backbone; "fc." tensors are
+/// Reads the initial weights of a training run. A detector's file may also have a classifier's
+/// weights: its names do not begin with "backbone.body.". They fill the backbone; "fc." tensors are
 /// ignored, and the other parameters of the detector stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);

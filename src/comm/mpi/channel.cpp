@@ -15,9 +15,9 @@ namespace {
 constexpr int kFailureTag = 32767;  // the highest tag that every MPI supports
 constexpr int kTestsBeforeYield = 100;
 constexpr double kFailureCheckSeconds = 0.02;
-constexpr double kSilentShareOfWait = 1.0 / 60;  // of wait_seconds until it logs: 1 min of 1 h
+constexpr double kQuietShareOfWait = 1.0 / 60;  // of wait_seconds until it logs: 1 min of 1 h
 
-std::string text_of_mpi_error(int code) {
+std::string mpi_error_text(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(code, text.data(), &length);
@@ -28,7 +28,7 @@ std::string text_of_mpi_error(int code) {
 
 void check_mpi(int code, std::string_view call) {
     if (code == MPI_SUCCESS) return;
-    throw Error(ExitCode::internal, fmt::format("{}: {}", call, text_of_mpi_error(code)));
+    throw Error(ExitCode::internal, fmt::format("{}: {}", call, mpi_error_text(code)));
 }
 
 Channel::Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<KeptBuffers> kept)
@@ -41,7 +41,7 @@ Channel::Channel(MPI_Comm owned, const WorldLimits& limits, std::shared_ptr<Kept
 Channel::~Channel() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // After a failure operations are still pending, and MPI would wait for them.
+    // After a failure, MPI would wait for operations that are still pending.
     if (finalized == 0 && !failure_) MPI_Comm_free(&handle_);
 }
 
@@ -56,7 +56,7 @@ bool Channel::test(std::span<MPI_Request> requests) {
                                  MPI_STATUSES_IGNORE);
     if (code == MPI_SUCCESS) return complete != 0;
     fail(Error(ExitCode::watchdog,
-               fmt::format("a rank cannot be reached: MPI_Testall: {}", text_of_mpi_error(code))));
+               fmt::format("a rank cannot be reached: MPI_Testall: {}", mpi_error_text(code))));
 }
 
 void Channel::wait_until(const std::function<bool()>& is_done) {
@@ -65,18 +65,18 @@ void Channel::wait_until(const std::function<bool()>& is_done) {
     }
     const Stopwatch watch;
     Stopwatch since_check;
-    bool is_silent = true;
+    bool has_logged = false;
     while (!is_done()) {
         std::this_thread::yield();  // another process may need the core
         if (since_check.seconds() < kFailureCheckSeconds) continue;
         since_check.restart();
-        look_for_failure();
-        const double waited = watch.seconds();
-        if (is_silent && waited > kSilentShareOfWait * limits_.wait_seconds) {
-            is_silent = false;
-            log_wait(waited);
+        check_for_failure();
+        const double waited_seconds = watch.seconds();
+        if (!has_logged && waited_seconds > kQuietShareOfWait * limits_.wait_seconds) {
+            has_logged = true;
+            log_wait(waited_seconds);
         }
-        if (waited > limits_.wait_seconds) {
+        if (waited_seconds > limits_.wait_seconds) {
             fail(Error(ExitCode::watchdog,
                        fmt::format("rank {} of {}: the other ranks did not answer within {} s",
                                    rank_, size_, limits_.wait_seconds)));
@@ -100,7 +100,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     message->code = failure.code();
     const std::string_view text(failure.what());
     std::ranges::copy(text.substr(0, message->text.size() - 1), message->text.begin());
-    kept_->keep(message);  // it may never be received
+    kept_->keep_alive(message);  // the receivers may be dead
     for (int rank = 0; rank < size_; ++rank) {
         if (rank == rank_) continue;
         MPI_Request request = MPI_REQUEST_NULL;
@@ -110,7 +110,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
     }
 }
 
-void Channel::look_for_failure() {
+void Channel::check_for_failure() {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");
@@ -127,7 +127,7 @@ void Channel::look_for_failure() {
 
 void Channel::run_wait_callback() {
     try {
-        if (look_) look_();
+        if (wait_callback_) wait_callback_();
     } catch (const Error& error) {
         fail(error);
     }

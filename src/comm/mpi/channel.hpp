@@ -20,18 +20,18 @@ namespace hpcai::comm {
 /// Throws Error(internal) with MPI's error text unless `code` is MPI_SUCCESS.
 void check_mpi(int code, std::string_view call);
 
-/// Memory that MPI may still use after a communicator has failed. It lives as long as the world,
+/// Memory that MPI may still use after a communicator has failed. It lives as long as MpiWorld,
 /// because MPI does not report when the last late message has arrived.
 class KeptBuffers {
 public:
-    void keep(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
+    void keep_alive(std::shared_ptr<const void> buffer) { buffers_.push_back(std::move(buffer)); }
     std::size_t count() const { return buffers_.size(); }
 
 private:
     std::vector<std::shared_ptr<const void>> buffers_;
 };
 
-/// Owns one MPI communicator, shared by a Communicator and its Requests. Waits with a deadline and
+/// Owns an MPI communicator, which a Communicator and its Requests share. Waits with a deadline and
 /// checks for failures that other ranks announce.
 class Channel {
 public:
@@ -50,18 +50,18 @@ public:
     /// Throws the earlier failure of this channel, if there is one.
     void check_usable() const;
 
-    /// True once all `requests` are complete. Throws as Communicator does.
+    /// Returns true once all `requests` are complete. Throws as Communicator does.
     bool test(std::span<MPI_Request> requests);
     void wait(std::span<MPI_Request> requests) {
         wait_until([&] { return test(requests); });
     }
-    /// Waits until `is_done` returns true, with the deadline of wait().
+    /// Waits until `is_done` returns true, at most WorldLimits::wait_seconds.
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
-    /// Throws a failure that another rank announced or that the function of while_waiting() throws.
-    void look_for_failure();
-    void while_waiting(std::function<void()> look) { look_ = std::move(look); }
+    /// Throws a failure that another rank announced, or the Error of the wait callback.
+    void check_for_failure();
+    void set_wait_callback(std::function<void()> callback) { wait_callback_ = std::move(callback); }
 
 private:
     struct FailureMessage {
@@ -79,7 +79,7 @@ private:
     int size_ = 1;
     std::optional<Error> failure_;
     bool is_announced_ = false;  // all other ranks know failure_
-    std::function<void()> look_;
+    std::function<void()> wait_callback_;
     std::shared_ptr<KeptBuffers> kept_;
 };
 

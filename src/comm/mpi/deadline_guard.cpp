@@ -19,7 +19,7 @@ DeadlineGuard::DeadlineGuard(double seconds, ExitCode exit_code, std::string wha
           std::condition_variable_any wake;
           const std::chrono::duration<double> limit(seconds);
           wake.wait_for(lock, stop, limit, [&] { return stop.stop_requested(); });
-          // libstdc++ may return false from wait_for() although the stop was requested.
+          // wait_for() of libstdc++ may return false although the stop was requested.
           if (stop.stop_requested()) return;
           fmt::print(stderr, "hpcai500: {} did not return within {} s; the process ends\n", what,
                      seconds);

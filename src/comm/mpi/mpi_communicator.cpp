@@ -11,10 +11,9 @@ namespace {
 
 using Requests = std::vector<MPI_Request>;
 
-constexpr std::size_t kLargestStagedSum = 64 * 1024;  // bytes; larger all-reduces run in place
+constexpr std::size_t kMaxStagedSum = 64 * 1024;  // bytes; larger all-reduces run in place
 
-/// The memory of one operation: the caller's own, or a copy that is moved to KeptBuffers if the
-/// operation does not complete.
+/// The memory of an operation: the caller's memory, or a copy that KeptBuffers keeps on failure.
 class Staging {
 public:
     /// Uses the caller's memory.
@@ -24,7 +23,7 @@ public:
           copy_(std::make_shared<std::vector<std::byte>>(input.begin(), input.end())),
           values_(*copy_) {}
     ~Staging() {
-        if (copy_ && !complete_) channel_->kept()->keep(copy_);
+        if (copy_ && !complete_) channel_->kept()->keep_alive(copy_);
     }
     Staging(Staging&& other) noexcept
         : channel_(std::move(other.channel_)),
@@ -53,7 +52,7 @@ private:
 };
 
 Staging stage_sum(const std::shared_ptr<Channel>& channel, std::span<std::byte> values) {
-    return values.size() <= kLargestStagedSum ? Staging(channel, values) : Staging(values);
+    return values.size() <= kMaxStagedSum ? Staging(channel, values) : Staging(values);
 }
 
 class MpiRequest final : public Request {
@@ -83,11 +82,11 @@ private:
     bool complete_ = false;
 };
 
-/// Calls `operation(offset, int count, MPI_Request*)` for parts of at most the channel's largest
-/// count, since MPI counts are ints.
+/// Calls `operation(offset, int count, MPI_Request*)` for chunks of at most
+/// WorldLimits::largest_count elements, because MPI counts are ints.
 template <typename Operation>
-Requests in_parts(const Channel& channel, std::size_t elements, const char* call,
-                  Operation operation) {
+Requests start_chunks(const Channel& channel, std::size_t elements, const char* call,
+                      Operation operation) {
     channel.check_usable();
     Requests requests;
     for (std::size_t offset = 0; offset < elements;) {
@@ -99,27 +98,26 @@ Requests in_parts(const Channel& channel, std::size_t elements, const char* call
     return requests;
 }
 
-/// Calls in_parts() and waits for all parts.
 template <typename Operation>
-void run_in_parts(Channel& channel, std::size_t elements, const char* call, Operation operation) {
-    Requests requests = in_parts(channel, elements, call, operation);
+void run_chunks(Channel& channel, std::size_t elements, const char* call, Operation operation) {
+    Requests requests = start_chunks(channel, elements, call, operation);
     channel.wait(requests);
 }
 
 Requests start_send(const Channel& channel, std::span<const std::byte> bytes, int rank, int tag) {
-    return in_parts(channel, bytes.size(), "MPI_Isend",
-                    [&](std::size_t offset, int count, MPI_Request* request) {
-                        return MPI_Isend(bytes.data() + offset, count, MPI_BYTE, rank, tag,
-                                         channel.handle(), request);
-                    });
+    return start_chunks(channel, bytes.size(), "MPI_Isend",
+                        [&](std::size_t offset, int count, MPI_Request* request) {
+                            return MPI_Isend(bytes.data() + offset, count, MPI_BYTE, rank, tag,
+                                             channel.handle(), request);
+                        });
 }
 
 Requests start_receive(const Channel& channel, std::span<std::byte> bytes, int rank, int tag) {
-    return in_parts(channel, bytes.size(), "MPI_Irecv",
-                    [&](std::size_t offset, int count, MPI_Request* request) {
-                        return MPI_Irecv(bytes.data() + offset, count, MPI_BYTE, rank, tag,
-                                         channel.handle(), request);
-                    });
+    return start_chunks(channel, bytes.size(), "MPI_Irecv",
+                        [&](std::size_t offset, int count, MPI_Request* request) {
+                            return MPI_Irecv(bytes.data() + offset, count, MPI_BYTE, rank, tag,
+                                             channel.handle(), request);
+                        });
 }
 
 template <typename T>
@@ -129,15 +127,15 @@ void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MP
     if (channel->size() == 1) return;
     const std::span<std::byte> bytes = std::as_writable_bytes(values);
     Staging staging = stage_sum(channel, bytes);
-    run_in_parts(*channel, values.size(), "MPI_Iallreduce",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
-                                           operation, channel->handle(), request);
-                 });
+    run_chunks(*channel, values.size(), "MPI_Iallreduce",
+               [&](std::size_t offset, int count, MPI_Request* request) {
+                   return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
+                                         operation, channel->handle(), request);
+               });
     staging.complete(bytes);
 }
 
-/// MPI type of `count` bytes every `stride` bytes: a part of each rank's slot in a gathered array.
+/// MPI type of `count` bytes every `stride` bytes: a chunk of each rank's slot in a gathered array.
 class StridedBytes {
 public:
     StridedBytes(int count, std::size_t stride) {
@@ -182,25 +180,24 @@ void MpiCommunicator::all_reduce_max(std::span<double> values) {
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
     if (size() == 1) return;
     Staging staging(channel_, std::as_bytes(values));
-    run_in_parts(*channel_, values.size(), "MPI_Ireduce",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     float* part = staging.as<float>() + offset;
-                     const bool is_root = rank() == root;
-                     return MPI_Ireduce(is_root ? MPI_IN_PLACE : part, is_root ? part : nullptr,
-                                        count, MPI_FLOAT, MPI_SUM, root, channel_->handle(),
-                                        request);
-                 });
+    run_chunks(*channel_, values.size(), "MPI_Ireduce",
+               [&](std::size_t offset, int count, MPI_Request* request) {
+                   float* chunk = staging.as<float>() + offset;
+                   const bool is_root = rank() == root;
+                   return MPI_Ireduce(is_root ? MPI_IN_PLACE : chunk, is_root ? chunk : nullptr,
+                                      count, MPI_FLOAT, MPI_SUM, root, channel_->handle(), request);
+               });
     if (rank() == root) return staging.complete(std::as_writable_bytes(values));
     staging.complete();
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
     Staging staging(channel_, bytes);
-    run_in_parts(*channel_, bytes.size(), "MPI_Ibcast",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
-                                       channel_->handle(), request);
-                 });
+    run_chunks(*channel_, bytes.size(), "MPI_Ibcast",
+               [&](std::size_t offset, int count, MPI_Request* request) {
+                   return MPI_Ibcast(staging.as<std::byte>() + offset, count, MPI_BYTE, root,
+                                     channel_->handle(), request);
+               });
     staging.complete(bytes);
 }
 
@@ -210,13 +207,13 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
            all.size());
     Staging sent(channel_, mine);
     Staging received(channel_, all);
-    run_in_parts(*channel_, mine.size(), "MPI_Iallgather",
-                 [&](std::size_t offset, int count, MPI_Request* request) {
-                     const StridedBytes part(count, mine.size());
-                     return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
-                                           received.as<std::byte>() + offset, 1, part.handle(),
-                                           channel_->handle(), request);
-                 });
+    run_chunks(*channel_, mine.size(), "MPI_Iallgather",
+               [&](std::size_t offset, int count, MPI_Request* request) {
+                   const StridedBytes chunk(count, mine.size());
+                   return MPI_Iallgather(sent.as<std::byte>() + offset, count, MPI_BYTE,
+                                         received.as<std::byte>() + offset, 1, chunk.handle(),
+                                         channel_->handle(), request);
+               });
     sent.complete();
     received.complete(all);
 }
@@ -242,8 +239,8 @@ std::unique_ptr<Request> MpiCommunicator::start_exchange(std::span<const Outgoin
     const auto add = [&](const Requests& more) {
         requests.insert(requests.end(), more.begin(), more.end());
     };
-    for (const Incoming& one : receives) add(start_receive(*channel_, one.bytes, one.rank, tag));
-    for (const Outgoing& one : sends) add(start_send(*channel_, one.bytes, one.rank, tag));
+    for (const auto& [rank, bytes] : receives) add(start_receive(*channel_, bytes, rank, tag));
+    for (const auto& [rank, bytes] : sends) add(start_send(*channel_, bytes, rank, tag));
     return std::make_unique<MpiRequest>(channel_, std::move(requests));
 }
 
@@ -255,10 +252,10 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
-    barrier();  // a missing rank is detected here, while MPI_Comm_split would block forever
-    MPI_Comm part = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split(channel_->handle(), color, key, &part), "MPI_Comm_split");
-    return std::make_unique<MpiCommunicator>(part, channel_->limits(), channel_->kept());
+    barrier();  // detects a missing rank, for which MPI_Comm_split would wait forever
+    MPI_Comm created = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_split(channel_->handle(), color, key, &created), "MPI_Comm_split");
+    return std::make_unique<MpiCommunicator>(created, channel_->limits(), channel_->kept());
 }
 
 }  // namespace hpcai::comm

@@ -11,8 +11,8 @@
 
 namespace hpcai::comm {
 
-/// A Communicator over MPI. Every operation is non-blocking inside, with the channel's deadline,
-/// because a blocking collective with a dead rank would never return.
+/// A Communicator over MPI. It uses only non-blocking MPI operations and waits with the channel's
+/// deadline, because a blocking collective with a dead rank would never return.
 class MpiCommunicator final : public Communicator {
 public:
     /// Takes ownership of `owned`. After a failure `kept` holds the memory of pending operations.
@@ -41,15 +41,15 @@ public:
     void announce_failure(const Error& failure) noexcept override {
         channel_->announce_failure(failure);
     }
-    void look_for_failure() override {
+    void check_for_failure() override {
         channel_->check_usable();
-        channel_->look_for_failure();
+        channel_->check_for_failure();
     }
-    void while_waiting(std::function<void()> look) override {
-        channel_->while_waiting(std::move(look));
+    void set_wait_callback(std::function<void()> callback) override {
+        channel_->set_wait_callback(std::move(callback));
     }
-    void keep(std::shared_ptr<const void> buffer) override {
-        channel_->kept()->keep(std::move(buffer));
+    void keep_alive(std::shared_ptr<const void> buffer) override {
+        channel_->kept()->keep_alive(std::move(buffer));
     }
 
 private:

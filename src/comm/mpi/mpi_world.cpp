@@ -29,12 +29,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int kAgreementTag = 1;
 constexpr int kReleaseTag = 2;
 constexpr int kVotersTag = 3;
-constexpr int kTagsOfRun = 4;
+constexpr int kTagsPerRun = 4;
 constexpr std::chrono::milliseconds kPollInterval{2};
-constexpr double kShareWhereLost = 0.1;  // of finalize_seconds: no need to wait for lost ranks
-// of the waiting time before a log line: 10 s of 10 min
-constexpr double kSilentShareOfGrace = 1.0 / 60;
-constexpr double kSilentShareOfStop = 1.0 / 6;  // likewise, if the group has stopped
+constexpr double kFinalizeShareIfLost = 0.1;  // of finalize_seconds: lost ranks will not join
+// Shares of the waiting time until a leader logs that it waits: 10 s of 10 min, 5 s of 30 s.
+constexpr double kQuietShareOfGrace = 1.0 / 60;
+constexpr double kQuietShareOfStop = 1.0 / 6;  // if the group has stopped
 
 double seconds_now() {
     return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -59,11 +59,11 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
     check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, everyone.rank(),
                                   MPI_INFO_NULL, &shared),
               "MPI_Comm_split_type");
-    MpiCommunicator neighbours(shared, limits, kept);
+    MpiCommunicator node_ranks(shared, limits, kept);
     int lowest = everyone.rank();
-    neighbours.broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
+    node_ranks.broadcast(std::as_writable_bytes(std::span(&lowest, 1)), 0);
     std::vector<int> nodes = all_gather(everyone, lowest);
-    std::map<int, int> numbers;  // of nodes, by their lowest rank
+    std::map<int, int> numbers;  // of nodes, by lowest rank
     for (int& node : nodes) {
         node = numbers.try_emplace(node, static_cast<int>(numbers.size())).first->second;
     }
@@ -73,15 +73,15 @@ std::vector<int> gather_nodes(Communicator& everyone, const WorldLimits& limits,
 void log_wait_for_groups(const GroupStatus& mine, double grace_seconds) {
     std::cerr << fmt::format(
         "group {} has {} and waits for the other groups; silent groups time out {:.0f} s after the "
-        "last one that {}\n",
+        "last group {}\n",
         mine.group, mine.has_stopped() ? "stopped" : "ended", grace_seconds,
         mine.has_stopped() ? "stopped" : "finished");
 }
 
 }  // namespace
 
-/// Messages being sent, whose receivers may be dead. They are kept until they are sent, or until
-/// the process ends.
+/// Messages in flight. Their receivers may be dead, so each message is kept until MPI has sent it
+/// or the process ends.
 struct MpiWorld::Outbox {
     using Bytes = std::shared_ptr<const std::vector<std::byte>>;
     struct PendingSend {
@@ -93,23 +93,23 @@ struct MpiWorld::Outbox {
 
     /// Skips a receiver if MPI reports that it is gone.
     void send(Bytes bytes, int world_rank, int tag) {
-        PendingSend& one = pending.emplace_back(std::move(bytes));
-        const int code = MPI_Isend(one.bytes->data(), static_cast<int>(one.bytes->size()), MPI_BYTE,
-                                   world_rank, tag, MPI_COMM_WORLD, &one.request);
+        PendingSend& message = pending.emplace_back(std::move(bytes));
+        const int code = MPI_Isend(message.bytes->data(), static_cast<int>(message.bytes->size()),
+                                   MPI_BYTE, world_rank, tag, MPI_COMM_WORLD, &message.request);
         if (code != MPI_SUCCESS) pending.pop_back();
     }
 
     void remove_sent() {
-        pending.remove_if([](PendingSend& one) {
+        pending.remove_if([](PendingSend& message) {
             int complete = 0;
-            const int code = MPI_Test(&one.request, &complete, MPI_STATUS_IGNORE);
+            const int code = MPI_Test(&message.request, &complete, MPI_STATUS_IGNORE);
             return complete != 0 || code != MPI_SUCCESS;
         });
     }
 
     void send_messages(MembershipAgreement& agreement, std::span<const int> leader_world_ranks,
                        int tag) {
-        Bytes result;  // shared: copies for many groups would fill the memory
+        Bytes result;  // one buffer, because copies for many groups would fill the memory
         for (const auto& [to_group, message] : agreement.take_outgoing()) {
             const bool shared =
                 message.kind == MembershipAgreementKind::result && message.statuses.empty();
@@ -123,9 +123,8 @@ struct MpiWorld::Outbox {
 
 namespace {
 
-/// Receives the next message with `tag` that has arrived from `source` (or MPI_ANY_SOURCE), if
-/// there is one.
-std::optional<std::vector<std::byte>> receive_arrived(int source, int tag) {
+/// Receives the next message with `tag` from `source` or MPI_ANY_SOURCE, if one has arrived.
+std::optional<std::vector<std::byte>> try_receive(int source, int tag) {
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(source, tag, MPI_COMM_WORLD, &found, &status), "MPI_Iprobe");
@@ -155,8 +154,7 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double second
     return created;
 }
 
-/// MPI_Finalize also waits for all ranks, but it would busy-wait and take a core from ranks that
-/// still work.
+/// Waits like MPI_Finalize, which would busy-wait and take a core from ranks that still work.
 void wait_for_all_ranks() noexcept {
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
@@ -195,18 +193,18 @@ std::string MpiWorld::library_version() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-    const std::string_view whole(text.data(), static_cast<std::size_t>(length));
-    // Open MPI's length includes the final zero
-    return std::string(whole.substr(0, whole.find('\0')));
+    const std::string_view view(text.data(), static_cast<std::size_t>(length));
+    // Open MPI's length includes the final zero.
+    return std::string(view.substr(0, view.find('\0')));
 }
 
 /// Each run has its own tags, because messages of an earlier run may arrive late.
-int MpiWorld::tag_of(int purpose) const {
-    return runs_ * kTagsOfRun + purpose;
+int MpiWorld::run_tag(int purpose) const {
+    return runs_ * kTagsPerRun + purpose;
 }
 
 StartUp MpiWorld::start_up() {
-    ensure(may_start_, "start_up() may be called once in a run");
+    ensure(may_start_, "start_up() was called twice in a run");
     may_start_ = false;
     ++runs_;
     const DeadlineGuard guard(limits_.wait_seconds, ExitCode::watchdog, "MPI_Comm_dup");
@@ -222,20 +220,20 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
                                          const MembershipAgreementDeadlines& deadlines) {
     MembershipAgreement agreement(mine, static_cast<int>(leader_world_ranks.size()), deadlines,
                                   seconds_now());
-    const int tag = tag_of(kAgreementTag);
+    const int tag = run_tag(kAgreementTag);
     outbox_->send_messages(agreement, leader_world_ranks, tag);
     const double begin = seconds_now();
     const bool has_stopped = mine.has_stopped();
     const double grace = has_stopped ? deadlines.stopped_seconds : deadlines.status_seconds;
-    const double silence = grace * (has_stopped ? kSilentShareOfStop : kSilentShareOfGrace);
-    bool is_silent = mine.group > 1;  // two leaders log it, in case one of them is gone
+    const double quiet_seconds = grace * (has_stopped ? kQuietShareOfStop : kQuietShareOfGrace);
+    bool may_log = mine.group <= 1;  // two leaders log the wait, in case one of them is gone
     while (!agreement.decided()) {
-        if (!is_silent && seconds_now() - begin > silence) {
-            is_silent = true;
+        if (may_log && seconds_now() - begin > quiet_seconds) {
+            may_log = false;
             log_wait_for_groups(mine, grace);
         }
         bool idle = true;
-        while (const auto bytes = receive_arrived(MPI_ANY_SOURCE, tag)) {
+        while (const auto bytes = try_receive(MPI_ANY_SOURCE, tag)) {
             agreement.receive(AgreementMessage::from_bytes(*bytes), seconds_now());
             idle = false;
         }
@@ -245,10 +243,10 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
         if (idle && !agreement.decided()) std::this_thread::sleep_for(kPollInterval);
     }
     AgreedMembers agreed{agreement.decision(), nullptr};
-    others_may_work_ = agreed.decision.anyone_absent();
+    others_may_work_ = agreed.decision.has_absent_group();
     // The scheduler that requested the stop may end the run soon.
-    has_lost_ranks_ = agreed.decision.anyone_lost() ||
-                      (agreed.decision.anyone_stopped() && agreed.decision.anyone_absent());
+    has_lost_ranks_ = agreed.decision.has_lost_rank() ||
+                      (agreed.decision.has_stopped_group() && agreed.decision.has_absent_group());
     if (agreed.decision.votes(mine.group)) {
         std::vector<int> voters;
         for (const int group : agreed.decision.voters()) {
@@ -256,7 +254,7 @@ AgreedMembers MpiWorld::agree_on_members(const GroupStatus& mine,
         }
         const double seconds = std::max(limits_.wait_seconds, 2 * deadlines.reply_seconds);
         agreed.leaders = std::make_unique<MpiCommunicator>(
-            join_voters(voters, tag_of(kVotersTag), seconds), limits_, outbox_->kept);
+            join_voters(voters, run_tag(kVotersTag), seconds), limits_, outbox_->kept);
     }
     return agreed;
 }
@@ -267,31 +265,31 @@ void MpiWorld::announce_loss(const GroupStatus& lost, std::span<const int> leade
     const auto bytes = std::make_shared<const std::vector<std::byte>>(message.to_bytes());
     for (int group = 0; std::cmp_less(group, leader_world_ranks.size()); ++group) {
         if (group == lost.group) continue;
-        outbox_->send(bytes, leader_world_ranks[group], tag_of(kAgreementTag));
+        outbox_->send(bytes, leader_world_ranks[group], run_tag(kAgreementTag));
     }
 }
 
-void MpiWorld::release(std::span<const int> world_ranks, Afterwards afterwards) {
-    const bool is_another = afterwards == Afterwards::another_run;
+void MpiWorld::release(std::span<const int> world_ranks, NextAction next) {
+    const bool is_another = next == NextAction::another_run;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(
         std::vector{static_cast<std::byte>(others_may_work_ ? 1 : 0),
                     static_cast<std::byte>(is_another ? 1 : 0),
                     static_cast<std::byte>(has_lost_ranks_ ? 1 : 0)});
-    for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, tag_of(kReleaseTag));
+    for (const int world_rank : world_ranks) outbox_->send(bytes, world_rank, run_tag(kReleaseTag));
     may_start_ = is_another;
 }
 
-std::optional<Afterwards> MpiWorld::wait_for_exit_permit(int world_rank, double seconds) {
+std::optional<NextAction> MpiWorld::wait_for_exit_permit(int world_rank, double seconds) {
     const double until = seconds_now() + seconds;
     do {
-        if (const auto bytes = receive_arrived(world_rank, tag_of(kReleaseTag))) {
+        if (const auto bytes = try_receive(world_rank, run_tag(kReleaseTag))) {
             const auto is_set = [&](std::size_t index) {
                 return index < bytes->size() && (*bytes)[index] != std::byte{0};
             };
             others_may_work_ = bytes->empty() || is_set(0);
             may_start_ = is_set(1);
             has_lost_ranks_ = is_set(2);
-            return may_start_ ? Afterwards::another_run : Afterwards::the_end;
+            return may_start_ ? NextAction::another_run : NextAction::exit;
         }
         std::this_thread::sleep_for(kPollInterval);
     } while (seconds_now() < until);
@@ -310,12 +308,12 @@ double MpiWorld::grace_seconds() const {
 void MpiWorld::finish(ExitCode exit_code) noexcept {
     if (finished_) return;
     finished_ = true;
-    const bool patient = others_may_work_ && exit_would_end_others();
-    // The launcher takes the exit code of the first process that ends; processes with an error must
-    // end first.
-    const double least = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1) *
-                         (has_lost_ranks_ ? kShareWhereLost : 1);
-    const DeadlineGuard guard(patient ? limits_.longest_seconds : least, exit_code, "MPI_Finalize");
+    const bool must_wait = others_may_work_ && exit_would_end_others();
+    // Processes with an error must end first: the launcher takes the first exit code.
+    const double seconds = limits_.finalize_seconds * (exit_code == ExitCode::ok ? 2 : 1) *
+                           (has_lost_ranks_ ? kFinalizeShareIfLost : 1);
+    const DeadlineGuard guard(must_wait ? limits_.longest_seconds : seconds, exit_code,
+                              "MPI_Finalize");
     wait_for_all_ranks();
     MPI_Finalize();
 }

@@ -12,22 +12,22 @@ namespace hpcai::comm {
 
 inline constexpr const char* kTimingAllReduces = "timing all-reduces";
 
-/// A point in a recording, with its time in the recording's latest run.
-class RecordedMark {
+/// A CUDA event in a recording, with its time in the recording's last run.
+class RecordedEvent {
 public:
-    RecordedMark() { check_cuda(cudaEventCreate(&event_), kTimingAllReduces); }
-    ~RecordedMark() { cudaEventDestroy(event_); }
-    RecordedMark(const RecordedMark&) = delete;
-    RecordedMark& operator=(const RecordedMark&) = delete;
+    RecordedEvent() { check_cuda(cudaEventCreate(&event_), kTimingAllReduces); }
+    ~RecordedEvent() { cudaEventDestroy(event_); }
+    RecordedEvent(const RecordedEvent&) = delete;
+    RecordedEvent& operator=(const RecordedEvent&) = delete;
 
     /// Call it on a stream that is being recorded.
-    void put(cudaStream_t stream) {
-        // Without this flag the event would only order the recording's streams and have no time.
+    void record(cudaStream_t stream) {
+        // Without this flag the event would only order the streams of the recording, without time.
         check_cuda(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal),
                    kTimingAllReduces);
     }
     /// Call it after the recording has run.
-    double seconds_since(const RecordedMark& start) const {
+    double seconds_since(const RecordedEvent& start) const {
         float milliseconds = 0;
         check_cuda(cudaEventElapsedTime(&milliseconds, start.event_, event_), kTimingAllReduces);
         return milliseconds * 1e-3;
@@ -41,39 +41,39 @@ private:
 /// recorded have no effect.
 class AllReduceTimes {
 public:
-    /// Call these around each all-reduce, on its stream, after the wait for its inputs.
-    void begin_sum(cudaStream_t sums) { begin(under_way_, sums); }
-    void end_sum(cudaStream_t sums) { end(under_way_, sums); }
-    /// Call these around each wait for all-reduces, on the waiting stream.
+    /// Call both around each all-reduce, on its stream, after the wait for its inputs.
+    void begin_sum(cudaStream_t sums) { begin(in_flight_, sums); }
+    void end_sum(cudaStream_t sums) { end(in_flight_, sums); }
+    /// Call both around each wait for all-reduces, on the waiting stream.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }
 
-    /// Returns the times of the last run, which must be over; nothing without recorded all-reduces.
-    std::optional<SumSeconds> last_run() const {
-        if (under_way_.empty()) return std::nullopt;
-        return SumSeconds{total(exposed_), total(under_way_)};
+    /// Returns the times of the last run, which must be complete; empty without all-reduces.
+    std::optional<AllReduceSeconds> last_run() const {
+        if (in_flight_.empty()) return std::nullopt;
+        return AllReduceSeconds{total(exposed_), total(in_flight_)};
     }
 
 private:
     struct Interval {
-        RecordedMark begin, end;
+        RecordedEvent begin, end;
     };
     using Intervals = std::deque<Interval>;
 
     static void begin(Intervals& intervals, cudaStream_t stream) {
         if (is_being_recorded(stream, kTimingAllReduces))
-            intervals.emplace_back().begin.put(stream);
+            intervals.emplace_back().begin.record(stream);
     }
     static void end(Intervals& intervals, cudaStream_t stream) {
-        if (is_being_recorded(stream, kTimingAllReduces)) intervals.back().end.put(stream);
+        if (is_being_recorded(stream, kTimingAllReduces)) intervals.back().end.record(stream);
     }
     static double total(const Intervals& intervals) {
         double seconds = 0;
-        for (const Interval& one : intervals) seconds += one.end.seconds_since(one.begin);
+        for (const Interval& each : intervals) seconds += each.end.seconds_since(each.begin);
         return seconds;
     }
 
-    Intervals under_way_, exposed_;
+    Intervals in_flight_, exposed_;
 };
 
 }  // namespace hpcai::comm

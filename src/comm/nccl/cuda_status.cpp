@@ -6,7 +6,7 @@
 namespace hpcai::comm {
 
 void check_cuda(cudaError_t status, const char* what) {
-    // clears the error; otherwise the next kernel launch would report it again
+    // Clear the error, which the next kernel launch would report again.
     if (status != cudaSuccess) cudaGetLastError();
     ensure(status == cudaSuccess, "{}: {} ({})", what, cudaGetErrorString(status),
            cudaGetErrorName(status));
@@ -14,7 +14,7 @@ void check_cuda(cudaError_t status, const char* what) {
 
 bool is_done(cudaError_t status, const char* what) {
     if (status != cudaErrorNotReady) check_cuda(status, what);
-    if (status == cudaErrorNotReady) cudaGetLastError();  // clears it, likewise
+    if (status == cudaErrorNotReady) cudaGetLastError();  // clears the status, likewise
     return status == cudaSuccess;
 }
 

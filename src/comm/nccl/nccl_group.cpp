@@ -17,28 +17,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr int kLooksBeforeSleep = 1000;
+constexpr int kPollsBeforeSleep = 1000;
 constexpr std::chrono::microseconds kSleep{50};
 constexpr double kNcclFailureCheckSeconds = 0.02;
 
-/// Returns the status of the first call that fails, else that of the group call.
+/// Returns the status of the first call that fails, else the status of ncclGroupEnd.
 ncclResult_t start_messages(const DeviceMessages& messages, ncclComm_t handle,
                             cudaStream_t stream) {
     ncclResult_t status = ncclGroupStart();
     if (status != ncclSuccess) return status;
-    const auto keep_first = [&](ncclResult_t one) {
-        if (status == ncclSuccess && one != ncclInProgress) status = one;
+    const auto keep_first_failure = [&](ncclResult_t result) {
+        if (status == ncclSuccess && result != ncclInProgress) status = result;
     };
-    for (const WireMessage& one : messages.sends) {
-        keep_first(
-            ncclSend(messages.wire + one.offset, one.bytes, ncclUint8, one.rank, handle, stream));
+    for (const auto& [rank, offset, bytes] : messages.sends) {
+        keep_first_failure(
+            ncclSend(messages.wire + offset, bytes, ncclUint8, rank, handle, stream));
     }
-    for (const WireMessage& one : messages.receives) {
-        keep_first(
-            ncclRecv(messages.wire + one.offset, one.bytes, ncclUint8, one.rank, handle, stream));
+    for (const auto& [rank, offset, bytes] : messages.receives) {
+        keep_first_failure(
+            ncclRecv(messages.wire + offset, bytes, ncclUint8, rank, handle, stream));
     }
-    const ncclResult_t all = ncclGroupEnd();
-    return status == ncclSuccess ? all : status;
+    const ncclResult_t group_status = ncclGroupEnd();
+    return status == ncclSuccess ? group_status : status;
 }
 
 }  // namespace
@@ -61,18 +61,18 @@ NcclGroup::NcclGroup(const NcclReducerOptions& options)
 }
 
 bool NcclGroup::end() noexcept {
-    if (has_left_) return *has_left_;
+    if (left_gpu_) return *left_gpu_;
     if (std::uncaught_exceptions() > exceptions_) abort();
     if (handle_ != nullptr) end_together();
-    has_left_ = !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
+    left_gpu_ = !is_aborted_ || (aborted_.valid() && aborted_.wait_for(Seconds(finish_seconds_)) ==
                                                          std::future_status::ready);
-    return *has_left_;
+    return *left_gpu_;
 }
 
-template <typename Part>
-void NcclGroup::abort_unless_done(Part part) {
+template <typename Work>
+void NcclGroup::abort_on_failure(Work work) {
     try {
-        part();
+        work();
     } catch (...) {
         abort();
         throw;
@@ -92,19 +92,19 @@ void NcclGroup::start() {
         const ncclResult_t status =
             ncclCommInitRankConfig(&handle_, group_.size(), id, group_.rank(), &config);
         if (status != ncclInProgress) check_nccl(status, kWhat);
-        settle(kWhat, start_seconds_);
+        wait_for_call(kWhat, start_seconds_);
     });
 }
 
 template <typename Call>
 void NcclGroup::enqueue(const char* what, double seconds, Call call) {
     ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
-    abort_unless_done([&] {
+    abort_on_failure([&] {
         const ncclResult_t status = call();
         if (status != ncclInProgress) check_nccl(status, what);
     });
-    // NCCL's thread may not have enqueued the work on the stream yet.
-    settle(what, seconds);
+    // NCCL's thread may not yet have enqueued the work on the stream.
+    wait_for_call(what, seconds);
 }
 
 void NcclGroup::enqueue_sum(std::span<float> device_values, cudaStream_t stream) {
@@ -121,15 +121,15 @@ void NcclGroup::enqueue_exchange(const DeviceMessages& messages, cudaStream_t st
 }
 
 void NcclGroup::wait_until(const std::function<bool()>& is_done, const char* what, double seconds) {
-    abort_unless_done([&] {
+    abort_on_failure([&] {
         const Stopwatch watch;
         Stopwatch since_check;
-        for (int looks = 0; !(is_settled(what) && is_done()); ++looks) {
-            looks < kLooksBeforeSleep ? std::this_thread::yield()
+        for (int polls = 0; !(is_call_complete(what) && is_done()); ++polls) {
+            polls < kPollsBeforeSleep ? std::this_thread::yield()
                                       : std::this_thread::sleep_for(kSleep);
             if (since_check.seconds() < kNcclFailureCheckSeconds) continue;
             since_check.restart();
-            group_.look_for_failure();
+            group_.check_for_failure();
             require(watch.seconds() < seconds, ExitCode::watchdog,
                     "rank {} of {}: {} took longer than {} s", group_.rank(), group_.size(), what,
                     seconds);
@@ -143,11 +143,11 @@ void NcclGroup::connect(const DeviceMessages& messages, cudaStream_t stream) {
     wait_until([&] { return is_done(cudaStreamQuery(stream), kWhat); }, kWhat, start_seconds_);
 }
 
-void NcclGroup::settle(const char* what, double seconds) {
+void NcclGroup::wait_for_call(const char* what, double seconds) {
     wait_until([] { return true; }, what, seconds);
 }
 
-bool NcclGroup::is_settled(const char* what) {
+bool NcclGroup::is_call_complete(const char* what) {
     ensure(handle_ != nullptr, "{}: NCCL has been aborted", what);
     ncclResult_t state = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(handle_, &state), what);
@@ -155,9 +155,9 @@ bool NcclGroup::is_settled(const char* what) {
     return state == ncclSuccess;
 }
 
-// ncclCommAbort stops NCCL's kernels at once, but returns only when every CUDA graph that contains
-// work of the communicator is destroyed. The owners of these graphs may destroy them after the call
-// of abort(), so a detached thread waits.
+// ncclCommAbort stops NCCL's kernels at once, but returns only when every CUDA graph with work of
+// the communicator is destroyed. The owners may destroy these graphs after abort() returns, so a
+// detached thread makes the call.
 void NcclGroup::abort() noexcept {
     if (handle_ == nullptr) return;
     is_aborted_ = true;

@@ -16,7 +16,7 @@
 
 namespace hpcai::comm {
 
-/// Messages of one exchange, from and to one buffer in device memory.
+/// Messages of an exchange, all in one buffer in device memory.
 struct DeviceMessages {
     std::span<const WireMessage> sends;
     std::span<const WireMessage> receives;
@@ -26,12 +26,12 @@ struct DeviceMessages {
 /// Throws Error(internal) with `what` and NCCL's error unless `status` is ncclSuccess.
 void check_nccl(ncclResult_t status, const char* what);
 
-/// Owns a non-blocking NCCL communicator and waits for its calls with a deadline, checking for
-/// failures that ranks announce. A call or wait that throws also aborts the communicator, so that
-/// kernels that wait for other ranks leave the GPU.
+/// Owns a non-blocking NCCL communicator. Waits for its calls with a deadline and checks for
+/// failures that ranks announce. A call that throws also aborts the communicator, so that kernels
+/// that wait for other ranks leave the GPU.
 class NcclGroup {
 public:
-    /// For the current device; call start() next.
+    /// Uses the current device. Call start() next.
     explicit NcclGroup(const NcclReducerOptions& options);
     ~NcclGroup() { end(); }
     NcclGroup(const NcclGroup&) = delete;
@@ -43,12 +43,12 @@ public:
 
     /// Enqueues an all-reduce on `stream`, or records it if `stream` is being recorded.
     void enqueue_sum(std::span<float> device_values, cudaStream_t stream);
-    /// Enqueues or records messages. Between two ranks they keep the order of these calls.
+    /// Enqueues or records messages. Messages between two ranks match in the order of these calls.
     void enqueue_exchange(const DeviceMessages& messages, cudaStream_t stream);
-    /// Connects ranks by a first exchange on `stream` and waits for it, at most start_seconds.
+    /// Connects the ranks by a first exchange on `stream`. Waits for it for at most start_seconds.
     void connect(const DeviceMessages& messages, cudaStream_t stream);
 
-    /// Waits until `is_done` returns true. Also throws if NCCL detects a failure.
+    /// Waits until `is_done` returns true. Throws after `seconds` or if NCCL detects a failure.
     void wait_until(const std::function<bool()>& is_done, const char* what, double seconds);
 
     /// Aborts the communicator without waiting for it.
@@ -59,12 +59,12 @@ public:
     bool end() noexcept;
 
 private:
-    template <typename Part>
-    void abort_unless_done(Part part);
+    template <typename Work>
+    void abort_on_failure(Work work);
     template <typename Call>
     void enqueue(const char* what, double seconds, Call call);
-    void settle(const char* what, double seconds);
-    bool is_settled(const char* what);
+    void wait_for_call(const char* what, double seconds);
+    bool is_call_complete(const char* what);
     void end_together() noexcept;
 
     Communicator& group_;
@@ -75,8 +75,8 @@ private:
     int exceptions_;
     ncclComm_t handle_ = nullptr;
     bool is_aborted_ = false;
-    std::optional<bool> has_left_;  // result of end()
-    std::future<void> aborted_;     // done when NCCL has aborted; invalid: no thread
+    std::optional<bool> left_gpu_;  // result of end(); empty: not ended
+    std::future<void> aborted_;     // ready when NCCL has aborted; invalid: no abort runs
 };
 
 }  // namespace hpcai::comm

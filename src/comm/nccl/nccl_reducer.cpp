@@ -14,46 +14,46 @@
 #include "device_all_reduce.hpp"
 #include "nccl_group.hpp"
 
-/// The cudaStream_t of a device of the CUDA engine.
+/// Returns the cudaStream_t of a device of the CUDA engine.
 extern "C" void* hpcai_cuda_stream(hpcai::device::Device& device);
 
 namespace hpcai::comm {
 
 namespace {
 
-/// A stream of high priority: a step cannot end before its all-reduces; other work can run later.
-class SumStream {
+/// All-reduces have a high priority: a step cannot end before them, but other work can run later.
+class HighPriorityStream {
 public:
-    SumStream() {
+    HighPriorityStream() {
         int lowest = 0, highest = 0;
         check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "making a stream");
         check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest),
                    "making a stream");
     }
-    ~SumStream() { cudaStreamDestroy(stream_); }
-    SumStream(const SumStream&) = delete;
-    SumStream& operator=(const SumStream&) = delete;
+    ~HighPriorityStream() { cudaStreamDestroy(stream_); }
+    HighPriorityStream(const HighPriorityStream&) = delete;
+    HighPriorityStream& operator=(const HighPriorityStream&) = delete;
     cudaStream_t handle() const { return stream_; }
 
 private:
     cudaStream_t stream_ = nullptr;
 };
 
-class Mark {
+class StreamEvent {
 public:
-    Mark() {
+    StreamEvent() {
         check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
     }
-    ~Mark() { cudaEventDestroy(event_); }
-    Mark(const Mark&) = delete;
-    Mark& operator=(const Mark&) = delete;
+    ~StreamEvent() { cudaEventDestroy(event_); }
+    StreamEvent(const StreamEvent&) = delete;
+    StreamEvent& operator=(const StreamEvent&) = delete;
 
-    void put(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "marking work"); }
-    /// Later work on `stream` waits for the work before the mark.
-    void hold_up(cudaStream_t stream) const {
+    void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording"); }
+    /// Makes later work on `stream` wait for the event.
+    void block(cudaStream_t stream) const {
         check_cuda(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }
-    bool is_reached() const { return is_done(cudaEventQuery(event_), "waiting for the device"); }
+    bool is_complete() const { return is_done(cudaEventQuery(event_), "waiting for the device"); }
 
 private:
     cudaEvent_t event_ = nullptr;
@@ -66,56 +66,56 @@ public:
           wait_seconds_(options.wait_seconds),
           device_stream_(static_cast<cudaStream_t>(hpcai_cuda_stream(options.device))),
           nccl_(options) {
-        if (!options.sums) return;
-        own_sums_ = std::make_unique<DeviceAllReduce>(*options.sums, options.group.rank(),
-                                                      options.group.size(), options.device);
-        way_ = fmt::format(", {} in {}", name_of(options.sums->algorithm),
-                           name_of(options.sums->format));
+        if (!options.all_reduce) return;
+        all_reduce_ = std::make_unique<DeviceAllReduce>(*options.all_reduce, options.group.rank(),
+                                                        options.group.size(), options.device);
+        algorithm_text_ = fmt::format(", {} in {}", name_of(options.all_reduce->algorithm),
+                                      name_of(options.all_reduce->format));
     }
 
-    /// If an abort did not finish, freeing memory would block, so the memory is leaked.
+    /// Leaks the memory if an abort did not finish, because freeing it would block.
     ~NcclReducer() override {
-        if (!nccl_.end()) static_cast<void>(own_sums_.release());
+        if (!nccl_.end()) static_cast<void>(all_reduce_.release());
     }
 
     void start(Communicator& group) {
         nccl_.start();
-        if (!own_sums_) return;
-        collective_try(group, [&] { own_sums_->connect(nccl_, sums_.handle()); });
+        if (!all_reduce_) return;
+        collective_try(group, [&] { all_reduce_->connect(nccl_, all_reduce_stream_.handle()); });
     }
 
     int size() const override { return size_; }
     std::string description() const override {
         const int version = hpcai_nccl_version();
         return fmt::format("nccl {}.{}.{}{}", version / 10000, version / 100 % 100, version % 100,
-                           way_);
+                           algorithm_text_);
     }
     std::string_view backend() const override { return "nccl"; }
     void prepare(std::span<float> device_values) override {
-        if (own_sums_) own_sums_->prepare(device_values);
+        if (all_reduce_) all_reduce_->prepare(device_values);
     }
-    std::unique_ptr<Request> start_sum(std::span<float> device_values) override;
+    std::unique_ptr<Request> start_all_reduce(std::span<float> device_values) override;
     bool can_be_recorded() const override { return true; }
     void check() override;
     void end_step() override;
-    void leave_out_step() override {
-        if (own_sums_) own_sums_->leave_out_step(device_stream_);
+    void skip_step() override {
+        if (all_reduce_) all_reduce_->skip_step(device_stream_);
     }
     std::optional<SentBytes> sent() const override {
-        return own_sums_ ? std::optional(own_sums_->sent()) : std::nullopt;
+        return all_reduce_ ? std::optional(all_reduce_->sent()) : std::nullopt;
     }
-    std::optional<SumSeconds> recorded_seconds() const override { return times_.last_run(); }
+    std::optional<AllReduceSeconds> recorded_seconds() const override { return times_.last_run(); }
     void abort() noexcept override { nccl_.abort(); }
     std::vector<float> residual_of(std::span<float> device_values) override {
         check();
-        return own_sums_ ? own_sums_->residual_of(device_values) : std::vector<float>{};
+        return all_reduce_ ? all_reduce_->residual_of(device_values) : std::vector<float>{};
     }
     void set_residual(std::span<float> device_values, std::span<const float> residual) override {
-        if (own_sums_) own_sums_->set_residual(device_values, residual);
+        if (all_reduce_) all_reduce_->set_residual(device_values, residual);
     }
 
     bool is_joined(std::int64_t sum) const { return sum <= joined_; }
-    /// Orders later work of the device after all started all-reduces, which include number `sum`.
+    /// Orders later work of the device after all started all-reduces, including number `sum`.
     void join(std::int64_t sum);
 
 private:
@@ -124,27 +124,27 @@ private:
     int size_;
     double wait_seconds_;
     cudaStream_t device_stream_;
-    SumStream sums_;
-    Mark gradients_made_;
-    Mark sums_made_;
-    Mark step_end_;
+    HighPriorityStream all_reduce_stream_;
+    StreamEvent gradients_ready_;
+    StreamEvent sums_ready_;
+    StreamEvent step_end_;
     AllReduceTimes times_;
-    bool ends_steps_ = false;  // step_end_ marks an earlier step
+    bool has_step_end_ = false;  // step_end_ is the end of an earlier step
     std::int64_t started_ = 0;
     std::int64_t joined_ = 0;
-    std::string way_;
-    std::unique_ptr<DeviceAllReduce> own_sums_;  // null: NCCL's own all-reduce
+    std::string algorithm_text_;                   // empty: NCCL's own all-reduce
+    std::unique_ptr<DeviceAllReduce> all_reduce_;  // null: NCCL's own
     NcclGroup nccl_;  // destroyed first: its kernels use the members above
 };
 
-class NcclSum final : public Request {
+class NcclRequest final : public Request {
 public:
-    NcclSum(NcclReducer& reducer, std::int64_t sum) : reducer_(reducer), sum_(sum) {}
-    ~NcclSum() override {
+    NcclRequest(NcclReducer& reducer, std::int64_t sum) : reducer_(reducer), sum_(sum) {}
+    ~NcclRequest() override {
         try {
             wait();
         } catch (const Error&) {
-            // The end of the recording, which lacks this all-reduce, reports the failure.
+            // The end of the recording reports the failure, because this all-reduce is missing.
         }
     }
     bool test() override { return reducer_.is_joined(sum_); }  // the device advances without calls
@@ -155,48 +155,47 @@ private:
     std::int64_t sum_;
 };
 
-std::unique_ptr<Request> NcclReducer::start_sum(std::span<float> device_values) {
-    gradients_made_.put(device_stream_);
-    gradients_made_.hold_up(sums_.handle());
-    // Make the request before anything can fail: a recording cannot end until this stream has
+std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_values) {
+    gradients_ready_.record(device_stream_);
+    gradients_ready_.block(all_reduce_stream_.handle());
+    // Make the request before any call can fail: a recording cannot end until this stream has
     // joined the device's stream.
-    auto request = std::make_unique<NcclSum>(*this, ++started_);
-    times_.begin_sum(sums_.handle());
-    if (own_sums_) {
-        own_sums_->enqueue(nccl_, device_values, sums_.handle());
+    auto request = std::make_unique<NcclRequest>(*this, ++started_);
+    times_.begin_sum(all_reduce_stream_.handle());
+    if (all_reduce_) {
+        all_reduce_->enqueue(nccl_, device_values, all_reduce_stream_.handle());
     } else {
-        nccl_.enqueue_sum(device_values, sums_.handle());
+        nccl_.enqueue_sum(device_values, all_reduce_stream_.handle());
     }
-    times_.end_sum(sums_.handle());
+    times_.end_sum(all_reduce_stream_.handle());
     return request;
 }
 
 void NcclReducer::join(std::int64_t sum) {
     if (is_joined(sum)) return;
-    sums_made_.put(sums_.handle());
+    sums_ready_.record(all_reduce_stream_.handle());
     times_.begin_wait(device_stream_);
-    sums_made_.hold_up(device_stream_);
+    sums_ready_.block(device_stream_);
     times_.end_wait(device_stream_);
     joined_ = started_;
 }
 
 void NcclReducer::check() {
-    step_end_.put(device_stream_);
+    step_end_.record(device_stream_);
     wait_for_step_end();
 }
 
-/// The first call also waits for the step that just ended, because libraries may allocate in a
-/// first step.
+/// The first call also waits for the step that just ended, in which libraries may allocate memory.
 void NcclReducer::end_step() {
-    if (own_sums_) own_sums_->end_step(device_stream_);
-    if (!ends_steps_) step_end_.put(device_stream_);
+    if (all_reduce_) all_reduce_->end_step(device_stream_);
+    if (!has_step_end_) step_end_.record(device_stream_);
     wait_for_step_end();
-    step_end_.put(device_stream_);
-    ends_steps_ = true;
+    step_end_.record(device_stream_);
+    has_step_end_ = true;
 }
 
 void NcclReducer::wait_for_step_end() {
-    nccl_.wait_until([this] { return step_end_.is_reached(); }, "work of the device",
+    nccl_.wait_until([this] { return step_end_.is_complete(); }, "work of the device",
                      wait_seconds_);
 }
 

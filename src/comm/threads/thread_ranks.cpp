@@ -19,17 +19,16 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// State shared by the ranks of a communicator.
-class Team {
+class SharedState {
 public:
-    explicit Team(int ranks) : posted_(static_cast<std::size_t>(ranks)) {}
+    explicit SharedState(int ranks) : posted_(static_cast<std::size_t>(ranks)) {}
 
     int size() const { return static_cast<int>(posted_.size()); }
 
     /// Publishes `mine`, waits for all ranks, calls `read` and waits until all ranks have returned
     /// from it. Buffers must not change until then.
     template <typename Read>
-    void meet(int rank, Bytes mine, const Read& read) {
+    void run_between_barriers(int rank, Bytes mine, const Read& read) {
         posted_[rank] = mine;
         wait_for_all();
         read();
@@ -54,8 +53,8 @@ public:
         std::ranges::copy(message, bytes.begin());
         return true;
     }
-    /// Returns after a message or a failure, at latest after 1 ms.
-    void wait_a_little() {
+    /// Returns after a message or a failure, but after at most 1 ms.
+    void wait_briefly() {
         std::unique_lock lock(mutex_);
         throw_failure();
         changed_.wait_for(lock, std::chrono::milliseconds(1));
@@ -64,36 +63,36 @@ public:
     void fail(const Error& failure) noexcept {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = failure;
-        for (const auto& [color, team] : parts_) team->fail(failure);
+        for (const auto& [color, state] : subsets_) state->fail(failure);
         changed_.notify_all();
     }
-    void look_for_failure() {
+    void check_for_failure() {
         const std::lock_guard lock(mutex_);
         throw_failure();
     }
 
-    /// Returns the team of a color of a split; the first caller makes it.
-    std::shared_ptr<Team> part(int split, int color, int ranks) {
+    /// Returns the state that the ranks of a color in a split share; the first caller makes it.
+    std::shared_ptr<SharedState> subset(int split, int color, int ranks) {
         const std::lock_guard lock(mutex_);
         throw_failure();
-        std::shared_ptr<Team>& team = parts_[{split, color}];
-        if (team == nullptr) team = std::make_shared<Team>(ranks);
-        return team;
+        std::shared_ptr<SharedState>& state = subsets_[{split, color}];
+        if (state == nullptr) state = std::make_shared<SharedState>(ranks);
+        return state;
     }
 
 private:
     void wait_for_all() {
         std::unique_lock lock(mutex_);
         throw_failure();
-        const std::uint64_t meeting = meetings_;
+        const std::uint64_t barrier = barriers_;
         if (++arrived_ == size()) {
             arrived_ = 0;
-            ++meetings_;
+            ++barriers_;
             changed_.notify_all();
             return;
         }
-        changed_.wait(lock, [&] { return meetings_ != meeting || failure_; });
-        if (meetings_ == meeting) throw_failure();
+        changed_.wait(lock, [&] { return barriers_ != barrier || failure_; });
+        if (barriers_ == barrier) throw_failure();
     }
     void throw_failure() const {
         if (failure_) throw Error(*failure_);
@@ -103,51 +102,52 @@ private:
     std::condition_variable changed_;
     std::vector<Bytes> posted_;  // by rank
     int arrived_ = 0;
-    std::uint64_t meetings_ = 0;
+    std::uint64_t barriers_ = 0;
     std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> mailboxes_;
-    std::map<std::pair<int, int>, std::shared_ptr<Team>> parts_;  // by split and color
+    std::map<std::pair<int, int>, std::shared_ptr<SharedState>> subsets_;  // by split and color
     std::optional<Error> failure_;
 };
 
-/// The messages that one rank still has to receive; those that it sends are delivered at once.
-class AwaitedMessages final : public Request {
+/// The messages that a rank has yet to receive. Sent messages are delivered at once.
+class PendingReceives final : public Request {
 public:
-    AwaitedMessages(std::shared_ptr<Team> team, int rank, int tag, std::span<const Incoming> all)
-        : team_(std::move(team)), rank_(rank), tag_(tag), left_(all.begin(), all.end()) {}
-    AwaitedMessages(const AwaitedMessages&) = delete;
-    AwaitedMessages& operator=(const AwaitedMessages&) = delete;
-    ~AwaitedMessages() override {
+    PendingReceives(std::shared_ptr<SharedState> state, int rank, int tag,
+                    std::span<const Incoming> all)
+        : state_(std::move(state)), rank_(rank), tag_(tag), pending_(all.begin(), all.end()) {}
+    PendingReceives(const PendingReceives&) = delete;
+    PendingReceives& operator=(const PendingReceives&) = delete;
+    ~PendingReceives() override {
         try {
             wait();
         } catch (const Error&) {
-            // another rank has failed, so the messages will not arrive
+            // Another rank has failed, so the messages will not arrive.
         }
     }
 
     bool test() override {
-        while (!left_.empty() &&
-               team_->try_receive(left_.front().rank, rank_, tag_, left_.front().bytes)) {
-            left_.pop_front();
+        while (!pending_.empty() &&
+               state_->try_receive(pending_.front().rank, rank_, tag_, pending_.front().bytes)) {
+            pending_.pop_front();
         }
-        return left_.empty();
+        return pending_.empty();
     }
     void wait() override {
-        while (!test()) team_->wait_a_little();
+        while (!test()) state_->wait_briefly();
     }
 
 private:
-    std::shared_ptr<Team> team_;
+    std::shared_ptr<SharedState> state_;
     int rank_, tag_;
-    std::deque<Incoming> left_;
+    std::deque<Incoming> pending_;
 };
 
 class ThreadCommunicator final : public Communicator {
 public:
-    ThreadCommunicator(std::shared_ptr<Team> team, int rank)
-        : team_(std::move(team)), rank_(rank) {}
+    ThreadCommunicator(std::shared_ptr<SharedState> state, int rank)
+        : state_(std::move(state)), rank_(rank) {}
 
     int rank() const override { return rank_; }
-    int size() const override { return team_->size(); }
+    int size() const override { return state_->size(); }
 
     void all_reduce_sum(std::span<float> values) override { reduce(values, Sum(), kAll); }
     void all_reduce_sum(std::span<double> values) override { reduce(values, Sum(), kAll); }
@@ -163,8 +163,8 @@ public:
 
     void broadcast(std::span<std::byte> bytes, int root) override {
         check_rank(root);
-        team_->meet(rank_, bytes, [&] {
-            const Bytes from = team_->posted(root);
+        state_->run_between_barriers(rank_, bytes, [&] {
+            const Bytes from = state_->posted(root);
             ensure(from.size() == bytes.size(), "broadcast: the root sends {} bytes, expected {}",
                    from.size(), bytes.size());
             if (rank_ != root) std::ranges::copy(from, bytes.begin());
@@ -172,59 +172,60 @@ public:
     }
 
     void all_gather(Bytes mine, std::span<std::byte> all) override {
-        team_->meet(rank_, mine, [&] {
+        state_->run_between_barriers(rank_, mine, [&] {
             ensure(all.size() == mine.size() * static_cast<std::size_t>(size()),
                    "all_gather: {} bytes of each of {} ranks do not fill {} bytes", mine.size(),
                    size(), all.size());
             auto next = all.begin();
             for (int from = 0; from < size(); ++from) {
-                check_size(team_->posted(from), mine.size());
-                next = std::ranges::copy(team_->posted(from), next).out;
+                check_size(state_->posted(from), mine.size());
+                next = std::ranges::copy(state_->posted(from), next).out;
             }
         });
     }
 
     void send(Bytes bytes, int destination, int tag) override {
         check_peer(destination);
-        team_->send(rank_, destination, tag, bytes);
+        state_->send(rank_, destination, tag, bytes);
     }
     void receive(std::span<std::byte> bytes, int source, int tag) override {
         check_peer(source);
-        while (!team_->try_receive(source, rank_, tag, bytes)) team_->wait_a_little();
+        while (!state_->try_receive(source, rank_, tag, bytes)) state_->wait_briefly();
     }
     std::unique_ptr<Request> start_exchange(std::span<const Outgoing> sends,
                                             std::span<const Incoming> receives, int tag) override {
-        for (const Incoming& one : receives) check_peer(one.rank);
-        for (const Outgoing& one : sends) send(one.bytes, one.rank, tag);
-        return std::make_unique<AwaitedMessages>(team_, rank_, tag, receives);
+        for (const Incoming& message : receives) check_peer(message.rank);
+        for (const Outgoing& message : sends) send(message.bytes, message.rank, tag);
+        return std::make_unique<PendingReceives>(state_, rank_, tag, receives);
     }
     void wait_until(const std::function<bool()>& is_done) override {
-        while (!is_done()) team_->wait_a_little();
+        while (!is_done()) state_->wait_briefly();
     }
 
     void barrier() override {
-        team_->meet(rank_, {}, [] {});
+        state_->run_between_barriers(rank_, {}, [] {});
     }
 
     std::unique_ptr<Communicator> split(int color, int key) override {
         std::vector<std::pair<int, int>> mine{{color, key}};
         std::vector<std::pair<int, int>> all(static_cast<std::size_t>(size()));  // by rank
         all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-        int before = 0;
+        int new_rank = 0;
         int ranks = 0;
         for (int other = 0; other < size(); ++other) {
             const auto& [other_color, other_key] = all[other];
             if (other_color != color) continue;
             ++ranks;
-            before += std::pair(other_key, other) < std::pair(key, rank_) ? 1 : 0;
+            new_rank += std::pair(other_key, other) < std::pair(key, rank_) ? 1 : 0;
         }
-        return std::make_unique<ThreadCommunicator>(team_->part(splits_++, color, ranks), before);
+        return std::make_unique<ThreadCommunicator>(state_->subset(splits_++, color, ranks),
+                                                    new_rank);
     }
 
     void announce_failure(const Error& failure) noexcept override {
-        if (size() > 1) team_->fail(failure);  // a single rank has no others to notify
+        if (size() > 1) state_->fail(failure);  // a single rank has no others to notify
     }
-    void look_for_failure() override { team_->look_for_failure(); }
+    void check_for_failure() override { state_->check_for_failure(); }
 
 private:
     using Sum = std::plus<>;
@@ -245,12 +246,12 @@ private:
     template <typename T, typename Join>
     void reduce(std::span<T> values, const Join& join, int root) {
         std::vector<T> result;
-        team_->meet(rank_, std::as_bytes(values), [&] {
+        state_->run_between_barriers(rank_, std::as_bytes(values), [&] {
             if (root != kAll && root != rank_) return;
             result.resize(values.size());
             for (int from = 0; from < size(); ++from) {
-                check_size(team_->posted(from), values.size_bytes());
-                const auto* const theirs = reinterpret_cast<const T*>(team_->posted(from).data());
+                check_size(state_->posted(from), values.size_bytes());
+                const auto* const theirs = reinterpret_cast<const T*>(state_->posted(from).data());
                 for (std::size_t i = 0; i < values.size(); ++i) {
                     result[i] = from == 0 ? theirs[i] : join(result[i], theirs[i]);
                 }
@@ -259,7 +260,7 @@ private:
         std::ranges::copy(result, values.begin());
     }
 
-    std::shared_ptr<Team> team_;
+    std::shared_ptr<SharedState> state_;
     int rank_;
     int splits_ = 0;
 };
@@ -267,12 +268,12 @@ private:
 }  // namespace
 
 std::unique_ptr<Communicator> make_self_communicator() {
-    return std::make_unique<ThreadCommunicator>(std::make_shared<Team>(1), 0);
+    return std::make_unique<ThreadCommunicator>(std::make_shared<SharedState>(1), 0);
 }
 
 void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
     ensure(ranks > 0, "expected at least one rank, got {}", ranks);
-    const auto team = std::make_shared<Team>(ranks);
+    const auto state = std::make_shared<SharedState>(ranks);
     std::mutex mutex;
     std::exception_ptr failure;
     const auto fail = [&](const Error& error) {
@@ -280,14 +281,14 @@ void run_as_threads(int ranks, const std::function<void(Communicator&)>& body) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
         }
-        team->fail(error);
+        state->fail(error);
     };
     {
         std::vector<std::jthread> threads;
         for (int rank = 0; rank < ranks; ++rank) {
             threads.emplace_back([&, rank] {
                 try {
-                    ThreadCommunicator mine(team, rank);
+                    ThreadCommunicator mine(state, rank);
                     body(mine);
                 } catch (const Error& error) {
                     fail(error);

@@ -145,7 +145,7 @@ void ClimateFileWriter::finish() {
     s.boxes = {};
     require_written(H5Fflush(s.file.id(), H5F_SCOPE_GLOBAL) >= 0, s.target);
     s.file = {};
-    s.pending.keep();
+    s.pending.commit();
 }
 
 }  // namespace hpcai::data

@@ -51,7 +51,7 @@ public:
     Output(const std::filesystem::path& path, const std::filesystem::path& final_path)
         : final_path_(final_path),
           file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
-        if (!file_.open()) fail();
+        if (!file_.is_open()) fail();
     }
     void write(storage::Bytes bytes) {
         if (!storage::try_write(file_, bytes)) fail();
@@ -189,7 +189,7 @@ void copy_pack(const CopyContext& context, const Pack& pack) {
         }
     }
     write_index(path, index);
-    pending.keep();
+    pending.commit();
 }
 
 }  // namespace hpcai::data::staging

@@ -54,7 +54,7 @@ Descriptor open_folder(const Descriptor& parent, const std::string& name) {
 /// be void. Trusts the members of a Unix group that shares the directory.
 Descriptor open_directory(const fs::path& directory) {
     Descriptor open(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!open.open()) fail_with_errno(directory, "open");
+    if (!open.is_open()) fail_with_errno(directory, "open");
     struct stat status {};
     if (::fstat(open.number(), &status) != 0) fail_with_errno(directory, "inspect");
     const bool is_open_to_all = (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
@@ -68,7 +68,7 @@ Descriptor open_own_folder(const Descriptor& parent, const fs::path& path) {
         fail_with_errno(path, "create");
     }
     Descriptor folder = open_folder(parent, name);
-    if (!folder.open()) fail_with_errno(path, "open");
+    if (!folder.is_open()) fail_with_errno(path, "open");
     struct stat status {};
     if (::fstat(folder.number(), &status) != 0) fail_with_errno(path, "inspect");
     if (status.st_uid != ::geteuid()) fail(path, "belongs to another user");
@@ -154,8 +154,8 @@ StageFolder::StageFolder(const fs::path& directory)
     : path_(stage_path(directory)),
       folder_(open_own_folder(open_directory(directory), path_)),
       marker_(::openat(folder_.number(), kMarker, kMarkerFlags)) {
-    if (!marker_.open() && errno == ENOENT) make_marker();
-    if (!marker_.open()) fail_with_errno(path_ / kMarker, "open");
+    if (!marker_.is_open() && errno == ENOENT) make_marker();
+    if (!marker_.is_open()) fail_with_errno(path_ / kMarker, "open");
     const std::string text = marker_text();
     std::string found(text.size() + 1, '\0');
     const ssize_t count = ::pread(marker_.number(), found.data(), found.size(), 0);
@@ -171,7 +171,7 @@ StageFolder::StageFolder(const fs::path& directory)
 void StageFolder::make_marker() {
     if (!std::ranges::all_of(names_in(folder_, path_), is_temporary)) {
         marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
-        if (marker_.open()) return;  // another process has just created it
+        if (marker_.is_open()) return;  // another process has just created it
         fail(path_, fmt::format("is not a staging folder of this program: it has files but no {}",
                                 kMarker));
     }
@@ -179,7 +179,7 @@ void StageFolder::make_marker() {
     const std::string name = fmt::format(".{}.{:08x}.tmp", kMarker, std::random_device()());
     const Descriptor file(::openat(folder_.number(), name.c_str(),
                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file.open()) fail_with_errno(path_ / kMarker, "create");
+    if (!file.is_open()) fail_with_errno(path_ / kMarker, "create");
     int error = 0;
     if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
         ::fsync(file.number()) != 0 ||
@@ -189,7 +189,7 @@ void StageFolder::make_marker() {
     ::unlinkat(folder_.number(), name.c_str(), 0);
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
-    if (marker_.open()) return;  // this or another process made it
+    if (marker_.is_open()) return;  // this or another process made it
     errno = error;
     fail_with_errno(path_ / kMarker, "write");
 }
@@ -261,7 +261,7 @@ void StageFolder::mark_running(int node_ranks) {
         const std::string name = fmt::format("{}{}", kRunning, rank);
         const Descriptor file(::openat(folder_.number(), name.c_str(),
                                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file.open()) fail_with_errno(path_ / name, "create");
+        if (!file.is_open()) fail_with_errno(path_ / name, "create");
     }
 }
 
@@ -286,7 +286,7 @@ void StageFolder::remove() noexcept {
         bool is_empty = true;
         for (const char* set : kSetNames) {
             const Descriptor folder = open_folder(folder_, set);
-            if (folder.open()) {
+            if (folder.is_open()) {
                 remove_own_files(folder, set_folder(set), [](const auto&...) { return false; });
             }
             is_empty = (::unlinkat(folder_.number(), set, AT_REMOVEDIR) == 0 || errno == ENOENT) &&

@@ -45,7 +45,7 @@ enum class CopyState : std::uint8_t { unverified, verified, lost };
 std::optional<std::vector<std::uint8_t>> read_range(const std::filesystem::path& path,
                                                     std::uint64_t offset, std::uint64_t bytes) {
     const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file.open()) return std::nullopt;
+    if (!file.is_open()) return std::nullopt;
     if (::lseek(file.number(), static_cast<off_t>(offset), SEEK_SET) < 0) return std::nullopt;
     std::vector<std::uint8_t> part(bytes);
     if (storage::try_read(file, std::as_writable_bytes(std::span(part))) != bytes) {
