@@ -30,6 +30,8 @@ constexpr std::int64_t kMaxSamples = std::int64_t{1} << 31;
 struct PlanOptions {
     config::Sources config;
     prediction::EstimateRequest request;
+    std::optional<int> nodes;
+    std::optional<int> gpus_per_node;
     std::string roofline;
     std::string interconnect;
     std::optional<prediction::SweepRange> sweep;
@@ -61,9 +63,9 @@ void read_machine(const PlanOptions& options, prediction::EstimateRequest& reque
         config::read_interconnect(config::read_file(options.interconnect), options.interconnect);
 }
 
-ExitCode sweep(const PlanOptions& options, const prediction::EstimateRequest& request,
-               std::ostream& out) {
-    const SweepRecord record = prediction::sweep(load(options.config), request, *options.sweep);
+ExitCode sweep(const PlanOptions& options, const config::Config& config,
+               const prediction::EstimateRequest& request, std::ostream& out) {
+    const SweepRecord record = prediction::sweep(config, request, *options.sweep);
     if (!options.svg.empty()) {
         storage::write_file_durably(options.svg, report::sweep_svg(record));
     }
@@ -106,12 +108,34 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
     if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
+/// Sets the ranks from --nodes and --gpus-per-node. A GPU has one rank.
+void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request,
+               config::Config& config) {
+    if (options.gpus_per_node) {
+        if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
+        require(request.ranks_per_node == options.gpus_per_node, ExitCode::usage,
+                "plan: --gpus-per-node: expected one GPU per rank, got {} for {} ranks per node",
+                *options.gpus_per_node, *request.ranks_per_node);
+        if (config.device.kind == config::DeviceKind::automatic)
+            config.device.kind = config::DeviceKind::cuda;
+    }
+    if (!options.nodes) return;
+    require(request.ranks == 0 && request.ranks_per_node, ExitCode::usage,
+            "plan: --nodes: expected --gpus-per-node or --ranks-per-node with it, and no --ranks");
+    const std::int64_t ranks = std::int64_t{*options.nodes} * *request.ranks_per_node;
+    require(ranks <= kMaxRanks, ExitCode::usage, "plan: --nodes: expected at most {} ranks, got {}",
+            kMaxRanks, ranks);
+    request.ranks = static_cast<int>(ranks);
+}
+
 ExitCode plan(const PlanOptions& options, const Context& context) {
-    const config::Config config = load(options.config);
+    config::Config config = load(options.config);
     prediction::EstimateRequest request = options.request;
+    set_ranks(options, request, config);
     read_machine(options, request);
-    if (options.sweep) return sweep(options, request, context.out);
-    require(request.ranks > 0, ExitCode::usage, "plan: --ranks: expected a number, got none");
+    if (options.sweep) return sweep(options, config, request, context.out);
+    require(request.ranks > 0, ExitCode::usage,
+            "plan: --ranks or --nodes: expected a number, got none");
     require(options.svg.empty(), ExitCode::usage, "plan: --svg: expected with --sweep only");
     set_sample_facts(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
@@ -124,13 +148,19 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-void add_request_options(Command command, prediction::EstimateRequest& request) {
+void add_request_options(Command command, PlanOptions& options) {
+    prediction::EstimateRequest& request = options.request;
     command.add_integer("--ranks", request.ranks, {1, kMaxRanks},
                         "ranks of the run; not with --sweep");
     command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
                         "ranks per node");
+    command.add_integer("--nodes", options.nodes, {1, kMaxRanks}, "nodes, instead of --ranks");
+    command.add_integer("--gpus-per-node", options.gpus_per_node, {1, kMaxRanks},
+                        "GPUs per node, each with one rank");
     command.add_integer("--samples", request.samples, {1, kMaxSamples},
                         "training samples, if data.path is not on this machine");
+    command.add_number("--images-per-second", request.images_per_second, above_zero(),
+                       "images/s of a rank in training, to estimate the time");
     command.add_number("--flops-per-rank", request.flops_per_rank, above_zero(),
                        "FLOP/s of a rank in training, to estimate the time");
     command.add_number("--watts-per-rank", request.watts_per_rank, above_zero(),
@@ -163,7 +193,8 @@ void add_plan_command(Command parent) {
         {"plan",
          "Estimate a run on any number of ranks: groups, nodes, FLOPs, memory, traffic, time, "
          "energy.",
-         {"hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 256 --ranks-per-node 8",
+         {"hpcai500 plan --config configs/imagenet_goyal.yaml --nodes 32 --gpus-per-node 8 "
+          "--images-per-second 8000",
           "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
           "--json",
           "hpcai500 plan --config configs/quickstart.yaml --roofline roofline.json --sweep "
@@ -171,7 +202,7 @@ void add_plan_command(Command parent) {
         plan);
     options.request.ranks = 0;
     add_config_options(command, options.config, Presence::required);
-    add_request_options(command, options.request);
+    add_request_options(command, options);
     add_machine_options(command, options);
     add_json_flag(command, options.json);
 }

@@ -48,10 +48,12 @@ void check(const EstimateRequest& request) {
             request.samples.value_or(1));
     check_rate(request.bytes_per_sample, "bytes of a sample", "bytes");
     check_rate(request.flops_per_rank, "--flops-per-rank", "FLOP/s");
+    check_rate(request.images_per_second, "--images-per-second", "images/s");
     check_rate(request.watts_per_rank, "--watts-per-rank", "watts");
-    require(!request.roofline || !request.flops_per_rank, ExitCode::usage,
-            "--flops-per-rank: expected none with --roofline, which has the rates, got {}",
-            request.flops_per_rank.value_or(0));
+    const int rates = request.roofline.has_value() + request.flops_per_rank.has_value() +
+                      request.images_per_second.has_value();
+    require(rates <= 1, ExitCode::usage,
+            "expected one of --roofline, --flops-per-rank and --images-per-second, got {}", rates);
 }
 
 /// Returns whether this is the official workload, image classification on ImageNet-1k.
@@ -292,18 +294,24 @@ private:
 
     void fill_time() {
         PlanTimeRecord& time = plan_.time;
-        const Quantity unknown{std::nullopt, "no rate was given (--roofline, --flops-per-rank)"};
+        const Quantity unknown{
+            std::nullopt, "no rate was given (--roofline, --images-per-second, --flops-per-rank)"};
         time.step_seconds = time.compute_seconds = unknown;
         time.communication_seconds = time.exposed_seconds = {
             std::nullopt, "the time of communication is unknown (--roofline)"};
         if (request_.roofline) {
             time = predict_step(config_, request_, layout(), plan_);
-        } else if (request_.flops_per_rank) {
+        } else if (request_.flops_per_rank || request_.images_per_second) {
             const double rank_flops = plan_.work.model_flops.step *
                                       plan_.parallel.largest_stage_share / layout().data_degree();
             const double busy = 1 - plan_.parallel.bubble_fraction;
-            time.source = "computation alone, at the rate of --flops-per-rank";
-            time.step_seconds = {rank_flops / busy / *request_.flops_per_rank, ""};
+            const double rate = request_.flops_per_rank.value_or(
+                request_.images_per_second.value_or(0) *
+                static_cast<double>(plan_.work.ledgers.front().training_per_sample));
+            time.source =
+                fmt::format("computation alone, at the rate of {}",
+                            request_.flops_per_rank ? "--flops-per-rank" : "--images-per-second");
+            time.step_seconds = {rank_flops / busy / rate, ""};
             time.compute_seconds = time.step_seconds;
         }
         time.epoch_seconds = times(time.step_seconds, plan_.data.steps_per_epoch);

@@ -47,6 +47,24 @@ TEST(Plan, TakesSamplesRateAndPowerFromTheUser) {
     EXPECT_EQ(outcome.out.find("unknown"), std::string::npos) << outcome.out;
 }
 
+TEST(Plan, TakesNodesGpusAndImagesPerSecond) {
+    const Outcome by_nodes = plan({"--nodes", "4", "--gpus-per-node", "8", "--samples", "1281167",
+                                   "--images-per-second", "100", "--json"});
+    ASSERT_EQ(by_nodes.exit_code, 0) << by_nodes.error;
+    const auto record = nlohmann::json::parse(by_nodes.out);
+    EXPECT_EQ(record["layout"]["ranks"], 32);
+    EXPECT_EQ(record["memory"]["precision"], "mixed") << "that of a GPU";
+    const double samples_per_rank = record["batch_size"].get<double>() / 8;
+    EXPECT_NEAR(record["time"]["step_seconds"].get<double>(), samples_per_rank / 100, 1e-3);
+    expect_refused(plan({"--nodes", "4"}), 2, "--nodes: expected --gpus-per-node");
+    expect_refused(plan({"--nodes", "4", "--ranks-per-node", "8", "--ranks", "32"}), 2,
+                   "no --ranks");
+    expect_refused(plan({"--ranks", "8", "--gpus-per-node", "8", "--ranks-per-node", "4"}), 2,
+                   "expected one GPU per rank, got 8 for 4 ranks per node");
+    expect_refused(plan({"--ranks", "8", "--images-per-second", "9", "--flops-per-rank", "9"}), 2,
+                   "expected one of --roofline, --flops-per-rank and --images-per-second, got 2");
+}
+
 TEST(Plan, CountsTheTrainingFolder) {
     const TemporaryFolder folder;
     const Outcome made =

@@ -103,9 +103,9 @@ std::string_view name_of(const Precision& precision);
 
 /// The guarantees of a device about the bits of its results.
 struct Determinism {
-    bool over_repeats = false;  // repeated work gives the same bits
-    bool over_threads = false;  // the bits do not depend on threads()
-    std::string conditions;     // hardware and libraries that must be equal, for display
+    bool is_repeatable = false;        // repeated work gives the same bits
+    bool is_thread_invariant = false;  // the bits do not depend on threads()
+    std::string conditions;            // hardware and libraries that must be equal, for display
 };
 
 /// A device plans kernels and owns memory. One process uses one device from one thread; a device

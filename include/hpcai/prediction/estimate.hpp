@@ -16,12 +16,13 @@ namespace hpcai::prediction {
 /// The input of `hpcai500 plan`. Rates are given by the user or measured.
 struct EstimateRequest {
     int ranks = 1;
-    std::optional<int> ranks_per_node;       // absent: the ranks of one group
-    std::optional<std::int64_t> samples;     // in the training set, counted or given
-    std::optional<double> bytes_per_sample;  // mean size of the files in the training folder
-    std::optional<double> flops_per_rank;    // sustained FLOP/s in training, table3
-    std::optional<double> watts_per_rank;    // during training
-    std::optional<RooflineRecord> roofline;  // replaces flops_per_rank
+    std::optional<int> ranks_per_node;        // absent: the ranks of one group
+    std::optional<std::int64_t> samples;      // in the training set, counted or given
+    std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
+    std::optional<double> flops_per_rank;     // sustained FLOP/s in training, table3
+    std::optional<double> images_per_second;  // of a rank in training; instead of flops_per_rank
+    std::optional<double> watts_per_rank;     // during training
+    std::optional<RooflineRecord> roofline;   // instead of flops_per_rank
     std::optional<config::Interconnect> interconnect;  // replaces the roofline's all-reduces
 };
 

@@ -5,7 +5,7 @@
 
 #include <hpcai/ops/box_math.hpp>
 
-#include "accessor.hpp"
+#include "numbers.hpp"
 
 namespace hpcai::device::cpu {
 
