@@ -127,7 +127,7 @@ void rpn_loss_gradient(const RpnLossShape& shape, const RpnLossGradientArguments
                        Stream stream) {
     const AnchorGrid& grid = shape.grid;
     Grid over_tensors =
-        grid_over(std::int64_t{shape.images} * grid.sample_count(0) / grid.per_cell, stream);
+        grid_over(std::int64_t{shape.images} * grid.count_of(0) / grid.per_cell, stream);
     over_tensors.blocks_y = 2 * static_cast<unsigned>(grid.levels);
     with_type(arguments.rpn.dtype, [&]<typename T>() {
         launch(clear_kernel<T>, over_tensors, shape, arguments);

@@ -154,7 +154,7 @@ void GroupWatch::write_record(const std::string& reason, bool answers) {
     record.group_rank = group_.rank();
     record.world_rank = context_.place.world_rank;
     record.host = context_.hostnames[record.world_rank];
-    record.process = processes_[record.group_rank].number;
+    record.process = processes_[record.group_rank].pid;
     record.reason = reason;
     record.answers = answers;
     record.silent_seconds = watchdog_.silent_seconds();
@@ -204,7 +204,7 @@ std::string GroupWatch::describe(int group_rank, const RankState& state) const {
                              : state.record       ? "hangs"
                                                   : "does not answer";
     return fmt::format("rank {} (world rank {} on {}, process {}) {}", group_rank, world_rank,
-                       context_.hostnames[world_rank], processes_[group_rank].number, what);
+                       context_.hostnames[world_rank], processes_[group_rank].pid, what);
 }
 
 /// Kills stopped processes, which would outlive the run. The watchdog of a hanging process ends it.
@@ -212,7 +212,7 @@ void GroupWatch::kill_stopped() const {
     if (context_.launch.exit_ends_others) return;
     for (int rank = 0; rank < group_.size(); ++rank) {
         if (!is_halted(rank)) continue;
-        kill(static_cast<pid_t>(processes_[rank].number), SIGKILL);
+        kill(static_cast<pid_t>(processes_[rank].pid), SIGKILL);
     }
 }
 

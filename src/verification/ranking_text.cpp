@@ -147,7 +147,8 @@ std::string to_text(const std::vector<Ranking>& rankings) {
 
 std::string to_csv(const std::vector<Ranking>& rankings) {
     std::vector<std::string> names;
-    for (const auto& [name, value] : values_of({}, {}).items()) names.push_back(name);
+    const nlohmann::ordered_json columns = values_of({}, {});
+    for (const auto& [name, value] : columns.items()) names.push_back(name);
     std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
     for (const nlohmann::ordered_json& row : all_values(rankings)) {
         std::vector<std::string> cells;
