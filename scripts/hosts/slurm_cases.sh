@@ -275,8 +275,8 @@ preempted_case() { # launcher, name
     began=$SECONDS
     write_script "$name" "${training[@]}" --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=spare)
-    results=$world/results/$name/smoke-$job
-    wait_for "the job does not train" is_at_work "$results" || true
+    results=$scratch/results/$name/smoke-$job
+    wait_for "the job does not train" is_training "$results" || true
     preempt "$job"
     # Without a signal to the script, mpirun may end before Slurm requeues the job.
     if [[ $name == unannounced_mpirun && $(code_at_end_of "$job") == 6 ]]; then
@@ -309,7 +309,7 @@ evicted_case() { # launcher
     began=$SECONDS
     write_script "$name" "${training[@]}" --set run.checkpoint_steps=2 --requeue 2 --launcher "$1"
     job=$(submit "$name" --partition=graceless)
-    results=$world/results/$name/smoke-$job
+    results=$scratch/results/$name/smoke-$job
     wait_for "no complete checkpoint exists" has_checkpoints "$results" || true
     preempt "$job"
     check_resumed_job "$job" "$results" 1

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -27,7 +28,9 @@ std::string render(const Progress& progress) {
 }
 
 ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
-    : out_(out), settings_(settings) {}
+    : out_(out),
+      settings_(std::move(settings)),
+      plain_interval_seconds_(std::min(1.0, settings_.plain_interval_seconds)) {}
 
 void ProgressLine::update(const Progress& progress, double now_seconds) {
     const double interval =

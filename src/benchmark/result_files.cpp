@@ -76,12 +76,14 @@ WrittenResult write_result(const results::LaunchedRun& run, const results::Ensem
         out << summary << std::flush;
         std::rethrow_exception(failure);
     }
-    const std::string directory = printable(shell_quote(run.context.output.string()));
+    const std::string directory = shell_quote(run.context.output.string());
     const std::size_t last_line = summary.rfind('\n', summary.size() - 2) + 1;
-    out << summary.substr(0, last_line)
-        << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
-                       directory)
-        << summary.substr(last_line) << std::flush;
+    out << summary.substr(0, last_line);
+    if (printable(directory) == directory) {
+        out << fmt::format("report: {0}/report.html; check the result: hpcai500 verify {0}\n",
+                           directory);
+    }
+    out << summary.substr(last_line) << std::flush;
     storage::write_file_durably(run.context.output / report::kSummaryName, summary);
     return result;
 }

@@ -108,16 +108,24 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
     if (is_staged) request.bytes_per_sample = mean_bytes(index);
 }
 
+/// Loads the configuration, for GPUs if --gpus-per-node is given.
+config::Config load_for_devices(const PlanOptions& options) {
+    config::Config config = load(options.config);
+    if (!options.gpus_per_node || config.device.kind == config::DeviceKind::cuda) return config;
+    require(config.device.kind == config::DeviceKind::automatic, ExitCode::usage,
+            "plan: --gpus-per-node: expected device.kind auto or cuda, got cpu");
+    config::Sources sources = options.config;
+    sources.overrides.emplace_back("device.kind=cuda");
+    return load(sources);
+}
+
 /// Sets the ranks from --nodes and --gpus-per-node. A GPU has one rank.
-void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request,
-               config::Config& config) {
+void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request) {
     if (options.gpus_per_node) {
         if (!request.ranks_per_node) request.ranks_per_node = options.gpus_per_node;
         require(request.ranks_per_node == options.gpus_per_node, ExitCode::usage,
                 "plan: --gpus-per-node: expected one GPU per rank, got {} for {} ranks per node",
                 *options.gpus_per_node, *request.ranks_per_node);
-        if (config.device.kind == config::DeviceKind::automatic)
-            config.device.kind = config::DeviceKind::cuda;
     }
     if (!options.nodes) return;
     require(request.ranks == 0 && request.ranks_per_node, ExitCode::usage,
@@ -129,10 +137,12 @@ void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request,
 }
 
 ExitCode plan(const PlanOptions& options, const Context& context) {
-    config::Config config = load(options.config);
+    const config::Config config = load_for_devices(options);
     prediction::EstimateRequest request = options.request;
-    set_ranks(options, request, config);
+    set_ranks(options, request);
     read_machine(options, request);
+    require(!options.sweep || request.ranks == 0, ExitCode::usage,
+            "plan: --sweep: expected no --ranks and no --nodes, which the sweep replaces");
     if (options.sweep) return sweep(options, config, request, context.out);
     require(request.ranks > 0, ExitCode::usage,
             "plan: --ranks or --nodes: expected a number, got none");
@@ -154,7 +164,8 @@ void add_request_options(Command command, PlanOptions& options) {
                         "ranks of the run; not with --sweep");
     command.add_integer("--ranks-per-node", request.ranks_per_node, {1, kMaxRanks},
                         "ranks per node");
-    command.add_integer("--nodes", options.nodes, {1, kMaxRanks}, "nodes, instead of --ranks");
+    command.add_integer("--nodes", options.nodes, {1, kMaxRanks},
+                        "nodes, instead of --ranks; not with --sweep");
     command.add_integer("--gpus-per-node", options.gpus_per_node, {1, kMaxRanks},
                         "GPUs per node, each with one rank");
     command.add_integer("--samples", request.samples, {1, kMaxSamples},

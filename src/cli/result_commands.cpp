@@ -138,11 +138,12 @@ ExitCode rank(const RankOptions& options, const Context& context) {
         try {
             submissions.push_back(submission_of(directory, options.unverified));
         } catch (const Error& error) {
-            if (error.code() != ExitCode::mismatch) throw;
+            if (error.code() != ExitCode::mismatch && error.code() != ExitCode::usage) throw;
             std::cerr << "hpcai500: " << error.what() << "; skipped\n";
             code = ExitCode::mismatch;
         }
     }
+    if (submissions.empty()) return code;
     const std::string text = options.print(verification::rank(submissions));
     if (options.output.empty()) {
         context.out << text;

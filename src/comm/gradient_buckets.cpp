@@ -41,7 +41,7 @@ GradientBuckets::GradientBuckets(GradientReducer& reducer, std::span<float> grad
         bucket.waiting_for = ++bucket.parameters;
         bucket_of_parameter_[index] = buckets_.size() - 1;
     }
-    in_flight_.reserve(buckets_.size());
+    all_reduces_.reserve(buckets_.size());
     if (reducer.size() == 1) return;
     for (const Bucket& bucket : buckets_) reducer.prepare(values_of(bucket));
 }
@@ -61,19 +61,19 @@ void GradientBuckets::ready(std::size_t parameter_index) {
 }
 
 void GradientBuckets::progress() {
-    if (in_flight_.empty()) return;
+    if (all_reduces_.empty()) return;
     const Stopwatch watch;
-    for (std::size_t bucket = 0; bucket < in_flight_.size(); ++bucket) {
-        if (in_flight_[bucket].request->test()) mark_complete(bucket);
+    for (std::size_t bucket = 0; bucket < all_reduces_.size(); ++bucket) {
+        if (all_reduces_[bucket].request->test()) mark_complete(bucket);
     }
     accounting_.interleaved_seconds += watch.seconds();
     if (incomplete_ == 0) end_overlap();
 }
 
 void GradientBuckets::mark_complete(std::size_t bucket) {
-    Sum& sum = in_flight_[bucket];
-    if (sum.is_complete) return;
-    sum.is_complete = true;
+    AllReduce& all_reduce = all_reduces_[bucket];
+    if (all_reduce.is_complete) return;
+    all_reduce.is_complete = true;
     --incomplete_;
     if (listener_) listener_(bucket, true);
 }
@@ -90,33 +90,33 @@ void GradientBuckets::finish() {
         ensure(parameter_ready_[index], "the step ends before gradient {} is ready", index);
     }
     if (reducer_.size() == 1 || !overlap_) {
-        for (const Bucket& bucket : buckets_) prepare_sum(bucket);
+        for (const Bucket& bucket : buckets_) call_before_all_reduce(bucket);
     }
     if (reducer_.size() > 1) {
         end_overlap();
         const Stopwatch watch;
         for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-            if (!overlap_) begin_sum(bucket);
-            in_flight_[bucket].request->wait();
+            if (!overlap_) start_all_reduce(bucket);
+            all_reduces_[bucket].request->wait();
             mark_complete(bucket);
-            if (!overlap_) in_flight_[bucket].request.reset();
+            if (!overlap_) all_reduces_[bucket].request.reset();
         }
         accounting_.exposed_seconds += watch.seconds();
     }
-    in_flight_.clear();
+    all_reduces_.clear();
     started_ = 0;
     for (Bucket& bucket : buckets_) bucket.waiting_for = bucket.parameters;
     parameter_ready_.assign(parameter_ready_.size(), false);
     count_step();
 }
 
-void GradientBuckets::repeat_step() {
+void GradientBuckets::count_repeated_step() {
     count_step();
-    ++untimed_repeats_;
+    ++repeats_since_read_times_;
 }
 
 void GradientBuckets::read_times() {
-    const std::int64_t steps = std::exchange(untimed_repeats_, 0);
+    const std::int64_t steps = std::exchange(repeats_since_read_times_, 0);
     const std::optional<AllReduceSeconds> last = reducer_.recorded_seconds();
     if (steps == 0 || !last) return;
     accounting_.timed_steps += steps;
@@ -137,9 +137,9 @@ std::span<float> GradientBuckets::values_of(const Bucket& bucket) const {
     return gradients_.subspan(bucket.elements.begin, bucket.elements.count());
 }
 
-void GradientBuckets::begin_sum(std::size_t bucket) {
+void GradientBuckets::start_all_reduce(std::size_t bucket) {
     if (listener_) listener_(bucket, false);
-    in_flight_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
+    all_reduces_.push_back({reducer_.start_all_reduce(values_of(buckets_[bucket])), false});
     ++incomplete_;
 }
 
@@ -151,9 +151,9 @@ std::vector<Range> GradientBuckets::ranges() const {
 
 void GradientBuckets::start_ready_buckets() {
     for (; started_ < buckets_.size() && buckets_[started_].waiting_for == 0; ++started_) {
-        prepare_sum(buckets_[started_]);
+        call_before_all_reduce(buckets_[started_]);
         const Stopwatch watch;
-        begin_sum(started_);
+        start_all_reduce(started_);
         accounting_.interleaved_seconds += watch.seconds();
         if (std::exchange(is_overlapping_, true)) continue;
         since_overlap_.restart();

@@ -11,8 +11,9 @@ std::vector<Key> communication_keys() {
     constexpr SectionKeys<&Config::communication> key;
     return {
         key("backend", &C::backend, {{automatic, "auto"}, {mpi, "mpi"}, {nccl, "nccl"}},
-            "Transport of gradients; auto is nccl if each rank has its own GPU and BatchNorm "
-            "statistics, else mpi. NCCL does the whole all-reduce for fp32, all_reduce and no "
+            "Transport of gradients; auto is nccl if each rank has its own GPU and no BatchNorm "
+            "statistics span ranks, else mpi. NCCL does the whole all-reduce for fp32, all_reduce "
+            "and no "
             "run.deterministic; otherwise it only transports messages."),
         key("algorithm", &C::algorithm,
             {{all_reduce, "all_reduce"}, {torus_2d, "torus_2d"}, {hierarchical, "hierarchical"}},

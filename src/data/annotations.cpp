@@ -15,20 +15,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> all_names(const std::vector<RawPicture>& pictures) {
+std::vector<std::string> all_class_names(const std::vector<RawPicture>& pictures) {
     std::set<std::string> names;
     for (const RawPicture& picture : pictures) {
-        for (const RawObject& object : picture.objects) names.insert(object.name);
+        for (const RawObject& object : picture.objects) names.insert(object.class_name);
     }
     return {names.begin(), names.end()};
 }
 
 Box clipped(const RawObject& object, ImageSize size) {
-    const auto inside = [](double value, int side) {
+    const auto clamped = [](double value, int side) {
         return static_cast<float>(std::clamp(value, 0.0, static_cast<double>(side)));
     };
-    return {inside(object.x1, size.width), inside(object.y1, size.height),
-            inside(object.x2, size.width), inside(object.y2, size.height)};
+    return {clamped(object.x1, size.width), clamped(object.y1, size.height),
+            clamped(object.x2, size.width), clamped(object.y2, size.height)};
 }
 
 bool exceeds(const RawObject& object, ImageSize size) {
@@ -40,7 +40,7 @@ bool exceeds(const RawObject& object, ImageSize size) {
 AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const ClassChoice& choice,
                                  const fs::path& file) {
     AnnotatedPictures chosen;
-    chosen.classes = choice.names.empty() ? all_names(pictures) : choice.names;
+    chosen.classes = choice.names.empty() ? all_class_names(pictures) : choice.names;
     require(!chosen.classes.empty(), ExitCode::data, "{}: no object in any picture", file.string());
     std::map<std::string, std::int32_t> categories;
     for (const std::string& name : chosen.classes) {
@@ -51,10 +51,10 @@ AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const 
     for (const RawPicture& picture : pictures) {
         chosen.pictures.push_back({picture.path, picture.size, {}});
         for (const RawObject& object : picture.objects) {
-            const auto found = categories.find(object.name);
+            const auto found = categories.find(object.class_name);
             require(found != categories.end() || choice.ignore_others, ExitCode::data,
                     "{}: an object has class '{}', which the training set does not have",
-                    picture.annotation, object.name);
+                    picture.annotation, object.class_name);
             if (found == categories.end()) {
                 ++chosen.omitted.other_classes;
                 continue;

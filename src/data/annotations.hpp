@@ -12,7 +12,7 @@ namespace hpcai::data {
 /// An object as annotated, in pixels: [x1, x2) x [y1, y2). Coordinates are finite, but the box may
 /// exceed the picture or have no area.
 struct RawObject {
-    std::string name;
+    std::string class_name;
     double x1 = 0;
     double y1 = 0;
     double x2 = 0;

@@ -70,8 +70,8 @@ private:
 
 RawObject object_of(const AnnotationFile& file, const pugi::xml_node& node) {
     RawObject object;
-    object.name = file.text(node, "name");
-    require(!object.name.empty(), ExitCode::data, "{}: an object has no name", file.name());
+    object.class_name = file.text(node, "name");
+    require(!object.class_name.empty(), ExitCode::data, "{}: an object has no name", file.name());
     const pugi::xml_node box = file.child(node, "bndbox");
     object.x1 = file.number(box, "xmin");
     object.y1 = file.number(box, "ymin");

@@ -60,10 +60,10 @@ std::span<std::byte> Network::input(const std::string& name) const {
     return found->second;
 }
 
-std::vector<Step> Network::steps() const {
-    std::vector<Step> all = other_copy_steps_;
-    all.insert(all.end(), forward_steps_.begin(), forward_steps_.end());
-    all.insert(all.end(), backward_steps_.begin(), backward_steps_.end());
+std::vector<KernelCall> Network::calls() const {
+    std::vector<KernelCall> all = other_copy_calls_;
+    all.insert(all.end(), forward_calls_.begin(), forward_calls_.end());
+    all.insert(all.end(), backward_calls_.begin(), backward_calls_.end());
     return all;
 }
 

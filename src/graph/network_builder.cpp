@@ -75,7 +75,7 @@ void Network::Builder::schedule_forward() {
         binding.output = values_[binding.node->output];
         touch(binding.output);
         touch(binding.saved);
-        add_step(network_.forward_steps_, {binding.node->name, Pass::forward, binding.kernel, {}});
+        add_call(network_.forward_calls_, {binding.node->name, Pass::forward, binding.kernel, {}});
     }
     touch_results();
     touch_outputs();
@@ -141,10 +141,10 @@ void Network::Builder::schedule_backward(std::size_t index) {
         if (kernel.backward_reads_output()) touch(binding.output);
         touch(binding.saved);
         for (const TensorId tensor : binding.parameter_gradients) touch(tensor);
-        add_step(network_.backward_steps_, {node.name, pass, &kernel, {}});
+        add_call(network_.backward_calls_, {node.name, pass, &kernel, {}});
         if (has_weights != (pass == Pass::weight_gradient)) continue;
         add_partial_gradients(binding);
-        network_.backward_steps_.back().final_gradients = completed_parameters(node);
+        network_.backward_calls_.back().final_gradients = completed_parameters(node);
     }
 }
 
@@ -177,7 +177,7 @@ void Network::Builder::add_partial_gradients(const Binding& writer) {
         Binding binding{.kernel = kernel.get(), .inputs = {part}, .sum_into = parameter};
         touch(part);
         const std::string& name = graph_.parameters()[parameter].name;
-        add_step(network_.backward_steps_, {name + ".gradient", Pass::forward, kernel.get(), {}});
+        add_call(network_.backward_calls_, {name + ".gradient", Pass::forward, kernel.get(), {}});
         bindings_.push_back(std::move(binding));
         network_.kernels_.push_back(std::move(kernel));
     }
@@ -193,14 +193,14 @@ std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node
 
 void Network::Builder::complete_untrained_parameters() {
     std::vector<bool> is_complete(graph_.parameters().size(), false);
-    for (const Step& step : network_.backward_steps_) {
-        for (const ParameterId parameter : step.final_gradients) {
+    for (const KernelCall& call : network_.backward_calls_) {
+        for (const ParameterId parameter : call.final_gradients) {
             is_complete[parameter] = true;
         }
     }
     for (std::size_t parameter = 0; parameter < is_complete.size(); ++parameter) {
         if (is_complete[parameter]) continue;
-        network_.backward_steps_.front().final_gradients.push_back(
+        network_.backward_calls_.front().final_gradients.push_back(
             static_cast<ParameterId>(parameter));
     }
 }
@@ -218,7 +218,7 @@ void Network::Builder::sum_gradients(ValueId value, std::size_t limit) {
         parts.push_back(binding.output);
         for (const TensorId tensor : binding.inputs) touch(tensor);
         touch(binding.output);
-        add_step(network_.backward_steps_,
+        add_call(network_.backward_calls_,
                  {graph_.value(value).name + ".gradient", Pass::forward, kernel.get(), {}});
         bindings_.push_back(std::move(binding));
         network_.kernels_.push_back(std::move(kernel));
@@ -294,7 +294,7 @@ void Network::Builder::order_weight_casts() {
     network_.working_copies_.resize(graph_.parameters().size());
     for (const Binding& binding : bindings_) {
         if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;
-        const Step step{binding.node->name, Pass::prepare, binding.kernel, {}};
+        const KernelCall call{binding.node->name, Pass::prepare, binding.kernel, {}};
         std::vector<device::WorkingCopy> copies;
         if (is_training() && !shares_parameters(*binding.node)) {
             copies = binding.kernel->working_copies();
@@ -303,8 +303,8 @@ void Network::Builder::order_weight_casts() {
             const ParameterId parameter = binding.node->parameters.at(index);
             network_.working_copies_.at(static_cast<std::size_t>(parameter)) = copy;
         }
-        (copies.empty() ? network_.other_copy_steps_ : network_.optimizer_copy_steps_)
-            .push_back(step);
+        (copies.empty() ? network_.other_copy_calls_ : network_.optimizer_copy_calls_)
+            .push_back(call);
     }
 }
 
@@ -357,8 +357,8 @@ void Network::Builder::touch(TensorId tensor) {
     life.last = step_;
 }
 
-void Network::Builder::add_step(std::vector<Step>& to, Step step) {
-    to.push_back(std::move(step));
+void Network::Builder::add_call(std::vector<KernelCall>& to, KernelCall call) {
+    to.push_back(std::move(call));
     ++step_;
 }
 

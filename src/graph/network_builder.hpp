@@ -68,7 +68,7 @@ private:
 
     TensorId new_tensor(std::size_t bytes);
     void touch(TensorId tensor);  // extends the lifetime to the current step
-    void add_step(std::vector<Step>& to, Step step);
+    void add_call(std::vector<KernelCall>& to, KernelCall call);
     std::size_t value_bytes(ValueId value, bool gradient) const;
     /// Whether the node has a backward pass in this network.
     bool is_trained(const Node& node) const { return is_training() && graph_.is_trained(node); }

@@ -23,7 +23,8 @@ namespace {
 constexpr double kSecondsBetweenPolls = 1;
 constexpr double kMaxStepsBetweenPolls = 1000;
 
-// Stop requests in ascending priority. The group follows the highest request of its ranks.
+// Stop requests in ascending priority, as the group follows the highest request of its ranks.
+// They are doubles for all_reduce_max().
 constexpr double kContinue = 0, kTimeLimit = 1, kTerminate = 2, kInterrupt = 3, kUserSignal = 4;
 
 std::string cause_of(double request, double limit_seconds) {
@@ -47,14 +48,14 @@ struct GroupCheckpoints::Attempt {
 };
 
 GroupCheckpoints::GroupCheckpoints(const context::RunContext& context, comm::Communicator& group,
-                                   Logger& log, GroupWatch& watch, CheckpointContent content)
+                                   Logger& log, GroupWatch& watch, ExtraState content)
     : context_(context),
       group_(group),
       log_(log),
       watch_(watch),
-      content_(std::move(content)),
-      files_{results::checkpoint_directory(context.output, context.place.group),
-             results::config_digest(context), group.rank(), group.size()},
+      extra_state_(std::move(content)),
+      location_{results::checkpoint_directory(context.output, context.place.group),
+                results::config_digest(context), group.rank(), group.size()},
       launch_id_(microseconds_since_1970()) {
     group_.broadcast(std::as_writable_bytes(std::span(&launch_id_, 1)), 0);
 }
@@ -67,9 +68,9 @@ std::int64_t GroupCheckpoints::sum_over_ranks(std::int64_t mine) {
 GroupCheckpoints::Attempt GroupCheckpoints::try_restore(training::Trainer& trainer,
                                                         std::int64_t step) {
     try {
-        const training::Checkpoint found = training::read_checkpoint(files_, step);
+        const training::Checkpoint found = training::read_checkpoint(location_, step);
         trainer.restore(found.snapshot);
-        content_.restore(found.snapshot);
+        extra_state_.restore(found.snapshot);
         return {"", found.launch_id};
     } catch (const std::exception& error) {
         return {error.what(), 0};
@@ -86,13 +87,14 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. A missing folder was deleted afterwards,
-/// so it counts as complete. A folder without a rank's marker never was.
+/// Returns whether the checkpoint has ever been complete. If a rank does not find its folder, the
+/// complete checkpoint was deleted. A folder that lacks a rank's marker was never complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
-    const bool exists = std::filesystem::exists(training::checkpoint_folder(files_, step), error);
+    const bool exists =
+        std::filesystem::exists(training::checkpoint_folder(location_, step), error);
     const std::int64_t missing = sum_over_ranks(exists ? 0 : 1);
-    const std::int64_t unmarked = sum_over_ranks(training::has_marker(files_, step) ? 0 : 1);
+    const std::int64_t unmarked = sum_over_ranks(training::has_marker(location_, step) ? 0 : 1);
     return missing > 0 || unmarked == 0;
 }
 
@@ -118,7 +120,7 @@ void GroupCheckpoints::reject_checkpoints(const std::string& failure) {
                      fmt::format("'{}': no checkpoint in this folder can be used: {}; repair its "
                                  "files, or remove the folder to train group {} from the "
                                  "beginning",
-                                 files_.folder.string(), why, context_.place.group));
+                                 location_.folder.string(), why, context_.place.group));
     };
     comm::collective_try(group_, [&] {
         if (!failure.empty()) throw rejection(failure);
@@ -129,12 +131,12 @@ void GroupCheckpoints::reject_checkpoints(const std::string& failure) {
 std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     std::vector<std::int64_t> steps;
     comm::collective_try(group_, [&] {
-        if (group_.rank() == 0) steps = training::list_checkpoints(files_.folder);
+        if (group_.rank() == 0) steps = training::list_checkpoints(location_.folder);
     });
     steps = comm::broadcast(group_, std::move(steps));
     training::Snapshot beginning;
     trainer.save(beginning);
-    content_.save(beginning);
+    extra_state_.save(beginning);
     std::optional<std::string> damage;  // of the newest checkpoint that was complete
     for (const std::int64_t step : steps) {
         const Attempt found = try_restore(trainer, step);
@@ -150,7 +152,7 @@ std::int64_t GroupCheckpoints::restore(training::Trainer& trainer) {
     }
     if (damage) reject_checkpoints(*damage);
     trainer.restore(beginning);
-    content_.restore(beginning);
+    extra_state_.restore(beginning);
     trainer.broadcast_parameters();
     if (group_.rank() == 0) log_.warn("no complete checkpoint exists; training starts at step 0");
     return 0;
@@ -162,7 +164,7 @@ void GroupCheckpoints::phase_ended(std::int64_t steps_done, double seconds) {
     since_poll_.restart();  // the phase is not part of the time between polls
 }
 
-bool GroupCheckpoints::needs_results(std::int64_t steps_done) const {
+bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     const int every = context_.config.run.checkpoint_steps;
     return every > 0 && steps_done % every == 0;
 }
@@ -174,8 +176,8 @@ bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
            steps_done % steps_per_epoch_ == 0;
 }
 
-void GroupCheckpoints::after_reading(training::Trainer& trainer, std::int64_t steps_done) {
-    if (needs_results(steps_done)) checkpoint(trainer, steps_done);
+void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64_t steps_done) {
+    if (must_read_results(steps_done)) checkpoint(trainer, steps_done);
     if (steps_done < next_poll_step_ && !phases_.is_due(steps_done) && !checks_age(steps_done))
         return;
     const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
@@ -195,9 +197,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
     checkpoint->step = steps_done;
     checkpoint->launch_id = launch_id_;
     trainer.save(checkpoint->snapshot);
-    content_.save(checkpoint->snapshot);
+    extra_state_.save(checkpoint->snapshot);
     pending_step_ = steps_done;
-    write_.start([place = files_, checkpoint = std::move(checkpoint)] {
+    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
         training::write_checkpoint(place, *checkpoint);
     });
     watch_.resume();
@@ -209,8 +211,8 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, delay_seconds_);
 }
 
-/// Waits for the current write on all ranks. Then removes all checkpoints except the last two
-/// complete ones, including incomplete checkpoints that an earlier launch left at later steps.
+/// Waits for the current write on all ranks. Then keeps only the last two complete checkpoints; an
+/// earlier launch may have left incomplete ones at later steps.
 /// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
@@ -225,7 +227,7 @@ std::string GroupCheckpoints::finish_write() {
         if (group_.rank() == 0 &&
             step != last_complete_step_) {  // the incomplete files would fill the disk
             std::error_code error;
-            std::filesystem::remove_all(training::checkpoint_folder(files_, step), error);
+            std::filesystem::remove_all(training::checkpoint_folder(location_, step), error);
         }
         return failure.empty() ? "another rank could not write its file" : failure;
     }
@@ -233,11 +235,12 @@ std::string GroupCheckpoints::finish_write() {
     if (group_.rank() != 0) return "";
     log_.info("the checkpoint of step {} is complete; rank 0 wrote its file in {:.3f} s", step,
               write_.seconds());
-    training::remove_checkpoints_except(files_.folder, before.value_or(step), step);
+    training::remove_checkpoints_except(location_.folder, before.value_or(step), step);
     return "";
 }
 
-/// Sets the next poll about a second ahead, because each agreement costs a small all-reduce.
+/// Returns the highest request and the age of the last checkpoint. Sets the next poll about a
+/// second ahead, because each poll costs a small all-reduce.
 GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer& trainer,
                                                                std::int64_t steps_done) {
     const auto steps = static_cast<double>(std::max<std::int64_t>(steps_done - last_poll_step_, 1));
@@ -270,7 +273,7 @@ double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
 }
 
 void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done, double request) {
-    const Stopwatch watch;
+    const Stopwatch since_stop;
     if (pending_step_ != steps_done) checkpoint(trainer, steps_done);
     watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     const std::string failure = finish_write();
@@ -282,11 +285,11 @@ void GroupCheckpoints::stop(training::Trainer& trainer, std::int64_t steps_done,
             fmt::format("{} without a checkpoint: {}; a resumed run starts from {}", what, failure,
                         last_complete_step_ ? fmt::format("step {}", *last_complete_step_)
                                             : "the beginning"),
-            ProgressState::unsaved, watch.seconds());
+            ProgressState::unsaved, since_stop.seconds());
     }
     const bool is_terminated = request == kTerminate && context_.launch.exit_ends_others;
     throw GroupStop(what, is_terminated ? ProgressState::terminated : ProgressState::stopped,
-                    watch.seconds());
+                    since_stop.seconds());
 }
 
 }  // namespace hpcai::group

@@ -19,8 +19,8 @@
 
 namespace hpcai::group {
 
-/// The content of a checkpoint besides the state of the Trainer.
-struct CheckpointContent {
+/// Functions that save and restore the state in a checkpoint that the Trainer does not own.
+struct ExtraState {
     std::function<void(training::Snapshot&)> save;
     /// Throws Error(data) naming the array that does not fit.
     std::function<void(const training::Snapshot&)> restore;
@@ -49,7 +49,7 @@ class GroupCheckpoints final : public training::StepCallback {
 public:
     /// All arguments outlive the object.
     GroupCheckpoints(const context::RunContext& context, comm::Communicator& group, Logger& log,
-                     GroupWatch& watch, CheckpointContent content);
+                     GroupWatch& watch, ExtraState content);
 
     /// Restores the newest checkpoint that is complete on all ranks, or the initial state if no
     /// checkpoint was ever complete. Logs unusable checkpoints. Returns the number of steps done.
@@ -66,11 +66,11 @@ public:
     /// Records the duration of the phase after `steps_done` steps.
     void phase_ended(std::int64_t steps_done, double seconds);
 
-    bool needs_results(std::int64_t steps_done) const override;
+    bool must_read_results(std::int64_t steps_done) const override;
     /// Begins a checkpoint if one is due, after Trainer::check_state() accepts the state. About
     /// once a second, all ranks agree whether to stop. If so, writes a checkpoint and throws
     /// GroupStop on all ranks; its state is `terminated` after SIGTERM if an exit ends the job.
-    void after_reading(training::Trainer& trainer, std::int64_t steps_done) override;
+    void after_results_read(training::Trainer& trainer, std::int64_t steps_done) override;
 
     /// Seconds that checkpoints have delayed the steps of this launch.
     double delay_seconds() const { return delay_seconds_; }
@@ -100,8 +100,8 @@ private:
     comm::Communicator& group_;
     Logger& log_;
     GroupWatch& watch_;
-    CheckpointContent content_;
-    training::CheckpointLocation files_;
+    ExtraState extra_state_;
+    training::CheckpointLocation location_;
     std::int64_t launch_id_;
     training::BackgroundWork write_;
     std::optional<std::int64_t> pending_step_, last_complete_step_;

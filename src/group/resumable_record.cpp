@@ -56,7 +56,7 @@ TrainingCosts ResumableRecord::costs() const {
     return costs;
 }
 
-CheckpointContent ResumableRecord::content() {
+ExtraState ResumableRecord::content() {
     return {[this](training::Snapshot& to) { save(to); },
             [this](const training::Snapshot& from) { restore(from); }};
 }

@@ -37,7 +37,7 @@ public:
     /// Returns the costs of all steps.
     TrainingCosts costs() const;
     /// Returns the functions that save and restore this object. It must outlive them.
-    CheckpointContent content();
+    ExtraState content();
 
 private:
     void save(training::Snapshot& to) const;

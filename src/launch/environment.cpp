@@ -27,7 +27,7 @@ std::string binary_digest() {
     try {
         return storage::sha256_hex_of_file("/proc/self/exe");
     } catch (const std::exception&) {
-        return "unreadable";  // a protected binary still runs
+        return "unreadable";  // a file may be executable but not readable
     }
 }
 

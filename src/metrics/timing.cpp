@@ -4,12 +4,12 @@
 
 namespace hpcai::metrics {
 
-void TimingObserver::after(const graph::Step& step) {
+void TimingObserver::after(const graph::KernelCall& call) {
     const double seconds = now_() - started_;
-    const auto [found, is_new] = calls_.try_emplace({step.kernel, step.pass});
+    const auto [found, is_new] = calls_.try_emplace({call.kernel, call.pass});
     if (is_new) {
         found->second.order = calls_.size() - 1;
-        found->second.name = step.name;
+        found->second.name = call.name;
     }
     found->second.seconds.push_back(seconds);
 }

@@ -41,7 +41,7 @@ double max_staged_share(const config::Config& config, const plan::LayoutSummary&
     const bool with_evaluation =
         config.data.staging == config::Staging::all && config.bagging.out_of_bag;
     const double out_of_bag = out_of_bag_probability(config.bagging);
-    std::map<int, double> unused_share;  // [node] a product, because groups draw independently
+    std::map<int, double> unused_share;  // [node] P(no group needs a sample there)
     double min_unused = 1;
     for (const std::vector<plan::NodeShare>& shares : layout.groups) {
         int ranks_before = 0;
@@ -68,11 +68,11 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
         const Quantity nothing{std::nullopt, "data.staging is none"};
         return {staging.scope, nothing, nothing};
     }
-    const bool stages_all = config.data.kind == config::DataKind::climate_hdf5;
-    const double share = stages_all ? 1 : max_staged_share(config, layout);
+    const bool copies_all = config.data.kind == config::DataKind::climate_hdf5;
+    const double share = copies_all ? 1 : max_staged_share(config, layout);
     staging.fullest_node_samples = samples;
     if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
-    staging.fullest_node_bytes = staging.fullest_node_samples;
+    staging.fullest_node_bytes = staging.fullest_node_samples;  // missing for the same reason
     if (!request.bytes_per_sample) {
         staging.fullest_node_bytes = {std::nullopt,
                                       "the size of the samples is not known: "

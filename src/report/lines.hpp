@@ -39,8 +39,11 @@ public:
         const std::size_t indent = rest.size();
         rest += fmt::format(format, std::forward<Arguments>(arguments)...);
         while (rest.size() > kPageWidth) {
-            const std::size_t blank = rest.rfind(' ', kPageWidth);
-            if (blank == std::string::npos || blank < indent) break;
+            const std::size_t comma = rest.rfind(", ", kPageWidth - 1);
+            const bool has_late_comma = comma != std::string::npos && comma > kPageWidth - 20;
+            std::size_t blank = has_late_comma ? comma + 1 : rest.rfind(' ', kPageWidth);
+            if (blank == std::string::npos || blank < indent) blank = rest.find(' ', kPageWidth);
+            if (blank == std::string::npos) break;
             line("{}", rest.substr(0, blank));
             rest = std::string(indent, ' ') + rest.substr(blank + 1);
         }

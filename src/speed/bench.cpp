@@ -58,10 +58,10 @@ public:
         if (!timed_) make_timed();
         upload_seconds_.push_back(TimedWork(*device_, {[this] { upload(); }}, true).run()[0]);
         const std::vector<double> seconds = timed_->run();
-        for (std::size_t index = 0; index < graph_steps_.size(); ++index) {
-            timing_.before(graph_steps_[index]);
+        for (std::size_t index = 0; index < calls_of_step_.size(); ++index) {
+            timing_.before(calls_of_step_[index]);
             simulated_seconds_ += seconds[index];
-            timing_.after(graph_steps_[index]);
+            timing_.after(calls_of_step_[index]);
         }
         update_seconds_.push_back(seconds.back());
     }
@@ -99,11 +99,11 @@ public:
         }
         std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),
                                          isolated_seconds([&] { upload(); }, true)}};
-        for (const graph::Step& step : graph_steps_) {
-            all.push_back({step.name, operation_of(step.name), std::string(name_of(step.pass)),
-                           in_step[{step.name, step.pass}],
-                           isolated_seconds([&] { step.kernel->run(step.pass); })});
-            add_work(step, all.back());
+        for (const graph::KernelCall& call : calls_of_step_) {
+            all.push_back({call.name, operation_of(call.name), std::string(name_of(call.pass)),
+                           in_step[{call.name, call.pass}],
+                           isolated_seconds([&] { call.kernel->run(call.pass); })});
+            add_work(call, all.back());
         }
         all.push_back({"parameters", config::value_text(config_, "training.optimizer"), "update",
                        median(update_seconds_), isolated_seconds([&] { update_->run(); })});
@@ -119,8 +119,8 @@ private:
     /// Must be called after the first steps, because libraries may allocate in those.
     void make_timed() {
         std::vector<Work> pieces;
-        for (const graph::Step& step : graph_steps_) {
-            pieces.emplace_back([&step] { step.kernel->run(step.pass); });
+        for (const graph::KernelCall& call : calls_of_step_) {
+            pieces.emplace_back([&call] { call.kernel->run(call.pass); });
         }
         pieces.emplace_back([this] { update_->run(); });
         timed_.emplace(*device_, std::move(pieces));
@@ -149,18 +149,18 @@ private:
                                : std::string(ops::name_of(node->operation));
     }
 
-    void add_work(const graph::Step& step, BenchOperation& operation) const {
-        const graph::Node* node = find_node(step.name);
+    void add_work(const graph::KernelCall& call, BenchOperation& operation) const {
+        const graph::Node* node = find_node(call.name);
         if (node == nullptr) return;
         const graph::Graph& graph = step_.network().graph();
         operation.moved_bytes =
-            metrics::moved_bytes(graph, *node, step.pass, step_.network().compute());
+            metrics::moved_bytes(graph, *node, call.pass, step_.network().compute());
         const ops::Flops flops = graph::flops(graph, *node, metrics::kOfficialLedger);
-        if (step.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
-        if (step.pass == ops::Pass::weight_gradient) {
+        if (call.pass == ops::Pass::forward) operation.flops = static_cast<double>(flops.forward);
+        if (call.pass == ops::Pass::weight_gradient) {
             operation.flops = static_cast<double>(flops.weight_gradient);
         }
-        if (step.pass == ops::Pass::input_gradient) {
+        if (call.pass == ops::Pass::input_gradient) {
             operation.flops = static_cast<double>(flops.input_gradient);
         }
     }
@@ -175,7 +175,7 @@ private:
     const Stopwatch clock_;
     WholeStep step_;
     std::unique_ptr<device::Update> update_;
-    std::vector<graph::Step> graph_steps_{step_.network().steps()};
+    std::vector<graph::KernelCall> calls_of_step_{step_.network().calls()};
     std::optional<TimedWork> timed_;
     double simulated_seconds_ = 0;  // the clock that timing_ reads
     metrics::TimingObserver timing_;

@@ -72,8 +72,8 @@ OperationBench::OperationBench(const ops::Operation& operation, const Setup& set
                 .compute = setup.precision.compute,
                 .tf32 = setup.precision.tf32,
                 .int8 = setup.precision.int8}) {
-    for (const graph::Step& step : network_.steps()) {
-        if (step.pass != ops::Pass::prepare) kernel_ = step.kernel;
+    for (const graph::KernelCall& call : network_.calls()) {
+        if (call.pass != ops::Pass::prepare) kernel_ = call.kernel;
     }
     ensure(kernel_ != nullptr, "{} has no pass", name_of(operation));
     fill_tensors();
@@ -81,8 +81,8 @@ OperationBench::OperationBench(const ops::Operation& operation, const Setup& set
 
 std::vector<ops::Pass> OperationBench::passes() const {
     std::vector<ops::Pass> passes;
-    for (const graph::Step& step : network_.steps()) {
-        if (step.pass != ops::Pass::prepare && step.kernel == kernel_) passes.push_back(step.pass);
+    for (const graph::KernelCall& call : network_.calls()) {
+        if (call.pass != ops::Pass::prepare && call.kernel == kernel_) passes.push_back(call.pass);
     }
     return passes;
 }

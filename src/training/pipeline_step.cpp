@@ -12,8 +12,8 @@
 #include <hpcai/plan/pipeline.hpp>
 
 #include "gradient_accumulator.hpp"
+#include "kernel_observer.hpp"
 #include "stage_boundary.hpp"
-#include "step_observer.hpp"
 
 namespace hpcai::training {
 namespace {
@@ -133,7 +133,7 @@ private:
     }
     /// Lets messages advance between kernels.
     auto observer() {
-        return StepObserver(log_, [this](const graph::Step&) { boundary_.test(); });
+        return KernelObserver(log_, [this](const graph::KernelCall&) { boundary_.test(); });
     }
 
     /// Uses the samples of the batch if this rank reads batches, else padding.
@@ -147,7 +147,7 @@ private:
             ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
                    "got {} bytes of images and {} bytes of labels, expected {} and {}",
                    images.size(), labels.size(), image_bytes, labels_out_.bytes);
-            unread_samples_ += batch->samples;
+            samples_since_read_ += batch->samples;
         }
         if (images.empty() || layout().parts > 1) {
             sample_memory_.resize(image_bytes + labels_out_.bytes);
@@ -213,12 +213,12 @@ private:
         enter(log_, Phase::backward);
         set_scalar(&device::StepScalars::micro_batch, static_cast<std::uint32_t>(micro_batch));
         if (micro_batch + 1 == layout().micro_batches) {
-            StepObserver last_kernels(log_, [this](const graph::Step& step) {
+            KernelObserver reduce_gradients(log_, [this](const graph::KernelCall& call) {
                 boundary_.test();
-                notify_buckets(step);
+                notify_buckets(call);
             });
             notify_status();
-            network.backward(last_kernels);
+            network.backward(reduce_gradients);
         } else {
             auto kernels = observer();
             network.backward(kernels);

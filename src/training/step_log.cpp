@@ -16,9 +16,9 @@ constexpr std::size_t kColumns = 6 + std::size(kPhaseSpreads);  // numbers of a 
 
 }  // namespace
 
-void StepTrace::after(const graph::Step& step) {
+void StepTrace::after(const graph::KernelCall& call) {
     if (!is_on_) return;
-    events_.push_back({TraceLane::kernels, step.name, std::string(ops::name_of(step.pass)),
+    events_.push_back({TraceLane::kernels, call.name, std::string(ops::name_of(call.pass)),
                        kernel_begin_, now_()});
 }
 

@@ -120,8 +120,8 @@ void StepRunner::begin_step(double learning_rate, bool has_failed) {
     copied_writes_ = store_.parameter_writes();
 }
 
-void StepRunner::notify_buckets(const graph::Step& step) {
-    for (const graph::ParameterId parameter : step.final_gradients) {
+void StepRunner::notify_buckets(const graph::KernelCall& call) {
+    for (const graph::ParameterId parameter : call.final_gradients) {
         buckets_.ready(static_cast<std::size_t>(parameter));
     }
     buckets_.progress();
@@ -134,7 +134,7 @@ StepResults StepRunner::read() {
     set_scalar(&device::StepScalars::loss_sum, 0.0);
     StepResults results;
     results.loss_sum = scalars.loss_sum;
-    results.samples = std::exchange(unread_samples_, 0);
+    results.samples = std::exchange(samples_since_read_, 0);
     results.skipped_steps = scalars.skipped_steps;
     results.has_failed = std::isinf(store_.status());
     results.loss_scale = scalars.loss_scale / loss_scale_.loss_weight;

@@ -119,7 +119,8 @@ EpochReport Trainer::train_steps(int number, data::BatchSource& source,
         audit_.audit_if_due(steps_done_);
         if (log_ != nullptr) log_step(is_read);
         epoch_.steps_seconds = epoch_.watch.seconds();
-        if (is_read && step_callback_ != nullptr) step_callback_->after_reading(*this, steps_done_);
+        if (is_read && step_callback_ != nullptr)
+            step_callback_->after_results_read(*this, steps_done_);
     }
     device_.synchronize();
     report.seconds = epoch_.seconds_before + epoch_.steps_seconds;
@@ -153,7 +154,7 @@ void Trainer::begin_epoch(int number) {
 bool Trainer::must_read(bool is_last) const {
     return is_last || epoch_.unread_steps == step_->steps_between_reads() ||
            audit_.is_due(steps_done_) ||
-           (step_callback_ != nullptr && step_callback_->needs_results(steps_done_));
+           (step_callback_ != nullptr && step_callback_->must_read_results(steps_done_));
 }
 
 void Trainer::log_step(bool is_read) {

@@ -5,12 +5,12 @@
 #include <hpcai/training/feed.hpp>
 #include <hpcai/training/training_step.hpp>
 
-#include "step_observer.hpp"
+#include "kernel_observer.hpp"
 
 namespace hpcai::training {
 namespace {
 
-// Libraries may allocate memory in step 0. Step 1 shows that a step can run again.
+// Libraries may allocate memory in step 0. Step 1 proves that a step works without that.
 constexpr std::int64_t kStepsBeforeRecording = 2;
 
 }  // namespace
@@ -27,7 +27,7 @@ void TrainingStep::run_batch(const data::Batch* batch, double learning_rate, boo
     enter(log_, Phase::forward);
     if (batch != nullptr) {
         feed(network_, *batch);
-        unread_samples_ += batch->samples;
+        samples_since_read_ += batch->samples;
     } else {
         feed_padding(network_);
     }
@@ -39,9 +39,9 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
     if (recording_ != nullptr) {
         recording_->run();
         has_run_recording_ = true;
-        buckets_.repeat_step();
+        buckets_.count_repeated_step();
     } else if (can_be_recorded_ && steps_ == kStepsBeforeRecording) {
-        reducer_.check();  // recording may wait for the device, which may wait for other ranks
+        reducer_.check();  // throws if a rank is lost, for which recording would wait forever
         if (log_ != nullptr && log_->measures_phases()) timeline_ = device_.make_timeline();
         recording_ = device_.record([this] { enqueue(); });
         recording_->run();
@@ -55,19 +55,20 @@ void TrainingStep::run(double learning_rate, bool has_failed) {
 }
 
 void TrainingStep::enqueue() {
-    StepObserver kernels(log_, [](const graph::Step&) {});
-    StepObserver last_kernels(log_, [this](const graph::Step& step) { notify_buckets(step); });
+    KernelObserver observe(log_, [](const graph::KernelCall&) {});
+    KernelObserver reduce_gradients(
+        log_, [this](const graph::KernelCall& call) { notify_buckets(call); });
     device::StepScalars* scalars = network_.step_scalars();
     notify_status();
     mark();
-    network_.prepare_other_copies(kernels);
-    network_.forward(kernels);
+    network_.prepare_other_copies(observe);  // those that the last update did not write
+    network_.forward(observe);
     for (const std::span<const float> losses : network_.losses()) {
         device_.add_losses(losses, scalars);
     }
     mark();
     enter(log_, Phase::backward);
-    network_.backward(last_kernels);
+    network_.backward(reduce_gradients);
     mark();
     enter(log_, Phase::communication);
     buckets_.finish();

@@ -66,7 +66,7 @@ TEST_F(DataCommands, GenerateKeepsTheSameSetAndRefusesToReplaceAnother) {
     const Outcome again = generate({});
     EXPECT_EQ(again.exit_code, 0) << again.error;
     EXPECT_TRUE(again.out.starts_with("set: exists already: ")) << again.out;
-    expect_refused(generate({"--seed", "2"}), 2, "set: not empty");
+    expect_refused(generate({"--seed", "2"}), 2, "set: is not empty");
 }
 
 TEST_F(DataCommands, GenerateLeavesNothingWhereItCannotWrite) {

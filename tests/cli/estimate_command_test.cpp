@@ -53,7 +53,7 @@ TEST(Plan, TakesNodesGpusAndImagesPerSecond) {
     ASSERT_EQ(by_nodes.exit_code, 0) << by_nodes.error;
     const auto record = nlohmann::json::parse(by_nodes.out);
     EXPECT_EQ(record["layout"]["ranks"], 32);
-    EXPECT_EQ(record["memory"]["precision"], "mixed") << "that of a GPU";
+    EXPECT_EQ(record["memory_per_rank"]["precision"], "mixed") << "that of a GPU";
     const double samples_per_rank = record["batch_size"].get<double>() / 8;
     EXPECT_NEAR(record["time"]["step_seconds"].get<double>(), samples_per_rank / 100, 1e-3);
     expect_refused(plan({"--nodes", "4"}), 2, "--nodes: expected --gpus-per-node");

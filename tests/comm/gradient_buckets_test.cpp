@@ -202,10 +202,10 @@ TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereR
     reducer_.seconds = {0.5, 2};
     buckets.read_times();
     EXPECT_FALSE(buckets.accounting().timed) << "no step was repeated";
-    for (int step = 0; step < 3; ++step) buckets.repeat_step();
+    for (int step = 0; step < 3; ++step) buckets.count_repeated_step();
     buckets.read_times();
     reducer_.seconds = {0.25, 1};
-    buckets.repeat_step();
+    buckets.count_repeated_step();
     buckets.read_times();
     EXPECT_EQ(buckets.accounting().timed_steps, 4);
     ASSERT_TRUE(buckets.accounting().timed);
@@ -215,14 +215,14 @@ TEST_F(BucketsOfADevice, TheDevicesTimesAreThoseOfAllStepsRepeatedSinceTheyWereR
 
 TEST_F(BucketsOfADevice, StepsThatNoDeviceTimedAreNotCountedAsTimed) {
     GradientBuckets buckets = make(true);
-    buckets.repeat_step();
+    buckets.count_repeated_step();
     buckets.read_times();
     EXPECT_FALSE(buckets.accounting().timed);
 }
 
 TEST_F(BucketsOfADevice, ARepeatedStepIsCountedAndSumsNothingAnew) {
     GradientBuckets buckets = make(true);
-    buckets.repeat_step();
+    buckets.count_repeated_step();
     EXPECT_EQ(reducer_.notes, "");
     EXPECT_EQ(buckets.accounting().steps, 1);
     EXPECT_EQ(buckets.accounting().bytes_reduced, 24);

@@ -148,8 +148,9 @@ TEST_F(ClimateFiles, AreNotBelievedWhenTheBoxesContradictTheirWord) {
     H5Dwrite(boxes, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data());
     H5Dclose(boxes);
     H5Fclose(file);
-    EXPECT_THAT(refusal(), AllOf(HasSubstr("sample 0, row 1: not possible in the order"),
-                                 HasSubstr(kTheWayOut)));
+    EXPECT_THAT(refusal(),
+                AllOf(HasSubstr("sample 0, row 1: the box is not possible in the column order"),
+                      HasSubstr(kTheWayOut)));
     EXPECT_EQ(ClimateFile(path(), {BoxOrder::ranges}).boxes(0)[1], (Box{1, 4, 3, 6, 1}));
 }
 

@@ -55,7 +55,11 @@ TEST_F(CompleteRun, ProvesItsFilesBySha256sum) {
 }
 
 TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
-    EXPECT_EQ(outcome_->out, text_of(result("summary.txt")));
+    const std::string hint =
+        "report: result/report.html; check the result: hpcai500 verify result\n";
+    std::string summary = text_of(result("summary.txt"));
+    summary.insert(summary.find("RESULT "), hint);
+    EXPECT_EQ(outcome_->out, summary);
     const std::regex line(
         R"(RESULT CUSTOM  workload=image_classification M=2 P=2 FLOPS=\d\.\d{3}e\+\d\d )"
         R"(VFLOPS=\d\.\d{3}e[+-]\d\d quality=[01]\.\d{4} target=0\.2500 manifest=([0-9a-f]{64}))");

@@ -236,7 +236,9 @@ TEST_F(ScoredRun, IsRefusedWhereAModelIsNotWorthWhatItsRecordSays) {
     write(folder_ / "result/groups/1/record.json", record.dump());
     const Outcome outcome = score();
     EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
-    EXPECT_THAT(outcome.error, HasSubstr("the stored top_1_accuracy is 0.9375, but with "));
+    EXPECT_THAT(
+        outcome.error,
+        HasSubstr("the stored top_1_accuracy is 0.9375, but the current test samples give "));
     EXPECT_TRUE(is_unscored());
 }
 

@@ -106,11 +106,11 @@ TEST(Network, GoesBackNoFurtherThanToTheFirstParameter) {
     runner.set_parameters(parameters);
     expect_same_step(runner.step(inputs), naive::Network(graph).run(inputs, parameters, 1), graph,
                      1e-5);
-    for (const Step& step : runner.network.steps()) {
-        if (step.pass == ops::Pass::forward || step.pass == ops::Pass::prepare) continue;
-        EXPECT_TRUE(step.name == "conv" || step.name == "avgpool" || step.name == "fc" ||
-                    step.name == "loss")
-            << step.name;
+    for (const KernelCall& call : runner.network.calls()) {
+        if (call.pass == ops::Pass::forward || call.pass == ops::Pass::prepare) continue;
+        EXPECT_TRUE(call.name == "conv" || call.name == "avgpool" || call.name == "fc" ||
+                    call.name == "loss")
+            << call.name;
     }
 }
 
@@ -118,8 +118,8 @@ TEST(Network, GoesBackNoFurtherThanToTheFirstParameter) {
 class GradientKeeper : public Observer {
 public:
     explicit GradientKeeper(ParameterStore& store) : store_(store) {}
-    void after(const Step& step) override {
-        for (const ParameterId id : step.final_gradients) {
+    void after(const KernelCall& call) override {
+        for (const ParameterId id : call.final_gradients) {
             const auto gradient = store_.gradient(id);
             EXPECT_TRUE(
                 kept.emplace(id, std::vector<float>(gradient.begin(), gradient.end())).second)
@@ -154,14 +154,14 @@ TEST(Network, SaysOnceWhenAGradientIsFinalAndChangesItNoMore) {
 /// The names of the steps, in order, with their pass.
 class StepList : public Observer {
 public:
-    void before(const Step& step) override { ++open_, add(step); }
-    void after(const Step&) override { --open_; }
+    void before(const KernelCall& call) override { ++open_, add(call); }
+    void after(const KernelCall&) override { --open_; }
     std::vector<std::string> names;
 
 private:
-    void add(const Step& step) {
+    void add(const KernelCall& call) {
         EXPECT_EQ(open_, 1);
-        names.push_back(step.name + " " + std::string(name_of(step.pass)));
+        names.push_back(call.name + " " + std::string(name_of(call.pass)));
     }
     int open_ = 0;
 };
@@ -175,8 +175,8 @@ TEST(Network, ListsItsStepsAsItRunsThem) {
     runner.network.forward(list);
     runner.network.backward(list);
     std::vector<std::string> expected;
-    for (const Step& step : runner.network.steps()) {
-        expected.push_back(step.name + " " + std::string(name_of(step.pass)));
+    for (const KernelCall& call : runner.network.calls()) {
+        expected.push_back(call.name + " " + std::string(name_of(call.pass)));
     }
     EXPECT_EQ(list.names, expected);
     EXPECT_EQ(list.names.back(), "conv0 weight_gradient");
@@ -220,7 +220,7 @@ TEST(Network, OfInferenceNeedsLessMemoryThanTrainingAndNoGradients) {
         values += static_cast<std::size_t>(value.shape.elements()) * sizeof(float);
     }
     EXPECT_LT(training.memory().arena_bytes, 2 * values);
-    for (const Step& step : inference.steps()) EXPECT_TRUE(step.final_gradients.empty());
+    for (const KernelCall& call : inference.calls()) EXPECT_TRUE(call.final_gradients.empty());
 }
 
 TEST(Network, RefusesInputsItDoesNotHaveAndOtherSizes) {

@@ -33,8 +33,8 @@ Graph chain(int readers, bool shares) {
 /// How often backward names each parameter's gradient as complete.
 std::map<ParameterId, int> completions(const Network& network) {
     std::map<ParameterId, int> counts;
-    for (const Step& step : network.steps()) {
-        for (const ParameterId parameter : step.final_gradients) ++counts[parameter];
+    for (const KernelCall& call : network.calls()) {
+        for (const ParameterId parameter : call.final_gradients) ++counts[parameter];
     }
     return counts;
 }
@@ -74,10 +74,10 @@ TEST(SharedParameters, AreCompleteWhenTheLastReaderHasWrittenItsPart) {
     }
     EXPECT_EQ(completions(runner.network).size(), graph.parameters().size());
     bool is_written = false;
-    for (const Step& step : runner.network.steps()) {
-        is_written |= step.name == "reader0" && step.pass == ops::Pass::weight_gradient;
-        if (std::ranges::count(step.final_gradients, ParameterId{1}) > 0) {
-            EXPECT_TRUE(is_written) << step.name;
+    for (const KernelCall& call : runner.network.calls()) {
+        is_written |= call.name == "reader0" && call.pass == ops::Pass::weight_gradient;
+        if (std::ranges::count(call.final_gradients, ParameterId{1}) > 0) {
+            EXPECT_TRUE(is_written) << call.name;
         }
     }
 }
@@ -92,10 +92,10 @@ TEST(UntrainedParameters, HaveNoGradientAndEndTheBackwardPass) {
     x = make.graph.add_node("frozen", ops::Convolution{make.shape(x), 8, 3, 1, 1}, {x}, {frozen});
     const Graph graph = make.finish(make.convolution("trained", make.relu("relu", x), 8), 3);
     NetworkRunner runner(graph);
-    for (const Step& step : runner.network.steps()) {
-        if (step.name != "frozen" && step.name != "relu") continue;
-        EXPECT_TRUE(step.pass == ops::Pass::prepare || step.pass == ops::Pass::forward)
-            << step.name;
+    for (const KernelCall& call : runner.network.calls()) {
+        if (call.name != "frozen" && call.name != "relu") continue;
+        EXPECT_TRUE(call.pass == ops::Pass::prepare || call.pass == ops::Pass::forward)
+            << call.name;
     }
     // Sums over the ranks wait for every parameter.
     EXPECT_EQ(completions(runner.network).size(), graph.parameters().size());

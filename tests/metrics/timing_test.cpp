@@ -24,10 +24,10 @@ protected:
     Timing() : observer_([this] { return seconds_; }) {}
 
     void take(const std::string& name, Pass pass, device::Kernel& kernel, double seconds) {
-        const graph::Step step{name, pass, &kernel, {}};
-        observer_.before(step);
+        const graph::KernelCall call{name, pass, &kernel, {}};
+        observer_.before(call);
         seconds_ += seconds;
-        observer_.after(step);
+        observer_.after(call);
         seconds_ += 1000;  // between the kernels, so it does not count
     }
 

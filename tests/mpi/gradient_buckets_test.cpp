@@ -113,7 +113,7 @@ TEST_P(BucketsOverMpi, AStepThatARecordingRepeatsCountsAsOneThatWasMade) {
     GradientBuckets buckets(*reducer_, gradients_, ranges_, options_);
     run_step(buckets, 0);
     const BucketAccounting once = buckets.accounting();
-    buckets.repeat_step();
+    buckets.count_repeated_step();
     EXPECT_EQ(buckets.accounting().steps, 2);
     EXPECT_EQ(buckets.accounting().bytes_reduced, 2 * once.bytes_reduced);
     EXPECT_EQ(buckets.accounting().exposed_seconds, once.exposed_seconds);

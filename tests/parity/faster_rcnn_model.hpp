@@ -123,15 +123,15 @@ public:
         for (const std::string& name : names) values_[name];
     }
 
-    void after(const graph::Step& step) override {
-        const auto found = values_.find(step.name);
-        if (step.pass != ops::Pass::forward || found == values_.end()) return;
+    void after(const graph::KernelCall& call) override {
+        const auto found = values_.find(call.name);
+        if (call.pass != ops::Pass::forward || found == values_.end()) return;
         const graph::Graph& graph = network_.graph();
-        const graph::Value& value = graph.value(graph.find(step.name));
+        const graph::Value& value = graph.value(graph.find(call.name));
         std::vector<float>& to = found->second;
         to.resize(static_cast<std::size_t>(value.shape.elements()));
         device_.synchronize();
-        const std::span<const std::byte> from = network_.value(step.name);
+        const std::span<const std::byte> from = network_.value(call.name);
         if (value.shape.rank() == 3) {
             device_.download(std::as_writable_bytes(std::span(to)), from.data());
         } else {

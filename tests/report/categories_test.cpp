@@ -30,20 +30,18 @@ TEST(Categories, ComeBackFromJson) {
 
 TEST(Categories, AreATableOfTheSummary) {
     const std::string text = summary(detected(), "none");
-    EXPECT_NE(text.find("category                   boxes  detections    hits      AP50   VOC AP50 "
+    EXPECT_NE(text.find("category                 boxes  detections   hits      AP50   VOC AP50 "
                         "     AP10\n"),
               std::string::npos)
         << text;
-    EXPECT_NE(
-        text.find("\ncat                           12          40       9    0.5000     0.5625"
-                  "    0.7500\n"),
-        std::string::npos);
-    EXPECT_NE(text.find("       0           3       0       n/a        n/a       n/a\n"),
+    EXPECT_NE(text.find("\ncat                         12          40      9    0.5000     0.5625"
+                        "    0.7500\n"),
               std::string::npos);
-    EXPECT_NE(
-        text.find("\nmean                                                    0.7500     0.6250"
-                  "       n/a\n"),
-        std::string::npos);
+    EXPECT_NE(text.find("       0           3      0       n/a        n/a       n/a\n"),
+              std::string::npos);
+    EXPECT_NE(text.find("\nmean                                                 0.7500     0.6250"
+                        "       n/a\n"),
+              std::string::npos);
     EXPECT_EQ(text.find("<unicorn>\n"), std::string::npos) << "a name that makes lines";
     EXPECT_EQ(text.find("out of bag"), std::string::npos);
 }

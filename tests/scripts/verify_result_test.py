@@ -45,7 +45,7 @@ class Problems(unittest.TestCase):
             self.assertEqual(
                 PROBLEMS[values["kind"], values["problem_class"]],
                 (data_kind, data, int(values["training_samples"]), int(values["validation_samples"]),
-                 "may_have_more_samples" in values, values.get("samples_sha256", "").strip('"') or None,
+                 values.get("may_have_more_samples") == "true", values.get("samples_sha256", "").strip('"') or None,
                  tables[values["settings"]]))
 
 

@@ -25,8 +25,8 @@ constexpr int kResumedEpochs = 3;
 class SaveBehind final : public StepCallback {
 public:
     explicit SaveBehind(std::int64_t step) : step_(step) {}
-    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
-    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+    bool must_read_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_results_read(Trainer& trainer, std::int64_t steps_done) override {
         if (steps_done != step_) return;
         trainer.save(saved);
         throw Error(ExitCode::stopped, "stopped");
@@ -42,8 +42,8 @@ class HoldUpBehind final : public StepCallback {
 public:
     static constexpr double kSeconds = 0.5;
     explicit HoldUpBehind(std::int64_t step) : step_(step) {}
-    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
-    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+    bool must_read_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_results_read(Trainer& trainer, std::int64_t steps_done) override {
         if (steps_done != step_) return;
         std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
         trainer.save(saved);
@@ -59,8 +59,8 @@ class ExamineBehind final : public StepCallback {
 public:
     ExamineBehind(std::int64_t step, std::function<void()> damage)
         : step_(step), damage_(std::move(damage)) {}
-    bool needs_results(std::int64_t steps_done) const override { return steps_done == step_; }
-    void after_reading(Trainer& trainer, std::int64_t steps_done) override {
+    bool must_read_results(std::int64_t steps_done) const override { return steps_done == step_; }
+    void after_results_read(Trainer& trainer, std::int64_t steps_done) override {
         if (steps_done != step_) return;
         trainer.check_state();
         ++examined;

@@ -111,7 +111,7 @@ TEST_F(LoggedTraining, TracesTheStepsBehindTheThird) {
         kernels += event.lane == TraceLane::kernels;
     }
     EXPECT_EQ(phases, 2);
-    EXPECT_EQ(kernels, 2 * static_cast<int>(model_.network.steps().size()));
+    EXPECT_EQ(kernels, 2 * static_cast<int>(model_.network.calls().size()));
 }
 
 }  // namespace

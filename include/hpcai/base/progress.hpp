@@ -50,7 +50,7 @@ private:
     ProgressSettings settings_;
     bool shown_before_ = false;
     double shown_seconds_ = 0;
-    double plain_interval_seconds_ = 1;
+    double plain_interval_seconds_;
     std::size_t live_columns_ = 0;
 };
 

@@ -17,7 +17,8 @@
 namespace hpcai::comm {
 
 struct BucketOptions {
-    std::size_t bucket_bytes = std::size_t{25} << 20;  // maximum, unless it is one parameter
+    std::size_t bucket_bytes = std::size_t{25}
+                               << 20;  // maximum; a bucket of one parameter may be larger
     bool overlap = true;  // all-reduce a bucket once it is ready, else all buckets in finish()
 };
 
@@ -26,11 +27,11 @@ struct BucketOptions {
 /// enqueue them. Steps that repeat a recording (a CUDA graph) add no host time.
 struct BucketAccounting {
     std::int64_t steps = 0;
-    std::int64_t bytes_reduced = 0;         // gradient bytes passed to an all-reduce
-    double exposed_seconds = 0;             // in finish(): communication that did not overlap
-    double interleaved_seconds = 0;         // in ready() and progress(), between kernels
-    double overlapped_seconds = 0;          // between these calls, with all-reduces in progress
-    std::int64_t timed_steps = 0;           // repeated a recording and were timed by the device
+    std::int64_t bytes_reduced = 0;  // gradient bytes passed to an all-reduce
+    double exposed_seconds = 0;      // in finish(): communication that did not overlap
+    double interleaved_seconds = 0;  // in ready() and progress(), between kernels
+    double overlapped_seconds = 0;   // between these calls, with all-reduces in progress
+    std::int64_t timed_steps = 0;    // steps that repeated a recording and that the device timed
     std::optional<AllReduceSeconds> timed;  // of all timed steps
 };
 
@@ -49,14 +50,15 @@ public:
     GradientBuckets(GradientReducer& reducer, std::span<float> gradients,
                     std::vector<Range> parameter_ranges, const BucketOptions& options,
                     std::function<void(const Range& elements)> before_all_reduce = {});
-    /// During an exception it aborts `reducer`. Otherwise freeing memory would wait for all-reduces
-    /// that cannot complete.
+    /// During an exception, aborts `reducer`: without that, freeing memory would wait for
+    /// all-reduces that cannot complete.
     ~GradientBuckets();
     GradientBuckets(const GradientBuckets&) = delete;
     GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-    /// Call it when the work that computes this parameter's gradient is enqueued. Nothing may write
-    /// the gradient again before finish(). May start all-reduces. Throws as GradientReducer does.
+    /// Call it after the work that computes this parameter's gradient was enqueued. Nothing may
+    /// write the gradient again before finish(). May start all-reduces. Throws as GradientReducer
+    /// does.
     void ready(std::size_t parameter_index);
 
     /// Lets all-reduces advance. Call it between kernels.
@@ -68,7 +70,7 @@ public:
     void finish();
 
     /// Counts a step that repeated a recording of ready() and finish(). Starts no all-reduces.
-    void repeat_step();
+    void count_repeated_step();
 
     /// Call it after the reducer's check(). Attributes the device's times of the last repeated step
     /// to each step repeated since the previous call.
@@ -89,16 +91,16 @@ private:
         std::size_t waiting_for = 0;  // parameters not ready yet in this step
     };
 
-    struct Sum {
+    struct AllReduce {
         std::unique_ptr<Request> request;
         bool is_complete = false;  // as observed by the host
     };
 
     std::span<float> values_of(const Bucket& bucket) const;
-    void begin_sum(std::size_t bucket);
+    void start_all_reduce(std::size_t bucket);
     void mark_complete(std::size_t bucket);
     void end_overlap();
-    void prepare_sum(const Bucket& bucket) {
+    void call_before_all_reduce(const Bucket& bucket) {
         if (before_all_reduce_) before_all_reduce_(bucket.elements);
     }
     void start_ready_buckets();
@@ -111,13 +113,13 @@ private:
     std::vector<Bucket> buckets_;  // in the order of their all-reduces, from the buffer's end
     std::vector<std::size_t> bucket_of_parameter_;
     std::vector<bool> parameter_ready_;
-    std::size_t started_ = 0;     // number of buckets whose all-reduces ready() has started
-    std::vector<Sum> in_flight_;  // by bucket
-    std::size_t incomplete_ = 0;  // number of all-reduces in in_flight_ that are not complete
+    std::size_t started_ = 0;             // number of buckets whose all-reduces ready() has started
+    std::vector<AllReduce> all_reduces_;  // of this step, by bucket
+    std::size_t incomplete_ = 0;          // number of all_reduces_ that are not complete
     bool is_overlapping_ = false;
     Stopwatch since_overlap_;        // valid while is_overlapping_
     double interleaved_before_ = 0;  // interleaved_seconds when the overlap began
-    std::int64_t untimed_repeats_ = 0;
+    std::int64_t repeats_since_read_times_ = 0;
     BucketAccounting accounting_;
     Listener listener_;
     int exceptions_ = std::uncaught_exceptions();

@@ -82,8 +82,8 @@ public:
     std::string name(std::int64_t sample) const;
 
     /// Returns the bytes of the sample, (height, width, channels) of dtype(), valid as long as this
-    /// object. Verifies the checksum of a sample on the first call. Throws Error(data) naming file
-    /// and sample if it differs.
+    /// object. Verifies the checksum of a sample until it has matched once. Throws Error(data)
+    /// naming file and sample if it differs.
     std::span<const std::byte> record(std::int64_t sample) const;
     /// Returns whether all values of the record are finite. Throws like record().
     bool is_finite(std::int64_t sample) const;

@@ -6,7 +6,8 @@
 
 namespace hpcai::evaluation {
 
-/// Maximum number of detections per image and category, those of highest score, that are evaluated.
+/// COCO's limit: the evaluation uses at most these detections of highest score per image and
+/// category. A network outputs as many per image.
 inline constexpr std::int64_t kDetectionsPerImage = 100;
 
 /// A rectangle in pixels as in COCO: x to the right, y down. Right and bottom edges are exclusive.

@@ -25,7 +25,7 @@ enum class ParameterKind { filters, norm_scale, norm_shift, linear_weight, bias 
 struct ChannelSlice {
     int axis = 0;
     std::int64_t first = 0;
-    std::int64_t channels = 0;  // of the full tensor; Parameter::shape has those of the shard
+    std::int64_t channels = 0;  // of the full tensor; Parameter::shape has the shard's number
 };
 
 /// A parameter, which several nodes may share. `name` is as in torchvision
@@ -37,8 +37,8 @@ struct Parameter {
     bool starts_at_zero = false;  // zero gamma: last normalization of a residual block
     bool is_trained = true;       // false: keeps its initial value
     double deviation = 0;         // standard deviation of initial values; 0: by kind
-    // Pixels of the image that a linear layer flattens: its columns are ordered (pixels, channels);
-    // torchvision orders them (channels, pixels).
+    // Pixels of the feature map that a linear layer flattens. The weight's columns are ordered
+    // (pixels, channels); torchvision orders them (channels, pixels).
     std::int64_t pixels = 1;
     std::optional<ChannelSlice> slice;  // absent: all channels
 };

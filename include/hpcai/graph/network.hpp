@@ -15,19 +15,19 @@
 namespace hpcai::graph {
 
 /// One kernel call of a training step.
-struct Step {
+struct KernelCall {
     std::string name;  // of the node; for a sum of gradients: "<value or parameter>.gradient"
     ops::Pass pass = ops::Pass::forward;
     device::Kernel* kernel = nullptr;
-    std::vector<ParameterId> final_gradients;  // parameters whose gradient this step completes
+    std::vector<ParameterId> final_gradients;  // parameters whose gradient this call completes
 };
 
-/// Called before and after each step of a network, for timing, tracing and communication.
+/// Called before and after each kernel call of a network, for timing, tracing and communication.
 class Observer {
 public:
     virtual ~Observer() = default;
-    virtual void before(const Step&) {}
-    virtual void after(const Step&) {}
+    virtual void before(const KernelCall&) {}
+    virtual void after(const KernelCall&) {}
 };
 
 struct NetworkOptions {
@@ -92,23 +92,24 @@ public:
         prepare_other_copies(observer);
     }
     /// Refreshes the copies of working_copy(). Not needed after an update that has written them.
-    void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_steps_, observer); }
+    void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_calls_, observer); }
     /// Refreshes all other working copies.
-    void prepare_other_copies(Observer& observer) { run(other_copy_steps_, observer); }
+    void prepare_other_copies(Observer& observer) { run(other_copy_calls_, observer); }
     /// The working copy that an optimizer update may write (Kernel::working_copies()), in training
     /// networks; null if there is none.
     void* working_copy(ParameterId parameter) const {
         return working_copies_.at(static_cast<std::size_t>(parameter));
     }
-    void forward(Observer& observer) { run(forward_steps_, observer); }
+    void forward(Observer& observer) { run(forward_calls_, observer); }
     /// Overwrites every parameter's gradient. Training mode only.
-    void backward(Observer& observer) { run(backward_steps_, observer); }
+    void backward(Observer& observer) { run(backward_calls_, observer); }
 
-    /// The steps of prepare_other_copies(), forward() and backward() in order, to run one by one.
-    std::vector<Step> steps() const;
+    /// The kernel calls of prepare_other_copies(), forward() and backward() in order, to run one by
+    /// one.
+    std::vector<KernelCall> calls() const;
 
-    /// The value `name` in device memory, in the device's layout. It is valid from the step of its
-    /// producer until the last step that reads it. Throws Error(internal) if there is no such
+    /// The value `name` in device memory, in the device's layout. It is valid from the call of its
+    /// producer until the last call that reads it. Throws Error(internal) if there is no such
     /// value.
     std::span<const std::byte> value(const std::string& name) const;
     /// Copies the last node's output of the last forward pass to the host: the softmax (N,
@@ -130,11 +131,11 @@ private:
 
     void build(ParameterStore& store);
     void plan(ParameterStore& store);  // plans kernels, steps and memory with a Builder
-    static void run(const std::vector<Step>& steps, Observer& observer) {
-        for (const Step& step : steps) {
-            observer.before(step);
-            step.kernel->run(step.pass);
-            observer.after(step);
+    static void run(const std::vector<KernelCall>& calls, Observer& observer) {
+        for (const KernelCall& call : calls) {
+            observer.before(call);
+            call.kernel->run(call.pass);
+            observer.after(call);
         }
     }
 
@@ -145,7 +146,8 @@ private:
     std::unique_ptr<device::Memory> arena_;
     std::shared_ptr<device::Memory> prepared_, step_scalars_;
     std::vector<std::unique_ptr<device::Kernel>> kernels_;
-    std::vector<Step> optimizer_copy_steps_, other_copy_steps_, forward_steps_, backward_steps_;
+    std::vector<KernelCall> optimizer_copy_calls_, other_copy_calls_, forward_calls_,
+        backward_calls_;
     std::vector<void*> working_copies_;  // [parameter]
     std::map<std::string, std::span<std::byte>> inputs_, output_gradients_, received_gradients_;
     std::vector<std::span<const std::byte>> values_;  // per value of the graph

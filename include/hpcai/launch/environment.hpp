@@ -8,13 +8,14 @@
 
 namespace hpcai::launch {
 
-/// The key in the environment record of a run whose program was built with fault injection, and the
-/// disqualification of its samples.
+/// The key in the environment record of a run whose program was built with fault injection, and
+/// the entry in SampleSets::disqualifications by which such a run is not rankable.
 inline constexpr const char* kFaultsFact = "faults";
 inline constexpr const char* kFaultsDisqualification =
     "a program that was built to inject faults took part";
 
-/// Adds kFaultsDisqualification if `environment`, that of the run's first launch, has kFaultsFact.
+/// Adds kFaultsDisqualification if `environment`, the record of the run's first launch, has
+/// kFaultsFact. A program without fault injection that resumes the run thus keeps the entry.
 void add_faults_disqualification(const std::map<std::string, std::string>& environment,
                                  data::SampleSets& samples);
 

@@ -27,8 +27,8 @@ public:
     /// `now` returns seconds of a monotonic clock.
     explicit TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 
-    void before(const graph::Step&) override { started_ = now_(); }
-    void after(const graph::Step& step) override;
+    void before(const graph::KernelCall&) override { started_ = now_(); }
+    void after(const graph::KernelCall& call) override;
 
     /// Discards all times, for example those of warm-up steps.
     void clear() { calls_.clear(); }

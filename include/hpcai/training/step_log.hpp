@@ -34,8 +34,8 @@ public:
 
     bool is_on() const { return is_on_; }
 
-    void before(const graph::Step&) override { kernel_begin_ = now_(); }
-    void after(const graph::Step& step) override;
+    void before(const graph::KernelCall&) override { kernel_begin_ = now_(); }
+    void after(const graph::KernelCall& call) override;
     /// Adds a phase that has ended.
     void phase(Phase phase, double begin, double end);
     void step(std::int64_t number, double begin, double end);

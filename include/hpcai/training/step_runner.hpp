@@ -113,7 +113,7 @@ protected:
                                std::as_bytes(std::span(&value, 1)));
     }
     /// Marks the gradients that `step` has completed as ready, and lets all-reduces advance.
-    void notify_buckets(const graph::Step& step);
+    void notify_buckets(const graph::KernelCall& call);
     /// Marks the failure status of begin_step(), which is summed with the gradients, as ready.
     void notify_status() { buckets_.ready(store_.ranges().size()); }
 
@@ -127,7 +127,7 @@ protected:
     std::unique_ptr<device::Update> update_;
     comm::GradientBuckets buckets_;
     std::int64_t steps_between_reads_;
-    std::int64_t unread_samples_ = 0;
+    std::int64_t samples_since_read_ = 0;
 
 private:
     std::uint32_t skipped_before_ = 0;            // skipped_steps when results were last read

@@ -49,10 +49,10 @@ class StepCallback {
 public:
     virtual ~StepCallback() = default;
     /// Whether results must be read after `steps_done` steps.
-    virtual bool needs_results(std::int64_t steps_done) const = 0;
+    virtual bool must_read_results(std::int64_t steps_done) const = 0;
     /// Called after a step whose results were read. An exception ends the training on all ranks.
     /// Collective in the group.
-    virtual void after_reading(Trainer& trainer, std::int64_t steps_done) = 0;
+    virtual void after_results_read(Trainer& trainer, std::int64_t steps_done) = 0;
 };
 
 /// Progress of a training run.

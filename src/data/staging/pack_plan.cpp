@@ -128,7 +128,8 @@ std::vector<Pack> plan_single_file_packs(const Source& source) {
         const bool is_plain = !name.empty() && !name.starts_with('.') &&
                               !name.ends_with(".index") && name.find('/') == std::string::npos;
         require(is_plain, ExitCode::data,
-                "'{}' cannot be staged: its name has a '/', begins with '.' or ends in .index",
+                "'{}' cannot be staged: its name is empty, has a '/', begins with '.' or ends in "
+                ".index",
                 source.full_path(file).string());
         require(names.insert(name).second, ExitCode::data, "'{}' is listed twice",
                 source.full_path(file).string());

@@ -11,12 +11,12 @@ namespace hpcai::device::cuda {
 namespace {
 
 constexpr std::int64_t kChunkValues = std::int64_t{2} << 20;
-constexpr std::int64_t kAlignedRows = 16;  // chunks have a multiple of it, so they are aligned
+constexpr std::int64_t kAlignedRows = 16;  // of which a chunk has a multiple, for alignment
 
 kernels::PaddedRows rows_of(const Shape& shape, DType dtype) {
     const std::int64_t channels = shape[shape.rank() - 1];
     const std::int64_t stored = stored_shape(shape)[shape.rank() - 1];
-    if (channels == stored) {
+    if (channels == stored) {  // no padding: chunks may be split between any values
         return {.dtype = dtype, .rows = shape.elements(), .channels = 1, .padded_channels = 1};
     }
     return {.dtype = dtype,

@@ -69,7 +69,8 @@ public:
 private:
     const data::SampleSet& samples() const { return *samples_.validation; }
 
-    /// Returns the annotations of the test samples. Unscored samples have no boxes.
+    /// Returns the annotations of the test samples, without the boxes of samples that are not
+    /// scored (label -1). Other labels have no meaning here.
     evaluation::Annotations annotations_of(std::span<const std::int32_t> labels) const {
         const data::SampleFormat& format = samples().format();
         evaluation::Annotations annotations;

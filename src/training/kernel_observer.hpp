@@ -8,21 +8,21 @@
 
 namespace hpcai::training {
 
-/// Reports the kernels of a traced step to the log's trace and calls `after_kernel(step)` after
+/// Reports the kernels of a traced step to the log's trace and calls `after_kernel(call)` after
 /// each kernel.
 template <typename AfterKernel>
-class StepObserver final : public graph::Observer {
+class KernelObserver final : public graph::Observer {
 public:
-    StepObserver(StepLog* log, AfterKernel after_kernel)
+    KernelObserver(StepLog* log, AfterKernel after_kernel)
         : trace_(log == nullptr ? nullptr : log->kernels()),
           after_kernel_(std::move(after_kernel)) {}
 
-    void before(const graph::Step& step) override {
-        if (trace_ != nullptr) trace_->before(step);
+    void before(const graph::KernelCall& call) override {
+        if (trace_ != nullptr) trace_->before(call);
     }
-    void after(const graph::Step& step) override {
-        if (trace_ != nullptr) trace_->after(step);
-        after_kernel_(step);
+    void after(const graph::KernelCall& call) override {
+        if (trace_ != nullptr) trace_->after(call);
+        after_kernel_(call);
     }
 
 private:
