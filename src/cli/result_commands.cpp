@@ -133,17 +133,17 @@ verification::Submission submission_of(const std::string& directory, bool unveri
 
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
-    ExitCode code = ExitCode::ok;
+    std::vector<Error> skipped;
     for (const std::string& directory : options.directories) {
         try {
             submissions.push_back(submission_of(directory, options.unverified));
         } catch (const Error& error) {
             if (error.code() != ExitCode::mismatch && error.code() != ExitCode::usage) throw;
-            std::cerr << "hpcai500: " << error.what() << "; skipped\n";
-            code = ExitCode::mismatch;
+            skipped.push_back(error);
         }
     }
-    if (submissions.empty()) return code;
+    if (submissions.empty()) throw skipped.front();
+    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
     const std::string text = options.print(verification::rank(submissions));
     if (options.output.empty()) {
         context.out << text;
@@ -151,7 +151,7 @@ ExitCode rank(const RankOptions& options, const Context& context) {
         storage::write_file_durably(options.output, text);
         context.out << "wrote " << printable(options.output) << '\n';
     }
-    return code;
+    return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
 struct ReportOptions {
