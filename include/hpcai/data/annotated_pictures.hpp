@@ -45,7 +45,7 @@ struct AnnotatedPictures {
 
 /// The classes whose objects are used.
 struct ClassChoice {
-    std::vector<std::string> names;  // by category - 1; empty for all names, sorted by bytes
+    std::vector<std::string> names;  // [category - 1]; if empty: all names, in byte order
     bool ignore_others = false;      // false: an object of a class not in `names` is an error
 };
 

@@ -9,10 +9,10 @@
 
 namespace hpcai::training {
 
-/// Runs optimizer steps on the current inputs of a network: working copies, forward, backward with
-/// all-reduces, update. If device.recording is set, device and reducer can record, and
-/// before_all_reduce is null, the step is recorded once and enqueued as a whole from the third step
-/// on. The host then waits only to read results.
+/// Runs optimizer steps on the current inputs of a network: refresh of the working copies, forward,
+/// backward with all-reduces, update. If device.recording is set, device and reducer can record,
+/// and before_all_reduce is null, the third step is recorded once (as a CUDA graph) and later steps
+/// enqueue the recording. The host then waits only to read results.
 class TrainingStep final : public StepRunner {
 public:
     explicit TrainingStep(const StepSetup& setup);

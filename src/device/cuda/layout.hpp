@@ -22,6 +22,7 @@ constexpr bool is_floating(DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
+/// Returns the shape with padded channels.
 inline Shape stored_shape(Shape shape) {
     if (shape.rank() == 4) shape[3] = stored_channels(shape[3]);
     return shape;
@@ -38,8 +39,8 @@ inline Sums sums_of(void* value, std::size_t element_bytes, std::int64_t channel
     return {at, at + channels};
 }
 
-/// Throws Error(internal) unless `values` numbers of this shape, (N, H, W, C), (N, C) or (C), can
-/// be stored in this type.
+/// Throws Error(internal) unless `values` is the number of elements of `shape`, (N, H, W, C), (N,
+/// C) or (C), and they can be stored in this type.
 void check_values(std::size_t values, const Shape& shape, DType dtype);
 
 /// A tensor in device memory, in the layout of the device.
