@@ -19,7 +19,7 @@ fi
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 cp -r docs scripts/site/mkdocs.yml "$stage"
-cp LICENSE "$stage/docs"
+cp LICENSE CITATION.cff "$stage/docs"
 sed 's,\([("]\)docs/,\1,g' README.md >"$stage/docs/index.md"
 NO_MKDOCS_2_WARNING=1 mkdocs build --strict --config-file "$stage/mkdocs.yml" --site-dir "$(realpath -m "$1")"
 echo "site: $1/index.html"
