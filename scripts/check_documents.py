@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check README.md and docs/*.md. Every relative link must lead to an existing file and heading,
-README.md must have at most 120 lines, and table cells of README.md and docs/COMMANDS.md at most 25
-words."""
+"""Check README.md and docs/*.md. Every relative link must lead to an existing file and heading, and
+every line of a C++ snippet must be in the sources. README.md must have at most 120 lines, and table
+cells of README.md and docs/COMMANDS.md at most 25 words."""
 import pathlib
 import re
 import sys
@@ -11,6 +11,7 @@ MAX_README_LINES = 120
 MAX_CELL_WORDS = 25
 
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+SNIPPET = re.compile(r"^```cpp\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
@@ -53,12 +54,28 @@ def long_cells(path, text):
                 yield f"{path}:{number}: a cell has {words} words, at most {MAX_CELL_WORDS} are allowed"
 
 
+def without_blanks(code):
+    return re.sub(r"\s+", "", code)
+
+
+def stale_lines(path, text, sources):
+    """A message for each line of a C++ snippet that `sources`, a text without blanks, do not have."""
+    for snippet in SNIPPET.findall(text):
+        for line in snippet.splitlines():
+            code = without_blanks(line.partition("//")[0])
+            if code != "..." and code not in sources:
+                yield f"{path}: no source has the line: {line.strip()}"
+
+
 def problems(root):
     """Messages on all documents of the project in the folder `root`."""
     found = []
+    files = [file for folder in ("src", "include") for file in sorted((root / folder).rglob("*.?pp"))]
+    sources = without_blanks("\n".join(file.read_text() for file in files))
     for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
         text = path.read_text()
         found += dead_links(path, text)
+        found += stale_lines(path, text, sources)
         if path.name in ("README.md", "COMMANDS.md"):
             found += long_cells(path, text)
         lines = len(text.splitlines())

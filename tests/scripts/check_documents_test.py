@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_documents.py finds dead links, long table cells and a long README, and nothing else."""
+"""scripts/check_documents.py finds dead links, stale snippets, long table cells and a long README, and
+nothing else."""
 import pathlib
 import sys
 import tempfile
@@ -41,6 +42,12 @@ class Documents(unittest.TestCase):
 
     def test_equal_headings_are_numbered(self):
         self.assertEqual(check_documents.anchors("# `a` b\n# a b\n"), {"a-b", "a-b-1"})
+
+    def test_a_stale_line_of_a_snippet_is_found(self):
+        (self.root / "src").mkdir()
+        self.write("src/a.cpp", "int f(int count,\n      int other) {  // why\n    return count;\n}\n")
+        self.write("docs/B.md", "```cpp\nint f(int count, int other) {\n...\n    return other;  // what\n```\n")
+        self.assertEqual(self.messages(), ["docs/B.md: no source has the line: return other;  // what"])
 
     def test_a_long_cell_is_found(self):
         words = "word " * 26
