@@ -94,7 +94,16 @@ RunStatus status_of_run(const fs::path& directory) {
     return status_of_progress(directory);
 }
 
+/// Returns whether `file` was written within the last kSilenceSeconds.
+bool is_recent(const fs::path& file) {
+    std::error_code error;
+    const auto written = fs::last_write_time(file, error);
+    const auto silence = std::chrono::seconds(report::kSilenceSeconds);
+    return !error && fs::file_time_type::clock::now() - written < silence;
+}
+
 /// Returns the status of the run that run.repeat has begun, or of all runs if no other has begun.
+/// Between two runs the status is not final.
 RunStatus status_of_repetitions(const fs::path& directory) {
     RepetitionsRecord record;
     const bool has_record = verification::has_repetitions(directory);
@@ -105,12 +114,14 @@ RunStatus status_of_repetitions(const fs::path& directory) {
     if (!is_complete && path_exists(next)) {
         RunStatus status = status_of_run(next);
         if (status.exit_code == ExitCode::ok) status.exit_code = ExitCode::watchdog;
+        if (is_recent(next / storage::kManifestName)) status.is_final = false;
         return status;
     }
     const std::string digest = digest_of(directory / verification::kRepetitionsName);
     const ExitCode code =
         is_complete || record.exit_code != ExitCode::ok ? record.exit_code : ExitCode::watchdog;
-    return {report::repetitions_line(record, digest) + "\n", code, true};
+    const bool is_final = is_complete || !is_recent(directory / verification::kRepetitionsName);
+    return {report::repetitions_line(record, digest) + "\n", code, is_final};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <hpcai/results/run_status.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "result_edits.hpp"
@@ -135,6 +136,22 @@ TEST_F(Repetitions, AreRankedByTheMedianRunAndCompared) {
         cli::run_in(folder_->path(), {"compare", "result/repetition_1", "result"});
     EXPECT_EQ(mixed.exit_code, 0) << mixed.error;
     EXPECT_EQ(mixed.out.find("rank sums"), std::string::npos) << mixed.out;
+}
+
+TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
+    const storage::TemporaryFolder copy;
+    fs::copy(result("."), copy / "result", fs::copy_options::recursive);
+    EXPECT_TRUE(results::read_status(copy / "result").is_final);
+    nlohmann::json summary = json_of(copy / "result" / kSummary);
+    summary["requested"] = 3;
+    write(copy / "result" / kSummary, summary.dump());
+    EXPECT_FALSE(results::read_status(copy / "result").is_final) << "the third begins soon";
+    fs::last_write_time(copy / "result" / kSummary,
+                        fs::file_time_type::clock::now() - std::chrono::minutes(11));
+    EXPECT_TRUE(results::read_status(copy / "result").is_final) << "the third has not begun";
+    summary["repetitions"].erase(1);
+    write(copy / "result" / kSummary, summary.dump());
+    EXPECT_FALSE(results::read_status(copy / "result").is_final) << "the second is recorded soon";
 }
 
 class TroubledRepetitions : public testing::Test {

@@ -12,7 +12,7 @@ namespace hpcai::results {
 struct RunStatus {
     std::string text;    // result_line(), progress_table() without a result, or repetitions_line()
     ExitCode exit_code;  // of the verdict, report::exit_code_of(), or the repetitions
-    bool is_final;       // whether there is a result, report::is_over(), or no repetition follows
+    bool is_final;       // whether all results exist, or nothing was written for long
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks only the data
