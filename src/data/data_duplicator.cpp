@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kErrorCheckInterval{500};  // for errors of 
 struct StagedSet {
     std::string name;  // of its subfolder in the staging folder
     Source source;
-    bool is_packed = false;  // otherwise each file is a pack
+    bool is_packed = false;  // if false, each file is a pack of its own
     std::vector<Pack> packs;
     std::vector<std::byte> is_staged;  // by pack, 1 if an earlier run has apparently staged it
     std::int64_t unstaged_files = 0;   // needed files that are not staged
@@ -227,7 +227,7 @@ struct DataDuplicator::State {
             config.data.staging_directory, place.node, format_bytes(free), format_bytes(needed),
             format_bytes(sum), format_bytes(sum - std::min(sum, needed)), format_bytes(reserve));
     }
-    /// Copies this rank's packs with threads, while the rank regularly checks for failed ranks.
+    /// Copies this rank's packs in worker threads; the calling thread checks for failed ranks.
     void copy() {
         struct CopyTask {
             StagedSet* set;

@@ -95,8 +95,8 @@ public:
     bool attempt(const Step& step) {
         return succeeds(state_, step);
     }
-    /// Throws DecodeError with libjpeg's message. Destroys the decompressor, because a constructor
-    /// also calls this.
+    /// Throws DecodeError with libjpeg's message. Destroys info_, because the constructor calls
+    /// this and the destructor then does not run.
     [[noreturn]] void fail() {
         const std::string reason = message();
         jpeg_destroy_decompress(&info_);

@@ -187,7 +187,7 @@ TrainingSource::~TrainingSource() = default;
 
 void TrainingSource::begin_epoch(std::uint32_t epoch, std::vector<std::uint32_t> order,
                                  std::int64_t first_batch) {
-    // Epoch and repetition share a 32-bit field of the random stream's key.
+    // Epoch and repetition share a 32-bit field of the random stream's counter.
     ensure(epoch < (1U << 16), "epoch {}", epoch);
     std::vector<std::uint16_t> repetitions = count_repetitions(order, samples_->samples());
     pipeline_->cancel();

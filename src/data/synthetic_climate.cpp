@@ -23,7 +23,7 @@ std::int64_t samples_of(const config::DataConfig& data, Split split) {
     return split == Split::training ? data.synthetic_samples : data.synthetic_validation_samples;
 }
 
-/// The sets share the budget by their numbers of samples.
+/// Returns the set's part of data.decoded_cache_mib, in proportion to its number of samples.
 std::size_t cache_bytes(const config::DataConfig& data, Split split) {
     const std::size_t budget = std::size_t{1} * data.decoded_cache_mib << 20;
     const auto all = samples_of(data, Split::training) + samples_of(data, Split::validation);

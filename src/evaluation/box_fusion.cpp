@@ -17,7 +17,7 @@ struct Candidate {
     Box box;
 };
 
-/// The candidates of candidate category, best first.
+/// The candidates of one category, best first.
 using Candidates = std::span<const Candidate>;
 
 struct Cluster {

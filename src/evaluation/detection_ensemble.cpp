@@ -93,7 +93,7 @@ public:
     DetectionCursor(std::span<const Member> members, std::int64_t first_member)
         : members_(members), first_member_(first_member), next_(members.size()) {}
 
-    /// Returns the detections from the current image to before image `end`, and advances to `end`.
+    /// Returns the detections of the current image to image `end` - 1, and advances to `end`.
     std::vector<MemberDetection> read_until(std::int64_t end) {
         std::vector<MemberDetection> detections_read;
         for (std::size_t index = 0; index < members_.size(); ++index) {

@@ -72,7 +72,7 @@ public:
     OutOfBagChunk(std::size_t rows, std::size_t classes)
         : width_(classes + 1), values_(rows * width_) {}
 
-    /// Copies the next rows of `packed` to the samples whose `mask` is 1 and removes them from it.
+    /// Moves the first rows of `packed` to the rows of this chunk whose `mask` is 1.
     void fill(std::span<const std::uint8_t> mask, std::span<const float>& packed) {
         std::ranges::fill(values_, 0.0F);
         for (std::size_t row = 0; row < mask.size(); ++row) {

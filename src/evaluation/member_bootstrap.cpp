@@ -66,7 +66,7 @@ std::int64_t MemberBootstrap::chunk_rows() const {
                                     std::max<std::int64_t>(1, size_.samples));
 }
 
-/// Whether a draw's vote predicts `label` for one sample; `rows` (members, classes).
+/// Returns whether a draw's vote is `label`; `rows` (members, classes) are of one sample.
 bool MemberBootstrap::is_hit(std::span<const float> rows, std::int32_t label, std::size_t draw) {
     const std::size_t classes = scores_.size();
     std::ranges::fill(scores_, 0.0);

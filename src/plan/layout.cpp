@@ -68,7 +68,7 @@ ExitCode exit_code_of(bool is_configured) {
     return is_configured ? ExitCode::usage : ExitCode::launch;
 }
 
-/// Splits P_degree into stages, shards and replicas.
+/// Factors P_degree into stages, parts and replicas.
 class DegreeSplitter {
 public:
     DegreeSplitter(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel,
@@ -106,7 +106,7 @@ private:
                 given);
     }
 
-    /// Returns what the two other degrees leave of P_degree for `name`.
+    /// Returns the `auto` degree `name`: P_degree / (first x second), the other two degrees.
     int degree_left(const char* name, int first, int second) const {
         const std::int64_t used_ranks = std::max<std::int64_t>(1, std::int64_t{first} * second);
         require(used_ranks <= layout_.degree, error_,
@@ -165,7 +165,7 @@ void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
             nearest_multiples(std::max(batch_size, 0), ranks));
 }
 
-/// The span must divide a rank's micro-batch or consist of the micro-batches of several ranks.
+/// Throws unless make_layout()'s rule for training.batch_norm_samples, the span, holds.
 void check_batch_norm_samples(const config::TrainingConfig& training, const Layout& layout,
                               bool is_degree_fixed) {
     const int samples = layout.micro_batch_size(training.batch_size);

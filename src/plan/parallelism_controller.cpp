@@ -13,7 +13,7 @@ namespace {
 /// World ranks sorted by (node, world rank), with the start of each node's ranks.
 struct RanksByNode {
     std::vector<int> world_ranks;
-    std::vector<int> first;  // [node], index in world_ranks; the last element is its size
+    std::vector<int> first;  // [node], index in world_ranks; then the number of ranks
 };
 
 RanksByNode sort_by_node(const std::vector<int>& node_of_world_rank) {
@@ -51,8 +51,8 @@ public:
         }
     }
 
-    /// Assigns at most `wanted` ranks of one node: the best-fitting node, or the emptiest one if no
-    /// node has enough free ranks.
+    /// Assigns at most `wanted` ranks of one node: the best-fitting node, or the node with the most
+    /// free ranks if none has enough.
     Chunk take(int wanted) {
         auto bucket = nodes_by_free_.lower_bound(wanted);
         if (bucket == nodes_by_free_.end()) bucket = std::prev(bucket);

@@ -115,7 +115,7 @@ std::optional<tensor::DType> field_type(const config::Config& config) {
     return kTypes[static_cast<std::size_t>(config.data.climate_precision)];
 }
 
-/// Returns the bytes of the network for evaluation.
+/// Returns the bytes of activations and forward working copies of the evaluation network.
 double evaluation_bytes(const config::Config& config, int samples) {
     const graph::Graph described =
         models::make_inference_model(config, {.dtype = field_type(config)});

@@ -25,7 +25,7 @@ void check_backend(const config::Config& config, const plan::Layout& layout) {
             "ranks, which synchronize through the host, got 'nccl'");
 }
 
-/// Rejects a BatchNorm over one value: it equals its mean, so output and gradients are zero.
+/// Rejects a BatchNorm over one value, which equals its mean: output and gradients are zero.
 void check_statistics(const config::Config& config, const plan::Layout& layout,
                       const graph::Graph& model) {
     const int rows = layout.micro_batch_size(config.training.batch_size);

@@ -68,8 +68,8 @@ public:
 private:
     void assume(std::string text) { plan_.assumptions.push_back(std::move(text)); }
 
-    /// Returns the slowdown relative to the measured ranks if the cores per rank differ; nodes are
-    /// assumed equal.
+    /// Returns a rank's time / that of a measured rank, which differ if the cores per rank do.
+    /// Nodes are assumed to be equal.
     double slowdown() {
         if (roofline_.is_gpu) return 1;
         const double cores = roofline_.cores;
@@ -237,8 +237,8 @@ private:
         time_.exposed_seconds = {exposed_seconds(all_reduces) + messages, ""};
     }
 
-    /// Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005) within and between nodes: at
-    /// each level 2 x message_rounds() successive messages, and the plan's bytes.
+    /// Returns the seconds of Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp 2005): within
+    /// and between nodes each, 2 x message_rounds() latencies, and the plan's bytes / bandwidth.
     double all_reduce_seconds(const config::Link& intra_node, const config::Link& inter_node,
                               bool spans_nodes) const {
         const int ranks = layout_.data_degree();

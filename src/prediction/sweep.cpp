@@ -39,7 +39,7 @@ public:
         : config_(config), request_(request) {
         require(request.roofline.has_value(), ExitCode::usage,
                 "--sweep: expected --roofline FILE, which has the rates, got none");
-        // All numbers of ranks have the same ranks per node, so that nodes are equally loaded.
+        // All points have the same number of ranks per node, so that nodes are equally loaded.
         if (!request_.ranks_per_node) {
             request_.ranks_per_node = request.roofline->ranks_of_fullest_node;
         }

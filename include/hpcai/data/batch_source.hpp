@@ -16,20 +16,20 @@ class ResidentPictures;
 struct Batch {
     tensor::TensorView images;  // (N, H, W, C) u8, or f32, f16, bf16
     tensor::TensorView labels;  // (N) s32: class; -1 for padding and skipped bad samples
-    /// (N, G, 5) f32, rows x1, y1, x2, y2, category; G is SampleFormat::max_boxes, 0 without boxes.
+    /// (N, G, 5) f32: x1, y1, x2, y2 in pixels, category. G is SampleFormat::max_boxes, may be 0.
     tensor::TensorView boxes{nullptr, {0, 0, 5}, tensor::DType::f32};
-    /// (N) s32: 32 random bits for each row of a training batch, 0 in evaluation; empty without
-    /// boxes. The bits are a function of seed, model, epoch, sample, and the number of earlier
-    /// occurrences of the sample in the epoch.
+    /// (N) s32, from which a detector draws regions: 32 random bits for each row of a training
+    /// batch, 0 in evaluation; empty without boxes. The bits are a function of seed, model, epoch,
+    /// sample, and the number of earlier occurrences of the sample in the epoch.
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
-    /// If not null, the device makes each row with a set entry in `views` (N) from these pictures;
-    /// `images` has no pixels for such a row.
+    /// If not null, the device makes each row whose entry in `views` (N) has offset_bytes >= 0 from
+    /// these pictures; `images` has no pixels for such a row.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };
 
-/// Returns batches in order. Its own threads prefetch them.
+/// Returns batches in order. Threads of the source prefetch them.
 class BatchSource {
 public:
     virtual ~BatchSource() = default;

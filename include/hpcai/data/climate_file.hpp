@@ -18,7 +18,7 @@
 namespace hpcai::data {
 
 /// The order of a box's first four columns. The published description of the data and the program
-/// that wrote the files differ in it.
+/// that wrote the files state different orders.
 enum class BoxOrder : std::uint8_t {
     detect,   // by the attribute `columns` of `boxes`, else by the values of the boxes
     corners,  // ymin, xmin, ymax, xmax
@@ -37,17 +37,17 @@ enum class GeopotentialLevel : std::uint8_t { hpa_1000, hpa_100, unknown };
 /// Returns the names of all 16 channels. Channel 13 is Z100 if `level` is hpa_100, else Z1000.
 std::vector<std::string> channel_names(GeopotentialLevel level);
 
-/// One open file, validated except for the values of `images`. Unless the settings state that it is
-/// verified, the constructor first compares it with a manifest.sha256 in its folder, or else opens
-/// it in a child process, because a damaged file may crash the library.
+/// One open file, validated except for the values of `images`. A damaged file may crash the HDF5
+/// library. So the constructor first opens the file in a child process, unless the settings state
+/// that it is verified or a manifest.sha256 in its folder has its SHA-256.
 class ClimateFile {
 public:
     /// Throws Error(data) naming file and dataset if the file is unreadable, takes over 120 s to
     /// open, differs from the manifest or lacks a dataset. A dataset must have the right rank,
-    /// shape and type (at most 200,000 samples of 4 GiB and 16,384 pixels per side), be stored in
-    /// this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for a
-    /// class that is not 0 to 3. Unless the settings state a BoxOrder, throws for boxes that are
-    /// impossible in the file's stated order or, without one, if both or neither are possible.
+    /// shape and type (at most 200,000 samples of 4 GiB each and 16,384 pixels per side), be stored
+    /// in this file, and need no filter other than deflate, shuffle and fletcher32. Also throws for
+    /// a class that is not 0 to 3. BoxOrder::detect throws for a box that is impossible in the
+    /// order of the file's `columns`; without `columns`, if both orders or neither are possible.
     explicit ClimateFile(const std::filesystem::path& path,
                          const ClimateFileSettings& settings = {});
     ~ClimateFile();

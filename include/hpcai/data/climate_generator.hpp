@@ -33,10 +33,10 @@ struct ClimateSettings {
     /// maximum strength determines the category. The normal distribution is truncated at two
     /// deviations, here and for extents. Atmospheric rivers use half the value.
     double intensity_spread = 0.6;
-    double extent_spread = 0.25;  // likewise, of log(side of a box / visible structure)
+    double extent_spread = 0.25;  // likewise, of log(side of a box / side of the structure)
     double label_dropout = 0.1;   // probability that the box of an event is missing
     double event_windows = 0.9;   // probability that a window is placed around an event
-    double kept_share = 0.6;      // minimum share of a box's area in the window; others are removed
+    double kept_share = 0.6;      // a box with less of its area in the window is removed
 };
 
 /// The position of a window in the grid.
@@ -48,7 +48,7 @@ struct ClimateWindow {
 /// Generates synthetic weather snapshots with labelled boxes, with channels, units and statistics
 /// like the ExtremeWeather data (CAM5, 0.23 x 0.31 degrees). A sample is a function of settings,
 /// split and number; coasts and mountains are always the same. The fields of a window equal those
-/// of the full grid at the same pixels; the cost is proportional to its size. No box crosses 0
+/// of the full grid at the same pixels; the cost grows with the window. No box crosses 0
 /// degrees of longitude. If both spreads and the dropout are 0, boxes are a function of the visible
 /// structure; otherwise no detector can find all boxes, as in real data.
 class ClimateGenerator {

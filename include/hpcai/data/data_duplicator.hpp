@@ -33,10 +33,10 @@ struct StagingRequest {
 ///                           pack-000000, pack-000001 ...          pack-000000 ...
 ///
 /// Files are grouped into packs. One rank of the node copies a pack and computes the SHA-256 of
-/// each file. A pack is renamed to its final name when it is complete and synced. An index next to
-/// it has the digests and a fingerprint of the source files: root, paths, sizes and modification
-/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. Files
-/// that a manifest.sha256 in the root of the source lists must match it.
+/// each file. A pack is renamed to its final name when it is complete and synced. The index file of
+/// a pack has the digests and a fingerprint of the source files: root, paths, sizes, modification
+/// times. A pack of an earlier run is reused if fingerprint and digests match, else removed. If the
+/// source's root has a manifest.sha256, the copied files that it lists must match it.
 ///
 /// The constructor, add_pictures(), add_files() and run() are collective over all ranks at the
 /// start of a run. An error on one rank is thrown on all.
@@ -66,7 +66,7 @@ public:
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
     /// Returns the folder of copied files, after run(); "" for a split that is not copied.
     std::filesystem::path folder(Split split) const;
-    /// Returns the sums over all nodes, after run().
+    /// Returns the work of all nodes, after run().
     const StagingRecord& record() const;
     /// Returns notes for the log about copied files that the source's manifest does not list.
     std::vector<std::string> notes() const;

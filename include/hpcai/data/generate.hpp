@@ -36,7 +36,7 @@ inline constexpr std::int64_t kMaxGeneratedSamples = 100'000;
 
 /// Writes samples 0, 1, ... of a ClimateGenerator in the ExtremeWeather layout, with the settings
 /// as attributes. The file does not depend on the number of threads. It is renamed to its final
-/// name when complete. Throws Error(usage) for illegal options, or if it exists or a write fails.
+/// name when complete. Throws Error(usage) for illegal options, an existing file or a failed write.
 void generate_climate(const GenerateClimateOptions& options, int threads);
 
 /// Writes the data sets of problem class mini: photographs/{train,val}, weather/{train,test}.h5.

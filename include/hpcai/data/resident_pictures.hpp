@@ -34,12 +34,12 @@ public:
         std::size_t spare_bytes = 0;  // that must stay free for later allocations
     };
 
-    /// For sets of make_folder_samples() with data.resident_mib > 0. The device must outlive this
+    /// For make_folder_samples() only, with data.resident_mib > 0. The device must outlive this
     /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
-    /// Prepares a row: sets `view` if the picture is in device memory, else writes `row`. Returns
-    /// the same as SampleSet::training_sample(). Thread-safe.
+    /// Prepares a row: sets `view` if the picture is in the cache or now added, else writes `row`.
+    /// Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);
 

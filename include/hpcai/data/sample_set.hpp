@@ -41,8 +41,8 @@ struct SampleView {
     std::span<float> boxes;       // (max_boxes, 5): x1, y1, x2, y2, category; unused rows are 0
 };
 
-/// Writes the boxes to SampleView::boxes and fills the other rows with zeros. Throws
-/// Error(internal) if there are too many boxes.
+/// Writes the boxes to the first rows of `rows` (max_boxes, 5) and fills the others with zeros.
+/// Throws Error(internal) if there are too many boxes.
 void write_boxes(std::span<const Box> boxes, std::span<float> rows);
 
 /// Numbered, labelled samples that are decoded and preprocessed on demand. Thread-safe.
@@ -114,7 +114,7 @@ struct SampleSets {
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
-    std::shared_ptr<LocalStage> stage = nullptr;  // staged copies that the sets read; null if none
+    std::shared_ptr<LocalStage> stage = nullptr;  // lock of the copies that the sets read, or null
     StagingRecord staging = {};
     double staging_seconds = 0;
 };

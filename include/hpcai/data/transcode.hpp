@@ -26,7 +26,7 @@ struct ClimateReport {
     std::int64_t files_with_ranges = 0;            // boxes were read as BoxOrder::ranges
     std::int64_t samples_without_box = 0;
     std::int64_t dropped_boxes = 0;
-    std::vector<std::string> bad_samples;  // "file/17"; not all values are finite
+    std::vector<std::string> bad_samples;  // "file/17": some value is not finite
     ChannelStatistics statistics;          // over the good samples
     std::vector<float> minimum;            // by channel, over the good samples
     std::vector<float> maximum;            // likewise
@@ -57,7 +57,7 @@ struct TranscodeReport {
     std::int64_t samples = 0;
     std::int64_t skipped_samples = 0;
     std::int64_t dropped_boxes = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // of all records
 };
 
 /// Writes a RecordSet: normalized in fp32, rounded to dtype (to nearest even), channels last, one

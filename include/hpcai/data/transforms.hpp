@@ -32,7 +32,7 @@ struct TrainingView {
 TrainingView draw_training_view(ImageSize size, const Augmentation& augmentation,
                                 CounterStream& random);
 
-/// Returns the largest of 8, 4, 2 that keeps `image_size` pixels per side of the crop, else 1.
+/// Returns the largest of 8, 4, 2 that leaves a crop of `image_size` pixels or more a side, else 1.
 int largest_denominator(const PixelBox& crop, int image_size);
 
 /// Returns the request for evaluation: resizes the shorter side to round(image_size * 256 / 224)
@@ -40,7 +40,7 @@ int largest_denominator(const PixelBox& crop, int image_size);
 /// their rounding).
 ResizeRequest evaluation_request(ImageSize size, int image_size);
 
-/// Mirrors pixels (size.height, size.width, 3) in place.
+/// Mirrors pixels (size.height, size.width, 3) in place, as the flips of `view` state.
 void flip(std::span<std::uint8_t> pixels, ImageSize size, const TrainingView& view);
 
 }  // namespace hpcai::data

@@ -17,8 +17,8 @@
 /// qualifies, and is then ignored. The detections of all images are ranked by score, ties by image.
 namespace hpcai::evaluation {
 
-inline constexpr double kScoreThreshold = 0.5;     // overlap of AP50, the benchmark's quality
-inline constexpr double kTolerantThreshold = 0.1;  // overlap as in Racah et al., NeurIPS 2017
+inline constexpr double kScoreThreshold = 0.5;     // least IoU of a hit in AP50
+inline constexpr double kTolerantThreshold = 0.1;  // for AP10, as in Racah et al., NeurIPS 2017
 
 /// Three standard means of precision over recall. Before averaging, the precision at each recall is
 /// raised to the highest precision at any greater recall.
@@ -28,8 +28,8 @@ struct AveragePrecision {
     double voc_2007 = 0;  // at the recalls 0, 0.1 ... 1
 };
 
-/// Returns the means for `hits` (detections), best first, 1: true positive. `positives` is the
-/// number of labelled boxes. Throws Error(internal) if it is 0.
+/// Returns the means for `hits`, one entry per detection, best first: 1 for a true positive, else
+/// 0. `positives` is the number of labelled boxes. Throws Error(internal) if there are none.
 AveragePrecision average_precision(std::span<const std::uint8_t> hits, std::int64_t positives);
 
 struct CategoryQuality {
@@ -52,7 +52,7 @@ DetectionQuality detection_quality(const DetectionTruth& truth,
 /// Percentile bootstrap over test images (B. Efron, R. Tibshirani, An Introduction to the
 /// Bootstrap, 1993, section 13.3): the 2.5 % and 97.5 % quantiles of the mean COCO precision over
 /// 1000 draws of as many images with replacement. Draws without a box are skipped. The draws are
-/// always the same, so the interval is reproducible. It covers only the finite test set.
+/// always the same. The interval covers the choice of test images, not training.
 /// Returns nothing if no draw has a box. Throws as detection_quality does.
 std::optional<Interval> bootstrap_interval_95(const DetectionTruth& truth,
                                               std::span<const Detection> detections,

@@ -35,7 +35,7 @@ struct FusionOptions {
 };
 
 struct MemberDetection {
-    std::int32_t member = 0;  // index of its model
+    std::int32_t member = 0;  // index of the model in the ensemble
     Detection detection;
 };
 

@@ -43,7 +43,7 @@ std::string coco_annotations(const Annotations& annotations);
 /// back exactly. Throws Error(internal) for an image or category that does not exist.
 std::string coco_detections(const Annotations& annotations, std::span<const Detection> detections);
 
-/// Parse the texts that these functions return; messages contain `name`. Indices follow the ids.
+/// Parse texts as the functions above return; messages contain `name`. Indices follow the ids.
 /// Detections are ordered by image, and within an image as in the text. Other keys are ignored.
 /// Throw Error(data), naming the key, its value and the legal values, for text that is not JSON, a
 /// missing key, a value of another type or out of range, and a duplicate or unknown id.

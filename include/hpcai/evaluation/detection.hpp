@@ -6,8 +6,8 @@
 
 namespace hpcai::evaluation {
 
-/// COCO's limit: the evaluation uses at most these detections of highest score per image and
-/// category. A network outputs as many per image.
+/// COCO's limit: the evaluation uses at most this many detections per image and category, those of
+/// highest score. A network outputs at most this many per image.
 inline constexpr std::int64_t kDetectionsPerImage = 100;
 
 /// A rectangle in pixels as in COCO: x to the right, y down. Right and bottom edges are exclusive.
@@ -42,7 +42,7 @@ struct Detection {
 
 inline constexpr double kMaxMagnitude = 1e9;
 
-/// Whether all numbers are within +-kMaxMagnitude and neither side is negative. Metrics, fusion
+/// Returns whether all numbers are within +-kMaxMagnitude and no side is negative. Metrics, fusion
 /// and files ignore invalid detections.
 bool is_valid(const Detection& detection);
 

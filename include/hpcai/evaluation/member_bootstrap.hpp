@@ -21,7 +21,7 @@ namespace hpcai::evaluation {
 
 /// The members in each replicate of a bootstrap over members. Equal draws are stored once.
 struct MemberDraws {
-    std::vector<std::vector<float>> weights;  // [distinct draw][member]: times it was drawn
+    std::vector<std::vector<float>> weights;  // [distinct draw][member] times drawn
     std::vector<std::size_t> draw_index;      // [replicate]: index in `weights`
     std::uint64_t seed = 0;
 
@@ -50,8 +50,8 @@ public:
     /// Returns the number of samples in a chunk, which limits the memory of the probabilities.
     std::int64_t chunk_rows() const;
 
-    /// Adds the next samples: `probabilities` (members, labels, classes). Samples with the label
-    /// kPaddingLabel are ignored. Throws Error(data) for other labels outside of [0, classes).
+    /// Adds the next samples: `probabilities` (members, labels.size(), classes). Samples with the
+    /// label kPaddingLabel are ignored. Throws Error(data) for other labels not in [0, classes).
     void add(std::span<const float> probabilities, std::span<const std::int32_t> labels);
 
     /// Returns the 95 % interval over the samples added so far; nothing without samples.

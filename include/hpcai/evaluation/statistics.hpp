@@ -46,7 +46,7 @@ std::optional<Interval> time_ratio_95(const StepSeconds& first, const StepSecond
 
 /// 95 % interval of a difference by the paired bootstrap with `draws` draws of `images` test images
 /// (Efron and Tibshirani 1993, chapter 13). `difference` is called with the number of times that
-/// each image is drawn; it returns nothing if undefined. Nothing if it is undefined for all draws.
+/// each image is drawn. Draws for which it returns nothing are skipped; nothing if all draws are.
 std::optional<Interval> paired_interval_95(
     std::int64_t images, int draws,
     const std::function<std::optional<double>(std::span<const std::uint32_t> times)>& difference);

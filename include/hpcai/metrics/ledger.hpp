@@ -31,7 +31,7 @@ struct LedgerRow {
 /// The work of one sample, node by node: the basis of Work, APC and FLOPS.
 class FlopsLedger {
 public:
-    /// Only the constructor uses `graph`. Throws Error(internal) unless it is unfused with batch 1.
+    /// Only the constructor uses `graph`, which must be unfused with batch 1, else Error(internal).
     explicit FlopsLedger(const graph::Graph& graph);
 
     const std::vector<LedgerRow>& rows() const { return rows_; }  // in the graph's order
@@ -42,7 +42,7 @@ public:
     std::int64_t forward_per_sample(ops::Ledger ledger) const {
         return total_.flops_in(ledger).forward;
     }
-    /// Forward, weight gradient and input gradient. In table3 it is 3 x forward.
+    /// FLOPs of forward, weight gradient and input gradient of one sample. table3: 3 x forward.
     std::int64_t training_per_sample(ops::Ledger ledger) const {
         return total_.flops_in(ledger).training();
     }

@@ -29,7 +29,7 @@ std::optional<double> samples_per_second(std::span<const GroupWork> groups);
 /// fractions: achieved >= 0, target > 0.
 std::optional<double> penalty_coefficient(double achieved, double target, double exponent);
 
-/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty if a factor is.
+/// Eq. 7, in FLOP/s: `flops` x `penalty_coefficient`; empty if a factor is empty.
 std::optional<double> vflops(std::optional<double> flops,
                              std::optional<double> penalty_coefficient);
 

@@ -36,7 +36,7 @@ TimeBreakdownRecord break_down(int group, std::span<const RankRecord> ranks,
 TimeBreakdownRecord maximum_over_groups(std::span<const TimeBreakdownRecord> groups,
                                         const std::string& no_reason);
 
-/// The members that hold a phase in two records.
+/// A phase, and its members in TimeBreakdownRecord and PhaseSeconds.
 struct NamedSpread {
     const char* name;
     SpreadRecord TimeBreakdownRecord::*spread;

@@ -33,7 +33,7 @@ public:
     /// Discards all times, for example those of warm-up steps.
     void clear() { calls_.clear(); }
 
-    /// Times by node and pass, in the order of their first runs. Empty before the first step.
+    /// Returns one entry per kernel and pass, in the order of first runs; none before any run.
     std::vector<OperationTime> times_by_node() const;
 
 private:

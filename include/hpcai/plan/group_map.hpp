@@ -11,10 +11,10 @@ namespace hpcai::plan {
 
 struct GroupMapSettings {
     std::vector<std::string> node_names = {};  // [node]; a node without a name is "node<number>"
-    std::size_t max_lines = 16;                // if there are more groups, neighbours share a line
+    std::size_t max_lines = 16;                // after the heading; at least 2 are used
 };
 
-/// Returns the map of groups to nodes as lines of text. Brackets contain the ranks within a node:
+/// Returns the map of groups to nodes as lines of text. Brackets contain RankPlace::node_rank:
 ///
 ///   2 groups x 4 ranks on 2 nodes
 ///   group 0: node001[0-3]
@@ -23,8 +23,8 @@ struct GroupMapSettings {
 /// Three or more neighbouring nodes with the same ranks become one entry, `node001..node016[0-7]`.
 /// A line shows at most eight entries and the number of further ones. If there are more groups than
 /// `max_lines`, neighbouring groups on the same number of nodes share a line, such as
-/// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If there are still more lines,
-/// the number of omitted lines replaces those in the middle. Time grows linearly with ranks.
+/// `groups 0-12499: 8 ranks each on 1 node, node00000 .. node12499`. If these are still too many
+/// lines, the lines in the middle are replaced by their number. The time is O(n) for n ranks.
 std::string draw_group_map(const ParallelismController& controller,
                            const GroupMapSettings& settings);
 

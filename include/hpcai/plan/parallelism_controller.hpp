@@ -22,12 +22,12 @@ struct Layout {
     int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
     int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
     int part_of(int group_rank) const { return group_rank % parts; }
-    /// Ranks are ordered by stage, then replica, then shard. The shards of a replica are
-    /// consecutive because they communicate the most.
+    /// Ranks are ordered by stage, then replica, then part. The parts of a replica are consecutive
+    /// ranks because they communicate the most.
     int group_rank_of(int stage, int replica, int part = 0) const {
         return (stage * data_degree() + replica) * parts + part;
     }
-    /// Returns the index of a rank's (stage, shard) pair, less than shards(). Replicas share it.
+    /// Returns the index of a rank's (stage, part) pair, below shards(), equal for its replicas.
     int shard_of(int group_rank) const {
         return stage_of(group_rank) * parts + part_of(group_rank);
     }
@@ -46,11 +46,11 @@ struct Layout {
 ///   - a batch cannot be divided evenly among ranks and micro-batches,
 ///   - the degrees of `parallel` do not multiply to P_degree, or fewer than two of them are set in
 ///     mode `mixed`, or
-///   - training.batch_norm_samples does not divide a rank's micro-batch and is not k micro-batches
-///     for a k that divides the number of ranks that share a batch.
+///   - training.batch_norm_samples neither divides the samples of a rank's micro-batch nor is k
+///     times these samples, where k divides the number of replicas.
 ///
-/// The error is Error(launch) if eq. 5 is violated or another number of ranks may fix it, because
-/// P_degree (and for a batch or batch_norm_samples also data_degree) is `auto`, else Error(usage).
+/// The error is Error(launch) if eq. 5 is violated or another number of ranks may fix it: P_degree
+/// and, for the second and last rule, data_degree are `auto`. Otherwise it is Error(usage).
 Layout make_layout(const config::BaggingConfig& bagging, const config::TrainingConfig& training,
                    const config::ParallelConfig& parallel, int ranks, int ranks_per_node);
 
@@ -87,10 +87,10 @@ struct LayoutSummary {
 };
 
 /// Maps groups to nodes, so that each group spans few nodes for any numbering by the launcher.
-/// Groups that fit into one node are placed first, each on the best-fitting node: the one with the
-/// fewest free ranks that are enough. A larger group takes the emptiest nodes first; its remaining
-/// ranks go to the best-fitting node. Groups are then numbered by their first node, and a group's
-/// ranks by node and world rank.
+/// While a node has P_degree free ranks, a group gets the best-fitting node: of the nodes with
+/// enough free ranks, the one with the fewest. Later groups first take the nodes with the most free
+/// ranks; their remaining ranks go to the best-fitting node. Groups are then numbered by their
+/// first node, and a group's ranks by node and world rank.
 ///
 /// Example with M = 2: eight ranks on two nodes, numbered round-robin (`--map-by node`):
 ///

@@ -27,8 +27,8 @@ struct PipelineTask {
 std::vector<PipelineTask> pipeline_tasks(config::PipelineSchedule schedule, int stages, int stage,
                                          int micro_batches);
 
-/// Returns the maximum number of micro-batches between their forward and backward passes. A stage
-/// stores the activations of this many micro-batches.
+/// Returns the maximum number of micro-batches whose forward pass has run and whose backward pass
+/// has not. A stage stores the activations of this many micro-batches.
 int micro_batches_in_flight(const std::vector<PipelineTask>& tasks);
 
 /// Returns the fraction of a step in which a rank waits while the pipeline fills and drains, for

@@ -19,7 +19,7 @@ struct EstimateRequest {
     std::optional<int> ranks_per_node;        // absent: the ranks of one group
     std::optional<std::int64_t> samples;      // in the training set, counted or given
     std::optional<double> bytes_per_sample;   // mean size of the files in the training folder
-    std::optional<double> flops_per_rank;     // sustained FLOP/s in training, table3
+    std::optional<double> flops_per_rank;     // sustained FLOP/s in training, ledger table3
     std::optional<double> images_per_second;  // of a rank in training; instead of flops_per_rank
     std::optional<double> watts_per_rank;     // during training
     std::optional<RooflineRecord> roofline;   // instead of flops_per_rank
@@ -34,7 +34,7 @@ PlanRecord estimate(const config::Config& config, const EstimateRequest& request
 /// Formats the plan: sections of aligned lines, then the assumptions.
 std::string to_text(const PlanRecord& plan);
 
-/// Throws Error(usage), naming the key, if no device can run `config` in `layout`, the result of
+/// Throws Error(usage), naming the key, if no machine can run `config` in `layout`, the result of
 /// make_layout(). Reasons: device.kind cuda with tensor parallelism, nccl with BatchNorm statistics
 /// over ranks, a trained BatchNorm with one value per channel, a model that cannot be split into
 /// the stages and shards, or training.precision int8 if no shard has int8 convolutions.

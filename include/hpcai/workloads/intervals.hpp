@@ -13,7 +13,7 @@
 
 namespace hpcai::workloads {
 
-/// Makes the record of a 95 % interval, or of the reason for its absence.
+/// Makes the record of a 95 % interval; both ends have `reason` if there is no interval.
 inline IntervalRecord interval_record(const std::optional<evaluation::Interval>& interval,
                                       const std::string& reason, const std::string& method) {
     if (!interval) return {no_value(reason), no_value(reason), 0.95, method};

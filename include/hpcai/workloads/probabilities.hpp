@@ -26,7 +26,7 @@ struct VotedProbabilities {
 };
 
 /// Returns the 95 % interval, by the bootstrap over samples, of the mean intersection over union of
-/// `predicted` or, with `other`, of `other` - `predicted`. Nothing if no cell is scored.
+/// `predicted` or, if `other` is not null, of `other` - `predicted`. Nothing if no cell is scored.
 std::optional<evaluation::Interval> cell_interval_95(const Probabilities& predicted,
                                                      std::int64_t cells_per_sample,
                                                      const Probabilities* other);

@@ -27,8 +27,8 @@ protected:
     static std::string labels_name() { return "evaluation/" + kProbabilityFiles.labels; }
     /// The files of the members that add_member() scored.
     const std::vector<std::string>& member_names() const { return member_names_; }
-    /// Appends rows [first, first + count) of a member's file to `rows`. add_member() must have
-    /// accepted the file.
+    /// Appends rows [first, first + count) of a member's file to `rows`. The task must have one row
+    /// per sample, and add_member() must have accepted the file.
     void append_rows(const std::string& name, std::size_t first, std::size_t count,
                      std::vector<float>& rows) const;
 

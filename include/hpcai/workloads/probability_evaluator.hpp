@@ -25,8 +25,8 @@ public:
                const std::filesystem::path& directory) const override;
 
 protected:
-    /// Returns the labels of the rows of the test samples. `samples` are the labels of the samples;
-    /// the rows of a sample with label -1 are not scored.
+    /// Returns one label per row of the predictions. `samples` has one label per test sample; the
+    /// rows of a sample with label -1 are not scored.
     virtual std::vector<std::int32_t> labels_of(std::span<const std::int32_t> samples) const = 0;
     /// Adds task-specific values to `quality`. Collective among the leaders.
     virtual void add_quality(const MemberPredictions&, comm::Communicator&, QualityRecord&) const {}

@@ -147,7 +147,7 @@ std::vector<climate::BoxRow> read_rows(const Hdf5Dataset& boxes) {
     return rows;
 }
 
-/// Returns the order that the file states, or `detect`.
+/// Returns the order that the attribute `columns` states; `detect` if it states none.
 BoxOrder stated_order(const Hdf5Dataset& boxes) {
     const std::string columns =
         climate::text_attribute(boxes.handle, climate::kColumnsName).value_or("");

@@ -33,7 +33,7 @@ CategoryRecord category_record(const evaluation::Category& category,
     return record;
 }
 
-/// Returns the items of a draw with times[i] copies of image i; the first becomes first_copy[i].
+/// Returns the items of a draw with times[i] copies of image i, numbered from first_copy[i] on.
 template <typename Item>
 std::vector<Item> draw(std::span<const Item> items, std::span<const std::uint32_t> times,
                        std::span<const std::int64_t> first_copy) {
