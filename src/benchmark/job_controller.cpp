@@ -30,15 +30,15 @@ std::vector<int> agreed_leaders(const comm::Membership& decision, std::span<cons
     return ranks;
 }
 
-/// Returns whether no rank was lost. A group that its watchdog failed has a dead or hanging rank.
+/// Returns whether no rank was lost. A group with ExitCode::watchdog has a dead or hanging rank.
 bool have_all_answered(const comm::Membership& decision) {
     return std::ranges::none_of(decision.statuses(), [](const comm::GroupStatus& status) {
         return status.state == comm::GroupState::absent || status.exit_code == ExitCode::watchdog;
     });
 }
 
-/// Returns whether the watchdogs of all absent groups have reported a hang, so that no rank waits
-/// for them.
+/// Returns whether the watchdogs of all absent groups have reported a hang. Then no rank waits for
+/// these groups.
 bool are_all_absent_hung(const comm::Membership& decision, const std::filesystem::path& output) {
     return std::ranges::all_of(decision.statuses(), [&](const comm::GroupStatus& status) {
         return status.state != comm::GroupState::absent ||
@@ -77,7 +77,7 @@ void mark_absent(const context::RunContext& context, int group) {
     results::write_progress(context.output, group, std::move(progress));
 }
 
-/// Extends the deadline of stopped groups to this group's stop time; checkpoints have equal sizes.
+/// A stopped group waits for others at least its own stop time; checkpoints have equal sizes.
 comm::MembershipAgreementDeadlines make_deadlines(const context::RunContext& context,
                                                   const group::GroupOutcome& outcome,
                                                   double training_seconds) {
@@ -143,8 +143,8 @@ results::RunEnd JobController::finish(const group::GroupOutcome& outcome, Logger
     return end;
 }
 
-/// Waits for the other groups, because the exit of this process would end all ranks. Its exit then
-/// ends the job, which a hanging leader cannot do.
+/// Waits for the other groups, because the exit of this process would end all ranks. Afterwards the
+/// exit of this process ends the job, which a hanging leader cannot end.
 void JobController::wait_until_others_exit(bool is_acting_leader) {
     constexpr std::chrono::seconds kPollInterval{1};
     constexpr double kSecondsToLog = 60;  // for the acting leader, which logs

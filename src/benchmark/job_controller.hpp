@@ -55,7 +55,7 @@ private:
     const context::RunContext& context_;
     comm::MpiWorld& world_;
     const Stopwatch& since_start_;
-    Stopwatch since_training_;  // including evaluations
+    Stopwatch since_training_;  // since the start of training, including evaluations
     double startup_seconds_;
 };
 

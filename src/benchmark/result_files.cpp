@@ -23,7 +23,7 @@
 namespace hpcai::benchmark {
 namespace {
 
-/// Writes all files that the manifest lists, and the manifest. Returns its SHA-256.
+/// Writes all files that the manifest lists, and the manifest. Returns the manifest's SHA-256.
 std::string write_files(const results::LaunchedRun& run, const results::EnsembleResult& ensemble,
                         RunRecord& record) {
     const context::RunContext& context = run.context;

@@ -10,8 +10,8 @@
 
 namespace hpcai::benchmark {
 
-/// Combines the predictions of the finished groups, of which `member` is this leader's. The result
-/// is complete on rank 0 of `leaders` and empty on other ranks. Collective over `leaders`.
+/// Combines the predictions of the finished groups; `member` is the outcome of this leader's group.
+/// The result is complete on rank 0 of `leaders`, empty on other ranks. Collective over `leaders`.
 results::EnsembleResult combine_members(const workloads::Evaluator& evaluator,
                                         const group::GroupOutcome& member,
                                         comm::Communicator& leaders);

@@ -71,7 +71,7 @@ void print_run_header(const PreparedRun& run, std::ostream& log) {
 
 /// Rank 0 logs to standard error, because the result directory with its logs does not exist yet.
 void build_model(const PreparedRun& run, std::optional<group::TrainingState>& state) {
-    reset_peak_resident_bytes();  // excludes find_ceiling() and earlier runs
+    reset_peak_resident_bytes();  // the peak then excludes find_ceiling() and earlier runs
     const bool is_logging = run.context.place.world_rank == 0;
     const std::unique_ptr<Logger> log = make_logger("rank 0", "");
     std::optional<group::AutotuneLog> autotune_log;
@@ -125,7 +125,7 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     return log;
 }
 
-/// Makes one run of `runs`. Destroys its session after success, when MPI no longer accesses it.
+/// Makes one run of `runs`. Before a next run, frees the memory that MPI cannot access any more.
 results::RunEnd run_once(const Invocation& invocation, context::RepeatedRuns& runs,
                          std::list<RunSession>& sessions) {
     const Stopwatch since_start;

@@ -175,8 +175,8 @@ void MembershipAgreement::follow(int collector, double now) {
     outgoing_.back().message.statuses = {mine_};
 }
 
-/// Each new collector has status_seconds to answer. After a stop request it has only the rest of
-/// the waiting time, but at least the time in which a living leader answers.
+/// A leader waits status_seconds for each collector that it follows. The leader of a stopped group
+/// waits only the rest of its waiting time, but at least twice reply_seconds.
 double MembershipAgreement::follow_deadline(double now) const {
     if (!mine_.has_stopped()) return now + deadlines_.status_seconds;
     return std::max(stopped_deadline_.value_or(now), now + 2 * deadlines_.reply_seconds);
@@ -226,7 +226,7 @@ void MembershipAgreement::receive_status(const AgreementMessage& message, double
     if (phase_ == Phase::proposing) propose_to(status.group);
 }
 
-/// An earlier report by the leader itself has priority.
+/// Keeps an earlier report of the group's own leader.
 void MembershipAgreement::receive_loss(const GroupStatus& status, double now) {
     reports_.try_emplace(status.group, status);
     const bool is_followed = phase_ == Phase::following && status.group == collector_;
@@ -280,7 +280,7 @@ void MembershipAgreement::receive_decision(const AgreementMessage& message) {
 }
 
 void MembershipAgreement::continue_collecting(double now) {
-    // Until a group completes or stops, every group may still be training.
+    // Until a group completes or stops, all groups that have not reported may still be training.
     const std::optional<double> grace = stopped_deadline_ ? stopped_deadline_ : completed_deadline_;
     const double end =
         grace ? std::max(*grace, phase_end_) : phase_end_ + deadlines_.longest_seconds;

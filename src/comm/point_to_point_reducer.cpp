@@ -104,7 +104,7 @@ public:
 
     bool test() override {
         ensure(!is_broken_, "an all-reduce that failed cannot continue");
-        is_broken_ = true;  // if advance() throws: an exchange must not start twice
+        is_broken_ = true;  // stays true if advance() throws
         const bool is_complete = advance();
         is_broken_ = false;
         return is_complete;
@@ -190,9 +190,9 @@ void PointToPointReducer::remove(PointToPointRequest& sum) {
     is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }
 
-/// Clears the residuals of a skipped step. Its gradients may be hundreds of times too large, and
-/// the loss scale decreases after it. When the loss scale doubles, after thousands of steps,
-/// residuals lose half of their weight, which is at most half a step's rounding error
+/// Clears the residuals after a skipped step, in which gradients may be hundreds of times too large
+/// and the loss scale decreases. When the loss scale doubles, after thousands of steps, residuals
+/// keep their value and thus lose half of their weight, at most half a step's rounding error
 /// (SumPrograms.ErrorFeedbackLosesLittleWhereTheLossScaleDoubles).
 void PointToPointReducer::end_step() {
     if (!std::exchange(is_skipped_, false)) return;

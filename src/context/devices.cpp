@@ -20,7 +20,7 @@ namespace {
 struct PrecisionRow {
     config::Precision name;
     device::Precision precision;
-    std::string_view devices;  // end of a message: the devices that support it; empty: all devices
+    std::string_view devices;  // which devices support it, as end of a message; empty: all
 };
 constexpr std::array kPrecisions{
     PrecisionRow{config::Precision::fp32, {}, ""},

@@ -12,7 +12,7 @@ struct StopCosts {
     double copy_seconds = 0;      // longest copy to host memory so far
     double write_seconds = 0;     // longest write so far; 0: none yet
     double poll_seconds = 0;      // between two polls
-    std::size_t first_bytes = 0;  // size of the first checkpoint
+    std::size_t first_bytes = 0;  // of this rank's first checkpoint
 };
 
 /// Returns how many seconds before run.time_limit_seconds a run must begin to stop. At most half of
@@ -22,7 +22,7 @@ inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_secon
     constexpr double kFirstWriteSeconds = 2;
     constexpr double kFirstWriteBytesPerSecond = 32.0 * (1 << 20);
     constexpr double kMaxShare = 0.5;  // of the limit
-    // The previous write may still run when the last one begins.
+    // The previous write may still run when the final checkpoint begins.
     const double write = costs.write_seconds > 0
                              ? 2 * costs.write_seconds
                              : kFirstWriteSeconds + static_cast<double>(costs.first_bytes) /
@@ -30,7 +30,7 @@ inline double checkpoint_lead_seconds(const StopCosts& costs, double limit_secon
     return std::min(costs.copy_seconds + write + 2 * costs.poll_seconds, kMaxShare * limit_seconds);
 }
 
-/// A phase after every set_interval() steps in which the run cannot stop, such as an evaluation.
+/// Phases at a fixed interval of steps in which the run cannot stop, such as evaluations.
 class UninterruptiblePhases {
 public:
     void set_interval(std::int64_t steps) { steps_ = steps; }  // 0: there is no such phase

@@ -26,7 +26,7 @@ public:
     /// Begins the epoch at batch `first_batch`.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }
-    /// Empty on ranks that read no samples.
+    /// Both are empty on ranks that read no samples.
     data::BadSampleReport bad_samples() const;
     std::vector<std::uint32_t> bad_sample_numbers() const;
     void restore_bad_samples(std::span<const std::uint32_t> samples) {

@@ -21,7 +21,7 @@ public:
     /// at most `timeout_seconds` for a driver that does not answer. Later calls return the same.
     const std::vector<DeviceHealthRecord>& finish(double timeout_seconds);
 
-    /// Why the driver reports no Xids, after finish(). Empty if it reports them.
+    /// Why the driver reports no errors (XIDs); empty if it does. Call it after finish().
     const std::string& xids_failure() const { return xids_failure_; }
 
 private:

@@ -87,8 +87,8 @@ bool GroupCheckpoints::is_restored_everywhere(const Attempt& attempt) {
     return extremes[0] == -extremes[1];
 }
 
-/// Returns whether the checkpoint has ever been complete. If a rank does not find its folder, the
-/// complete checkpoint was deleted. A folder that lacks a rank's marker was never complete.
+/// Returns whether the checkpoint has ever been complete. If a rank does not find the folder, which
+/// was listed, a complete checkpoint was deleted. A folder without all markers was never complete.
 bool GroupCheckpoints::was_complete(std::int64_t step) {
     std::error_code error;
     const bool exists =
@@ -211,9 +211,9 @@ void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps
               steps_done, delay_seconds_);
 }
 
-/// Waits for the current write on all ranks. Then keeps only the last two complete checkpoints; an
-/// earlier launch may have left incomplete ones at later steps.
-/// Returns why the write failed; empty if no rank failed. Each rank logs its own failure.
+/// Waits for the current write on all ranks. Then removes all but the last two complete
+/// checkpoints, also incomplete checkpoints of later steps from an earlier launch. Returns why the
+/// write failed; empty if no rank failed. Each rank logs its own failure.
 std::string GroupCheckpoints::finish_write() {
     if (!pending_step_) return "";
     std::string failure = write_.wait();
@@ -256,7 +256,7 @@ GroupCheckpoints::Agreement GroupCheckpoints::agree_on_request(training::Trainer
     return {maxima[0], maxima[2]};
 }
 
-/// Returns the request of this rank. Assumes that the next poll is as far away as the last one was.
+/// Returns the request of this rank. Assumes that the interval between polls does not change.
 double GroupCheckpoints::local_stop_request(training::Trainer& trainer,
                                             std::int64_t steps_done) const {
     const int signal = StopSignals::received();

@@ -19,7 +19,7 @@
 
 namespace hpcai::group {
 
-/// Functions that save and restore the state in a checkpoint that the Trainer does not own.
+/// Functions that save and restore the part of a checkpoint that is not the Trainer's state.
 struct ExtraState {
     std::function<void(training::Snapshot&)> save;
     /// Throws Error(data) naming the array that does not fit.
@@ -29,7 +29,7 @@ struct ExtraState {
 /// The end of a group that was asked to stop; its code is ExitCode::stopped.
 class GroupStop : public Error {
 public:
-    /// `state` is stopped, unsaved or terminated. `seconds` is the value of seconds().
+    /// `state` is stopped, unsaved or terminated.
     GroupStop(const std::string& message, ProgressState state, double seconds)
         : Error(ExitCode::stopped, message), state_(state), seconds_(seconds) {}
 
@@ -109,7 +109,7 @@ private:
     std::int64_t steps_per_epoch_ = 1;
     Stopwatch since_poll_;
     Stopwatch since_checkpoint_;  // or since the start
-    double delay_seconds_ = 0;    // delay of steps by checkpoints
+    double delay_seconds_ = 0;    // by which checkpoints delayed steps
     double copy_seconds_ = 0;     // longest copy to host memory
     double write_seconds_ = 0;    // longest write; 0: none yet
     double poll_seconds_ = 0;     // between the last two polls; 0: fewer than two

@@ -29,8 +29,8 @@ constexpr double kHealthTimeoutSeconds = 60;
 std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
                                   Logger& log) {
     log_bad_samples(report, "training", log);
-    // In different epochs, several ranks read the same bad sample, so a sum would count it twice.
-    // The largest count is a lower bound.
+    // Several ranks may read the same bad sample in different epochs, so a sum over the ranks would
+    // count that sample twice. The largest count is a lower bound.
     return max_over_ranks(group, report.count);
 }
 

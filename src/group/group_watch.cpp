@@ -145,8 +145,8 @@ void GroupWatch::on_timeout(const std::string& reason) {
 
 /// Ignores errors: the group has already failed.
 void GroupWatch::write_record(const std::string& reason, bool answers) {
-    // The other thread may write for a long time, or forever if the file system hangs. A record of
-    // the watchdog's thread must not replace that of the training thread.
+    // The other thread may write for a long time, or forever if the file system hangs. The
+    // watchdog's thread must not replace a record of the training thread.
     const std::unique_lock lock(write_mutex_, std::chrono::seconds(answers ? 60 : 5));
     if (!lock || (is_written_ && !answers)) return;
     FlightRecord record;
@@ -177,8 +177,8 @@ double GroupWatch::record_wait_seconds() const {
     return std::clamp(2 * watchdog_.longest_seconds(), minimum, kMaxRecordWaitSeconds);
 }
 
-/// Limits the load on a shared file system: together, up to 5,000 ranks of a group read the record
-/// of one rank at most 1,000 times a second.
+/// Limits the load on a shared file system: all ranks of a group of up to 5,000 ranks together read
+/// a rank's record at most 1,000 times a second.
 std::chrono::milliseconds GroupWatch::poll_interval() const {
     return std::clamp(std::chrono::milliseconds(group_.size()), kMinPollInterval, kMaxPollInterval);
 }
@@ -246,7 +246,7 @@ std::string GroupWatch::describe_ranks(const std::string& reason, const Stopwatc
 WatchReport GroupWatch::report(const std::string& reason) {
     watchdog_.end();
     std::optional<comm::DeadlineGuard> guard;
-    if (!context_.launch.exit_ends_others) {  // the file system may hang
+    if (!context_.launch.exit_ends_others) {  // ends this process if the file system hangs
         guard.emplace(kMaxReportSeconds, ExitCode::watchdog, "the report of a group's end");
     }
     write_record(reason, true);

@@ -30,8 +30,8 @@ struct WatchReport {
 };
 
 /// Detects a rank of this group that hangs or has died. Every rank has a watchdog for its own
-/// steps. While a rank waits for other ranks, it polls the group's next process on its node every
-/// second.
+/// steps. While a rank waits for others, it checks every second whether the group's next process on
+/// its node has died.
 class GroupWatch {
 public:
     /// All arguments outlive the object. Removes this rank's old flight record. Collective.

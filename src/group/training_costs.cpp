@@ -42,7 +42,7 @@ Quantity mean_over_ranks(comm::Communicator& group, double value) {
     return {value / static_cast<double>(group.size()), ""};
 }
 
-/// Has no value if a rank has none. The shards of a model may use different all-reduces.
+/// Returns no value if a rank has no value: shards of a model may use different all-reduces.
 Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
     group.all_reduce_sum(sums);
@@ -50,7 +50,7 @@ Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
     return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
 }
 
-/// Returns the exposed time of this rank's all-reduces; on a device, by the device's clock.
+/// Returns the exposed time of this rank's all-reduces; with `is_device_sum` by the device's clock.
 Quantity exposed_seconds(const comm::BucketAccounting& sums,
                          const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
     if (!is_device_sum) {

@@ -21,7 +21,7 @@ struct TrainingCosts {
     double checkpoint_seconds = 0;  // delay of steps by checkpoints
     comm::BucketAccounting sums;
     comm::SyncBatchNormAccounting statistics;
-    std::optional<comm::SentBytes> gradients;  // in all-reduces; empty: NCCL does not report bytes
+    std::optional<comm::SentBytes> gradients;  // sent in all-reduces; empty: unknown, as with NCCL
     training::MessageAccounting messages;
 
     /// Adds the costs of an earlier launch's steps.

@@ -189,8 +189,8 @@ data::SampleSets open_samples(const config::Config& config,
     return data::make_sample_sets(config, everyone, &duplicator);
 }
 
-/// Returns the precision that all ranks chose. If the choices differ, returns fp32, which every
-/// device supports, because all base models must have the same precision.
+/// Returns one precision for all base models: the choice of the ranks if they agree, else fp32,
+/// which every device supports.
 device::Precision agree_on_precision(device::Precision mine, comm::Communicator& everyone) {
     const double number = mine.int8 ? -2.0 : mine.tf32 ? -1.0 : static_cast<double>(mine.compute);
     std::array<double, 2> extremes{number, -number};  // maximum, -minimum

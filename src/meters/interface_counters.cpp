@@ -81,7 +81,7 @@ bool has(const fs::path& interface, const char* name) {
     return fs::exists(interface / name, error);
 }
 
-/// Returns false for bridges, bonds, VLANs, tunnels and members, which count bytes of others.
+/// Returns false for bridges, bonds, VLANs, tunnels and their members, which count bytes twice.
 bool is_independent(const fs::path& interface) {
     constexpr std::array kMarkers{"bridge", "bonding", "tun_flags", "master"};
     return std::ranges::none_of(kMarkers, [&](auto marker) { return has(interface, marker); }) &&

@@ -32,7 +32,7 @@ void CounterLog::sample(Series& series, double utc_seconds) const {
 void CounterLog::sample(double utc_seconds) {
     for (Series& series : series_) sample(series, utc_seconds);
     ++samples_;
-    // Thins one reading before the limit, because records() adds the latest if it was dropped.
+    // Keeps fewer than kMaxReadings, because records() may add the latest reading.
     if ((samples_ - 1) / stride_ + 1 < kMaxReadings) return;
     stride_ *= 2;
     for (Series& series : series_) {

@@ -44,7 +44,7 @@ std::string escaped_name(const std::string& name) {
     return escaped;
 }
 
-/// sha256sum begins the line with a backslash if it escaped the name.
+/// Returns a line in the format of sha256sum, which begins with a backslash if the name is escaped.
 std::string manifest_line(const std::string& digest, const std::string& name) {
     const std::string escaped = escaped_name(name);
     return fmt::format("{}{}  {}\n", escaped == name ? "" : "\\", digest, escaped);

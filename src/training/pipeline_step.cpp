@@ -272,8 +272,8 @@ private:
 }  // namespace
 
 std::unique_ptr<StepRunner> make_pipeline_step(StepSetup setup, const PipelineShare& share) {
-    // The buckets own the accumulator through before_all_reduce. Freeing its memory waits for the
-    // device, so the buckets must end their all-reduces first.
+    // The buckets own the accumulator through before_all_reduce. Freeing the accumulator waits for
+    // the device, so the buckets must end their all-reduces first.
     const auto accumulator = std::make_shared<GradientAccumulator>(
         setup.device, setup.store.gradients(), share.layout.micro_batches);
     setup.before_all_reduce = [accumulator, before_all_reduce = std::move(setup.before_all_reduce)](

@@ -38,8 +38,8 @@ float first_loss_scale(const config::TrainingConfig& training, bool is_dynamic) 
 }
 
 /// Returns the gradients, with the status, that must be finite. The status is infinite if a rank
-/// has failed, so that all ranks skip the step. In a classifier, a non-finite logit makes the
-/// gradient of the last bias non-finite, which is a sum over all samples of all ranks. In fp16 and
+/// has failed, so that all ranks skip the step. In a classifier, the gradient of the last bias is
+/// enough: it is a sum over all samples, so any non-finite logit makes it non-finite. In fp16 and
 /// in a detector, any gradient may be non-finite. A stage without a loss checks only the status,
 /// except in fp16.
 std::span<const float> checked_gradients(const graph::Network& network,

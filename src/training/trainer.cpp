@@ -224,9 +224,9 @@ void Trainer::read_results() {
     epoch_.unread_steps = 0;
 }
 
-/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard have
-/// them. If all have them, the cause is numerical, and the audit skips this shard, because the bits
-/// of NaNs may differ between replicas.
+/// Returns whether any rank has non-finite parameters, and whether all replicas of this shard do.
+/// If all replicas do, the cause is numerical. The audit then skips this shard, because the bits of
+/// NaNs may differ between replicas.
 Trainer::NonFiniteParameters Trainer::non_finite_parameters() {
     const std::int64_t mine = all_finite(store_, store_.parameters()) ? 0 : 1;
     const std::vector<std::int64_t> non_finite = comm::all_gather(group_, mine);
@@ -269,7 +269,7 @@ void Trainer::average_statistics() {
     try {
         replicas_.all_reduce_sum(*statistics);
     } catch (const std::exception&) {
-        replicas_.keep_alive(statistics);  // late messages may arrive in it
+        replicas_.keep_alive(statistics);  // late messages may arrive in this memory
         throw;
     }
     const float share = 1.0f / static_cast<float>(replicas_.size());
@@ -277,7 +277,7 @@ void Trainer::average_statistics() {
     store_.write(*statistics, store_.statistics());
 }
 
-/// Returns the arrays that are equal on all ranks of a shard.
+/// Returns the arrays that are bitwise equal on all ranks that train the same parameters.
 std::vector<std::span<float>> Trainer::shared_values() {
     std::vector<std::span<float>> all{store_.parameters()};
     for (int state = 0; state < store_.states(); ++state) all.push_back(store_.state(state));

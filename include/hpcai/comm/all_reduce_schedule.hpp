@@ -31,7 +31,7 @@ struct AllReduceOptions {
 ///
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
-///   hierarchical  inner: the ranks of its node   outer: the ranks with its index on all nodes
+///   hierarchical  inner: the ranks of its node   outer: the ranks with the same index on each node
 ///
 /// Each row of the grid has columns_of_torus() consecutive ranks. Every node has as many owners of
 /// parts as the smallest node has ranks: its first ranks. The other ranks of a node send their
@@ -81,7 +81,7 @@ struct ScheduleStep {
 
 /// The steps of one rank in an all-reduce. The result has the same bits on all ranks. Values are
 /// rounded when they leave their rank, when a partial sum leaves its inner ranks, and when the
-/// total leaves its owner. The owner's own terms stay fp32. Sums are formed in fp32, in an order
+/// total leaves its owner. The owner's own values are added in fp32. Sums are fp32, in an order
 /// that depends only on AllReduceOptions and the number of values. All steps use the same wire
 /// buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as long as the values
 /// holds all residuals of error feedback.

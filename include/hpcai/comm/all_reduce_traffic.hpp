@@ -14,16 +14,16 @@ namespace hpcai::comm {
 
 /// Maxima of the bytes that ranks and nodes of a group send in all-reduces.
 struct AllReduceTraffic {
-    std::int64_t sent = 0;           // largest number of any rank
+    std::int64_t sent = 0;           // largest number of bytes that any rank sends
     std::int64_t between_nodes = 0;  // largest number that any rank sends to other nodes
-    std::int64_t out_of_node = 0;    // largest number that all ranks of a node send to other nodes
+    std::int64_t out_of_node = 0;    // largest sum over a node's ranks of the bytes to other nodes
 };
 
 /// A planned all-reduce over some ranks of a group.
 struct PlannedAllReduce {
     AllReduceOptions options;
     std::size_t values = 0;
-    std::vector<SentBytes> other_sent;  // each rank's other messages; empty: none
+    std::vector<SentBytes> other_sent;  // bytes of other messages, by rank; empty: none
 };
 
 /// Estimates the traffic of all-reduces over disjoint ranks of a group. For an all-reduce of B

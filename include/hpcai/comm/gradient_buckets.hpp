@@ -19,7 +19,7 @@ namespace hpcai::comm {
 struct BucketOptions {
     std::size_t bucket_bytes = std::size_t{25}
                                << 20;  // maximum; a bucket of one parameter may be larger
-    bool overlap = true;  // all-reduce a bucket once it is ready, else all buckets in finish()
+    bool overlap = true;  // starts each all-reduce when its bucket is ready, else all in finish()
 };
 
 /// Costs of the all-reduces on this rank since the buckets were made. Times are by the host's

@@ -90,7 +90,7 @@ enum class MembershipAgreementKind : std::int32_t {
     notice,     // collector to leaders, which follow it unless they follow a later collector
     proposal,   // collector to its followers, which join its decision or decline
     joined,     // follower to collector; the follower will join no other collector
-    declined,   // follower to collector: it follows another collector or has decided
+    declined,   // leader to collector: the leader is not its follower or has already replied
     withdrawn,  // collector to its followers, which follow the next collector
     result,     // collector to the followers that joined
     closed,     // collector to all leaders that did not join
@@ -101,7 +101,7 @@ struct AgreementMessage {
     std::int32_t from_group = 0;
     // notice: longest time until the next notice; status: how long this group waits for others
     double seconds = 0;
-    std::vector<GroupStatus> statuses;  // status: its own; result to the writer: Membership::known
+    std::vector<GroupStatus> statuses;  // status: of from_group; result to the writer: known
     std::shared_ptr<const std::vector<UnfinishedGroup>> unfinished;  // result; shared
 
     std::vector<std::byte> to_bytes() const;

@@ -50,7 +50,7 @@ private:
 /// The result of agree_on_members for one leader.
 struct AgreedMembers {
     Membership decision;
-    std::unique_ptr<Communicator> leaders;  // that vote, in group order; null for all other leaders
+    std::unique_ptr<Communicator> leaders;  // voting leaders in group order; null if not voting
 };
 
 enum class NextAction { exit, another_run };

@@ -14,12 +14,12 @@ namespace hpcai::comm {
 struct NcclReducerOptions {
     Communicator& group;     // each rank has its own GPU, see obstacle_to_nccl
     device::Device& device;  // a device of the CUDA engine
-    // Algorithm and format, with the bits (except of NaN) and error feedback of
-    // make_point_to_point_reducer; requires prepare(). Absent: NCCL's own fp32 all-reduce.
+    // Algorithm and format; prepare() must be called. Sums (except the bits of NaN) and error
+    // feedback equal those of make_point_to_point_reducer. Absent: NCCL's own fp32 all-reduce.
     std::optional<AllReduceOptions> all_reduce = std::nullopt;
     double wait_seconds = 3600;  // longest wait for enqueued work and the other ranks
     double start_seconds = 300;  // longest start-up, which connects the GPUs
-    double finish_seconds = 30;  // longest shutdown, and longest abort after it
+    double finish_seconds = 30;  // longest shutdown, and longest wait for an abort
 };
 
 }  // namespace hpcai::comm

@@ -47,7 +47,7 @@ struct LaunchContext {
 /// afterwards.
 struct RunContext {
     config::Config config;    // of this launch, with the changes of `resume --set`
-    std::string config_text;  // YAML of the first launch
+    std::string config_text;  // configuration of the first launch, as YAML
     plan::ParallelismController controller;
     plan::RankPlace place;               // of this rank
     std::filesystem::path output;        // result directory

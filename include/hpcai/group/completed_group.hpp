@@ -12,10 +12,10 @@
 /// Groups that an earlier launch of the run completed.
 namespace hpcai::group {
 
-/// Adds the stored predictions of a completed group to `outcome`, which has its result. Predictions
-/// of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or `threads` if
-/// that is 0. Throws Error(data) naming a file that does not fit, also if the test samples have
-/// changed so that the model's quality differs from its record.
+/// Adds the stored predictions of a completed group to `outcome`, which has the group's result.
+/// Predictions of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or
+/// `threads` if that is 0. Throws Error(data) naming a file that does not fit, also if changed test
+/// samples give the model another quality than its record.
 void load_predictions(const context::RunContext& context, const data::SampleSets& samples,
                       int threads, GroupOutcome& outcome);
 

@@ -10,8 +10,8 @@
 
 namespace hpcai::group {
 
-/// Returns the energy and network counters of this rank's node. Empty if another rank of the group
-/// precedes it on the node, if run.meters is none, or if run.evaluate_epochs is above 0.
+/// Returns the energy and network counters of this rank's node. Empty if this rank is not its
+/// group's first on the node, if run.meters is none, or if run.evaluate_epochs is above 0.
 std::vector<meters::Counter> find_counters(const context::RunContext& context);
 
 /// Reads counters in its own thread while a group trains.
@@ -23,7 +23,7 @@ public:
     /// Takes the last reading and returns all readings of this rank.
     std::vector<CounterRecord> finish();
 
-    /// Returns verification::steps_counter() of the complete `record`.
+    /// Returns the steps of the group as a counter. `record` has training time and iterations.
     CounterRecord steps_counter(const GroupRecord& record) const;
 
 private:

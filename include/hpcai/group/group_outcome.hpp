@@ -16,7 +16,7 @@ struct GroupOutcome {
     bool has_lost_leader = false;   // the group's first rank does not answer
     bool is_acting_leader = false;  // the leader is lost, and this rank is the first that answers
     ProgressState end = ProgressState::failed;
-    double stop_seconds = 0;  // GroupStop::seconds() if the group was asked to stop
+    double stop_seconds = 0;  // from the last step to the end of the stop; 0: no stop
 };
 
 }  // namespace hpcai::group

@@ -39,7 +39,7 @@ public:
     /// The exchange of this rank with the other shards of its stage. It must be connected before
     /// the networks run. Null without tensor parallelism.
     comm::TensorParallelExchange* exchange();
-    /// The group that shares BatchNorm statistics. It must be connected before the networks run.
+    /// The ranks that share BatchNorm statistics. Must be connected before the networks run.
     comm::SyncBatchNormGroup& sync_batch_norm_group() { return sync_batch_norm_group_; }
     /// The parameters of this rank's stage and shard; after collect() or load() all parameters.
     graph::ParameterStore& store() { return *store_; }
@@ -48,7 +48,7 @@ public:
     std::unique_ptr<graph::ParameterStore> gather_parameters(comm::Communicator& group);
     /// Replaces store() by gather_parameters() unless that is null. Collective in the group.
     void collect(comm::Communicator& group);
-    /// Frees the networks and reads store() from a file. Throws as training::read_weights.
+    /// Frees the networks and reads the whole model into store(). Throws as training::read_weights.
     void load(const std::filesystem::path& weights);
     /// Frees the memory of the training networks.
     void drop_networks() { networks_.clear(); }
@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Partition> partition_;  // null where a rank trains the whole model
     std::unique_ptr<graph::ParameterStore> store_;
     comm::SyncBatchNormGroup sync_batch_norm_group_;
-    std::vector<std::unique_ptr<graph::Network>> networks_;  // all but the first are its copies
+    std::vector<std::unique_ptr<graph::Network>> networks_;  // twins of the first network
 };
 
 }  // namespace hpcai::group

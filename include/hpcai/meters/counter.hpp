@@ -26,9 +26,9 @@ struct Counter {
 std::vector<Counter> processor_counters(const std::filesystem::path& sysfs);
 
 /// Returns counters of the bytes that network interfaces and InfiniBand ports below `sysfs` send
-/// and receive, each byte once. Includes interfaces with a device. If there are neither such
-/// interfaces nor ports (in a container), includes all except bridges, bonds, tunnels, VLANs and
-/// their members. Omits the loopback, and IP over InfiniBand if there are ports.
+/// and receive, each byte once. Includes interfaces of hardware devices. Without such interfaces
+/// and ports, as in a container, includes all except bridges, bonds, tunnels, VLANs and their
+/// members. Omits the loopback, and IP over InfiniBand if there are ports.
 std::vector<Counter> interface_counters(const std::filesystem::path& sysfs);
 
 /// Returns whether `sysfs` shows the network interfaces of this process. A mount of sysfs may

@@ -40,7 +40,7 @@ struct IntegrationSettings {
 struct MeteredEnergy {
     double joules = 0;
     double average_watts = 0;
-    std::size_t readings = 0;        // in the phase, with the nearest before and after it
+    std::size_t readings = 0;        // in the phase, with one on each side of it
     double longest_gap_seconds = 0;  // between two of these readings
 };
 

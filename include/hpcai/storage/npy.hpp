@@ -14,7 +14,6 @@
 /// little-endian float32 ('<f4') and int32 ('<i4'), one or two dimensions, C order.
 namespace hpcai::storage {
 
-/// An array that owns its memory.
 class NpyArray {
 public:
     NpyArray(tensor::Shape shape, tensor::DType dtype, std::vector<std::byte> elements)

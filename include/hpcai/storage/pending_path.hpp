@@ -5,8 +5,8 @@
 
 namespace hpcai::storage {
 
-/// A file or folder that gets its final name only when it is complete. The caller writes it at
-/// path(), a temporary name in the same folder. Without commit(), the destructor removes it.
+/// A file or folder that gets its final name only when it is complete. The caller writes to path(),
+/// a temporary name in the target's folder. Without commit(), the destructor removes path().
 class PendingPath {
 public:
     /// Creates no file. Throws Error(usage) if the target is a symbolic link, a mount point, "/",

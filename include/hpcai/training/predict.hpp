@@ -17,11 +17,11 @@ struct Predictions {
 };
 
 /// Predicts every sample that `source` gives to this rank. `network` is an inference network with
-/// the source's batch size that outputs `columns` values for each sample. Its working
-/// copies are refreshed first. Throws what the source throws.
+/// the source's batch size that outputs `columns` values for each sample. The network's working
+/// copies of the parameters are refreshed first. Throws what the source throws.
 Predictions predict(graph::Network& network, data::BatchSource& source, std::int64_t columns);
 
-/// Gathers the predictions of all ranks, in their order, at rank 0; empty elsewhere. Collective.
+/// Gathers the predictions of all ranks in rank order at rank 0; empty elsewhere. Collective.
 Predictions gather(comm::Communicator& group, Predictions mine);
 
 }  // namespace hpcai::training

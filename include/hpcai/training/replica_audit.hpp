@@ -75,11 +75,11 @@ public:
         if (is_due(step)) audit(step);
     }
 
-    /// Like audit_if_due, even if no audit is due. If `compares` is false, this rank takes part
-    /// without comparing, as must all ranks of its shard. Audits without comparison do not count.
+    /// Like audit_if_due, even if no audit is due. If `compares` is false, this shard is not
+    /// compared; all its ranks must pass false. An audit that compares no shard does not count.
     void audit(std::int64_t step, bool compares = true);
 
-    /// Also compares the averaged running statistics. Throws as audit_if_due. Collective.
+    /// Like audit(), but also compares the averaged running statistics. Collective.
     void audit_final_state(std::int64_t step);
 
     /// Number of audits that passed; 0 if each rank has its own shard.

@@ -12,7 +12,6 @@ namespace hpcai::training {
 /// Returns the learning rate of a step, counted from 0.
 using Schedule = std::function<double(std::int64_t step)>;
 
-/// Returns a constant rate.
 Schedule constant(double rate);
 /// Multiplies `rate` by `factor` at each of `steps` (PyTorch's MultiStepLR; Goyal et al. 2017: 0.1
 /// at epochs 30, 60 and 80).

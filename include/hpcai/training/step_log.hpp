@@ -84,7 +84,7 @@ public:
     void resume() { begin(steps_.empty() ? options_.now() : steps_.back().end_seconds); }
     /// Begins a phase of the step.
     void enter(Phase phase);
-    /// Logs that the all-reduce of a bucket, with `bytes` on this rank, has begun or is complete.
+    /// Logs that the all-reduce of a bucket with `bytes` bytes of gradients began or is complete.
     void log_all_reduce(std::size_t bucket, std::size_t bytes, bool is_complete);
     /// Sets the phases, by the device's clock, of the step whose results were read last.
     void set_device_phases(const PhaseSeconds& phases) { device_phases_ = phases; }

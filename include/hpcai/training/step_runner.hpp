@@ -51,7 +51,7 @@ struct StepResults {
     std::int64_t samples = 0;            // since results were last read, without padding
     std::uint32_t skipped_steps = 0;     // since the start, because gradients were not finite
     bool has_failed = false;             // a rank failed in the last step
-    double loss_scale = 1;               // factor of the mean loss
+    double loss_scale = 1;               // factor of the mean loss in the backward pass
     bool has_diverged = false;           // a step was skipped, and the loss scale cannot decrease
     std::optional<PhaseSeconds> phases;  // of the last step, by the device's clock
 };
@@ -81,7 +81,7 @@ public:
     /// or of other ranks. Losses and samples are of this rank; with a pipeline, of the group.
     virtual StepResults read();
 
-    /// Maximum number of steps between reads: run.loss_steps, or if 0, a number without slowdown.
+    /// Maximum number of steps between reads: run.loss_steps, or if that is 0, the runner's choice.
     std::int64_t steps_between_reads() const { return steps_between_reads_; }
 
     const comm::GradientBuckets& buckets() const { return buckets_; }
@@ -112,7 +112,7 @@ protected:
         device_.enqueue_upload(&(network_.step_scalars()->*number),
                                std::as_bytes(std::span(&value, 1)));
     }
-    /// Marks the gradients that `step` has completed as ready, and lets all-reduces advance.
+    /// Marks the gradients that `call` has completed as ready, and lets all-reduces advance.
     void notify_buckets(const graph::KernelCall& call);
     /// Marks the failure status of begin_step(), which is summed with the gradients, as ready.
     void notify_status() { buckets_.ready(store_.ranges().size()); }

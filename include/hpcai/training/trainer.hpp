@@ -114,8 +114,8 @@ public:
     std::int64_t steps_done() const { return steps_done_; }
     TrainingPosition position() const { return {epoch_.number, epoch_.report.steps}; }
 
-    /// Averages the running statistics over the ranks that train the same parameters. One rank that
-    /// normalizes the same groups of samples would have this mean. Collective; before evaluation.
+    /// Averages the running statistics, which each rank has updated from its own samples, over the
+    /// ranks that train the same parameters. Collective; call it before an evaluation.
     void average_statistics();
 
     /// Audits parameters, optimizer states and statistics. Throws ReplicaDivergence on all ranks.

@@ -35,7 +35,7 @@ private:
 
 struct WatchdogSettings {
     StepTimeout timeout;
-    double grace_seconds = 30;  // time for the watched thread to call end() after expiry
+    double grace_seconds = 30;  // from expiry until the watched thread must have called end()
     // The watchdog's thread calls it with the reason, such as "no step was done for 60 s". Must not
     // throw.
     std::function<void(const std::string&)> on_expiry;
@@ -58,8 +58,8 @@ public:
     void begin() { resume(); }
     /// Ends a step. Throws Error(watchdog) after expiry.
     void step_done();
-    /// Extends the limit of the next step for work outside of steps. If `seconds` is negative,
-    /// there is no limit until the next step_done or resume.
+    /// Extends the time limit of the next step by `seconds` for work outside of steps. A negative
+    /// number removes the limit until the next step_done or resume.
     void allow(double seconds);
     /// Restarts the time limit like step_done, but ignores the duration of the step.
     void resume();

@@ -9,8 +9,8 @@
 namespace hpcai::training {
 
 /// Writes parameters and running statistics durably as safetensors with torchvision's state-dict
-/// names: filters (K, C, R, S), all tensors fp32, `num_batches_tracked` int64 scalars. Throws
-/// Error(usage) if the file cannot be written.
+/// names: filters (K, C, R, S), all tensors fp32, `num_batches_tracked` int64 scalars equal to
+/// `steps_trained`. Throws Error(usage) if the file cannot be written.
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained);
 
@@ -20,9 +20,9 @@ void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph,
                   graph::ParameterStore& store);
 
-/// Reads the initial weights of a training run. A detector's file may also have a classifier's
-/// weights: its names do not begin with "backbone.body.". They fill the backbone; "fc." tensors are
-/// ignored, and the other parameters of the detector stay unchanged. Throws as read_weights.
+/// Reads the initial weights of a training run. For a detector, the file may instead hold a
+/// classifier, with no name that begins with "backbone.body.". The classifier's weights fill the
+/// backbone, without "fc." tensors; other parameters stay unchanged. Throws as read_weights.
 void read_initial_weights(const std::filesystem::path& path, const graph::Graph& graph,
                           graph::ParameterStore& store);
 

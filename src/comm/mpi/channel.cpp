@@ -121,7 +121,7 @@ void Channel::check_for_failure() {
               "MPI_Recv");
     message.text.back() = '\0';
     failure_ = Error(message.code, message.text.data());
-    is_announced_ = true;  // by its sender
+    is_announced_ = true;  // the sender has announced it to all ranks
     check_usable();
 }
 

@@ -78,7 +78,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::optional<Error> failure_;
-    bool is_announced_ = false;  // all other ranks know failure_
+    bool is_announced_ = false;  // failure_ was sent to all other ranks
     std::function<void()> wait_callback_;
     std::shared_ptr<KeptBuffers> kept_;
 };

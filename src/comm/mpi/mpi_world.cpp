@@ -154,7 +154,7 @@ MPI_Comm join_voters(const std::vector<int>& world_ranks, int tag, double second
     return created;
 }
 
-/// Waits like MPI_Finalize, which would busy-wait and take a core from ranks that still work.
+/// Waits for all ranks, with pauses. MPI_Finalize would take a core from ranks that still work.
 void wait_for_all_ranks() noexcept {
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;

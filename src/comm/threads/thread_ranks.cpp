@@ -25,8 +25,8 @@ public:
 
     int size() const { return static_cast<int>(posted_.size()); }
 
-    /// Publishes `mine`, waits for all ranks, calls `read` and waits until all ranks have returned
-    /// from it. Buffers must not change until then.
+    /// Publishes `mine`, waits for all ranks, calls `read` and waits until `read` has returned on
+    /// all ranks. Buffers must not change until then.
     template <typename Read>
     void run_between_barriers(int rank, Bytes mine, const Read& read) {
         posted_[rank] = mine;
