@@ -42,7 +42,7 @@ struct MeteredResult {
     Quantity vflops_per_watt;
 };
 
-/// Returns the sealed result and sets `manifest` to the SHA-256 of its manifest.
+/// Returns the result, which a manifest must list, and sets `manifest` to the SHA-256 of that file.
 RunRecord sealed_result(const fs::path& directory, std::string& manifest) {
     RunRecord record = results::read_result(directory);
     require(storage::matches_manifest(directory / "result.json"), ExitCode::data,

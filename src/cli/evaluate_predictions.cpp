@@ -95,7 +95,7 @@ std::string models_text(const EvaluateOptions& options) {
     return fmt::format("{} models by {}", options.predictions.size(), aggregation_name(options));
 }
 
-/// Null for one model.
+/// Returns the aggregation as JSON, or null for one model.
 ordered_json aggregation_of(const EvaluateOptions& options) {
     if (options.predictions.size() == 1) return nullptr;
     return aggregation_name(options);

@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    std::map<std::string, int> numbers_;  // [effective configuration], number of the task
+    std::map<std::string, int> numbers_;  // [effective configuration as YAML]
 };
 
 /// Sets the number of ranks of each task, which may be less than the allocation has.

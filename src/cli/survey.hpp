@@ -56,7 +56,7 @@ Survey check_pictures(const SurveyOptions& options);
 /// Reads every annotation (of the split) and decodes the pictures. Throws Error(data) for the first
 /// invalid annotation, naming its file.
 Survey check_annotations(const SurveyOptions& options);
-/// Reads every value.
+/// Reads every value. A sample is bad if a value is not finite.
 Survey check_climate(const SurveyOptions& options);
 /// Checks every checksum and number. Throws Error(data) for the first wrong checksum.
 Survey check_records(const SurveyOptions& options);

@@ -7,7 +7,7 @@
 
 namespace hpcai::config {
 
-/// A position in a file. Both numbers start at 1; a column is a number of bytes.
+/// A position in a file. Both numbers start at 1; columns count bytes.
 struct Position {
     int line = 1;
     int column = 1;

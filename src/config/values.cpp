@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxListLength = 1024;
 
-/// Such numbers are rejected: YAML 1.1 reads 010 as octal, YAML 1.2 as ten.
+/// Numbers with a leading zero are rejected: YAML 1.1 reads 010 as octal, YAML 1.2 as ten.
 bool looks_octal(std::string_view text) {
     if (text.starts_with('-')) text.remove_prefix(1);
     return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';

@@ -75,7 +75,7 @@ bool have_all_ended(const RunProgress& run) {
            stopped + failed + count(run, ProgressState::finished) == groups;
 }
 
-/// True if the run is dead and can be resumed.
+/// True if the lock is free and no group has sent a heartbeat for kUnlockedSilenceSeconds.
 bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
 }

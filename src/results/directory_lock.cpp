@@ -54,7 +54,7 @@ FileLock try_lock(const fs::path& output, FileLock::Kind kind) {
     }
 }
 
-/// Returns the state of the lock; State::none if the file cannot be opened.
+/// Returns the state of the lock; State::unsupported if the file cannot be opened.
 FileLock::State poll_lock(const fs::path& output, FileLock::Kind kind) {
     constexpr int kTries = 3;  // another `hpcai500 status` holds it briefly
     for (int attempt = 0; attempt < kTries; ++attempt) {

@@ -69,7 +69,7 @@ void add_verdict(const context::RunContext& context, const RunOutcome& outcome,
     verification::VerdictFacts facts = verification::facts_of(record, groups);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         if (groups[index].record.failure.empty()) continue;
-        // `score` knows failed groups only from their files, which show only this exit code.
+        // `score` knows a failed group only from its files, which reveal only ExitCode::invalid.
         const bool has_diverged = groups[index].record.audit.diverged_at_step > 0;
         facts.failure_codes.push_back(has_diverged ? ExitCode::invalid
                                                    : outcome.groups[index].exit_code);

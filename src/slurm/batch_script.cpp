@@ -26,7 +26,7 @@ void check(const BatchJob& job) {
     }
 }
 
-/// Replaces every character that Slurm might interpret with '-'.
+/// Returns run.name with '-' in place of every character that Slurm might interpret.
 std::string job_name(const BatchJob& job) {
     std::string name = job.name;
     for (char& letter : name) {

@@ -21,7 +21,7 @@ namespace {
 constexpr int kWarmupRuns = 4;  // of a device that records
 constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
-// From one large operation to the next: largest factors of the run time, and of the setup time.
+// Run time and setup time grow at most by these factors from one large operation to the next.
 constexpr double kMaxTimeGrowth = 8, kMaxSetupGrowth = 8;
 
 bool is_measured(const ops::Operation& operation) {

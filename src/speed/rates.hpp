@@ -31,8 +31,8 @@ public:
     double max_over_ranks(double value);
     double mean_over_ranks(double value);
 
-    /// Runs `work` 3 to 15 times in about `seconds`, after a warm-up run. Returns the mean over
-    /// ranks of each rank's median seconds.
+    /// Times `work` 3 to 15 times in about `seconds`, after a warm-up; repeats short work each
+    /// time. Returns the mean over ranks of each rank's median seconds of one run.
     double measure(const std::function<void()>& work, double seconds, bool has_upload = false);
 
 private:
@@ -81,7 +81,7 @@ std::vector<AllReduceRate> measure_all_reduce(RateMeter& meter, const AllReduceR
                                               double seconds);
 
 /// Fits a line through the times of the smallest and the largest size in `rates`, which are sorted
-/// by size. The fit has no values for fewer than two sizes, or if the largest size is not slower.
+/// by size. The fit has no values for fewer than two sizes, or if the time does not grow.
 AllReduceFit fit(const std::vector<AllReduceRate>& rates, const std::string& backend);
 
 }  // namespace hpcai::speed

@@ -11,7 +11,7 @@ namespace hpcai::speed {
 
 using Work = std::function<void()>;
 
-/// Times pieces of work by the device's clock, without kernel launches on a device that records.
+/// Times pieces of work by the device's clock. A device that can record replays them as one unit.
 class TimedWork {
 public:
     /// Each of `pieces` enqueues work. Work with an upload (`has_upload`) cannot be recorded.
@@ -28,7 +28,7 @@ private:
     device::Device& device_;
     std::vector<Work> pieces_;
     std::unique_ptr<device::Timeline> timeline_;
-    std::unique_ptr<device::Recording> recording_;  // destroyed before its marks
+    std::unique_ptr<device::Recording> recording_;  // refers to timeline_, so it is destroyed first
 };
 
 /// Returns the median result of `calls` calls of `measure`.

@@ -293,7 +293,7 @@ constexpr std::array kRepetitionMetrics{
                      &RepetitionsRecord::training_seconds, false, true},
 };
 
-/// Returns whether all runs of the two results differ by less than kSameRelative.
+/// Returns whether each run of one result is within kSameRelative of each run of the other.
 bool are_same(const std::vector<double>& first, const std::vector<double>& second) {
     const auto [low_1, high_1] = std::ranges::minmax(first);
     const auto [low_2, high_2] = std::ranges::minmax(second);

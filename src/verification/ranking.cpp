@@ -39,7 +39,7 @@ std::string source_of(const RunRecord& record) {
     return fmt::format("{}, {}", submission.system_name, submission.organization);
 }
 
-/// Returns whether a mini result has enough counted runs and no run that is not VALID, which could
+/// Returns true unless a mini result has too few counted runs or has uncounted runs, which could
 /// change the median.
 bool has_required_runs(const Submission& submission) {
     return submission.record.workload.problem_class != "mini" ||

@@ -37,7 +37,7 @@ struct RunConfig {
     std::string output;  // directory; empty: results/<name>-<UTC time>
     bool deterministic = false;
     int audit_steps = 100;  // between comparisons of the replicas; 0: only at the end
-    int loss_steps = 0;     // between reads of the loss; 0: 20 with recorded steps, else 1
+    int loss_steps = 0;     // between reads of the loss; 0: 20 if a GPU replays steps, else 1
     bool measure_phases = true;
     bool trace = false;
     int trace_steps = 20;
@@ -50,8 +50,8 @@ struct RunConfig {
     double checkpoint_seconds = 600;  // between checkpoints at ends of epochs; 0: none
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none
     double first_step_timeout_seconds = 900;  // of a rank's watchdog, until results are first read
-    double step_timeout_seconds = 0;          // between reads of results; 0: derived from the run
-    double group_timeout_seconds = 600;       // minimum wait of finished groups for silent groups
+    double step_timeout_seconds = 0;     // between later reads; 0: from the longest time so far
+    double group_timeout_seconds = 600;  // minimum wait of finished groups for silent groups
 };
 
 /// The submitter and descriptions of the nine layers of the system.
@@ -111,9 +111,9 @@ struct BaggingConfig {
 
 struct ParallelConfig {
     ParallelMode mode = ParallelMode::data;
-    std::optional<int> data_degree;      // absent: the rest of P_degree
-    std::optional<int> pipeline_degree;  // stages; absent: the rest of P_degree, or 1
-    int micro_batches = 1;               // of a rank's share of a batch
+    std::optional<int> data_degree;      // absent: P_degree / the other degrees
+    std::optional<int> pipeline_degree;  // stages; absent: P_degree / the other given degrees, or 1
+    int micro_batches = 1;               // into which a rank's samples of a batch are divided
     PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
     std::optional<int> model_degree;  // shards of each layer; absent: as pipeline_degree
 };
@@ -151,10 +151,10 @@ struct DataConfig {
 
 struct TrainingConfig {
     int batch_size = 256;                   // per model
-    std::optional<int> batch_norm_samples;  // that share statistics; absent: one micro-batch
+    std::optional<int> batch_norm_samples;  // samples that share statistics; absent: a micro-batch
     Optimizer optimizer = Optimizer::sgd;
     double learning_rate = 0.1;     // for batches of learning_rate_batch samples
-    int learning_rate_batch = 256;  // linear scaling: lr = learning_rate * batch_size / this
+    int learning_rate_batch = 256;  // peak rate: learning_rate * batch_size / learning_rate_batch
     Schedule schedule = Schedule::step;
     std::vector<int> schedule_epochs = {30, 60, 80};  // step: where schedule_factor is applied
     double schedule_factor = 0.1;                     // step: factor of the rate
@@ -184,8 +184,8 @@ struct CommunicationConfig {
     CommunicationBackend backend = CommunicationBackend::automatic;
     AllReduceAlgorithm algorithm = AllReduceAlgorithm::all_reduce;
     CommunicationPrecision precision = CommunicationPrecision::fp32;
-    std::optional<int> torus_columns;   // absent: nearest to a square
-    std::optional<int> ranks_per_node;  // absent: detected by MPI
+    std::optional<int> torus_columns;   // ranks in a row of the grid; absent: nearest to a square
+    std::optional<int> ranks_per_node;  // that `hierarchical` treats as one node; absent: detected
     double bucket_mib = 25;
     bool overlap = true;
 };
@@ -195,8 +195,8 @@ struct DeviceConfig {
     int threads = 0;  // per rank; 0: from the cores the rank may use
     ActivationLayout layout = ActivationLayout::automatic;
     bool autotune = true;
-    std::string plan_cache;  // file; empty: none
-    bool recording = true;
+    std::string plan_cache;  // file of the autotuning results of GPUs; empty: none
+    bool recording = true;   // whether a GPU records a training step once and replays it
 };
 
 struct Config {
@@ -221,12 +221,12 @@ constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }
 
-/// Returns true if training steps are those of a pipeline, which may have one stage.
+/// Returns true if steps run as a pipeline of one or more stages, also for micro-batches alone.
 constexpr bool has_pipeline(const ParallelConfig& parallel) {
     return parallel.mode != ParallelMode::data || parallel.micro_batches > 1;
 }
 
-/// Values of optimizer state per parameter; device::state_count() has the same counts.
+/// Returns the number of state values per parameter; device::state_count() must return the same.
 constexpr int optimizer_states(Optimizer optimizer) {
     switch (optimizer) {
         case Optimizer::sgd:

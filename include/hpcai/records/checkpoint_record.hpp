@@ -15,7 +15,7 @@ struct CheckpointMarker {
     int group_rank = 0;
     int ranks = 1;              // size of the group
     std::string config_sha256;  // of the run's configuration
-    std::int64_t program = 0;   // identifies the launch that wrote it; equal on all ranks
+    std::int64_t program = 0;   // identifies the launch that wrote the file; equal on all ranks
     std::int64_t bytes = 0;     // of the rank's file
     std::string sha256;         // of the rank's file
     HPCAI_RECORD(CheckpointMarker, schema, step, group_rank, ranks, config_sha256, program, bytes,

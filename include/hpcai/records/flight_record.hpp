@@ -20,8 +20,8 @@ struct FlightEvent {
     HPCAI_RECORD(FlightEvent, step, what, bytes, begin_seconds, end_seconds);
 };
 
-/// `groups/<m>/flight/rank-<r>.json`. When a rank of a group hangs or has died, each rank that is
-/// still able to writes this file.
+/// `groups/<m>/flight/rank-<r>.json`. A rank, or its watchdog, writes this file when a rank of the
+/// group hangs or has died.
 struct FlightRecord {
     std::string schema = "hpcai500-flight/2";
     int group = 0;

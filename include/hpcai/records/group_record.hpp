@@ -18,7 +18,7 @@ struct CounterReading {
     HPCAI_RECORD(CounterReading, utc_seconds, value);
 };
 
-/// The readings of one counter of a node by one group while it trained.
+/// The readings that one group took of a counter of a node while the group trained.
 struct CounterRecord {
     std::string host;
     std::string name;                      // "nvml:<UUID>", "rapl:package-0"
@@ -72,7 +72,7 @@ struct AuditRecord {
     std::int64_t passed = 0;  // comparisons without a difference; 0 in a group of one rank
     std::int64_t diverged_at_step = 0;      // steps done at the first difference; 0: none
     std::vector<std::string> differs;       // "parameters", "optimizer state", "statistics"
-    std::vector<DivergedRankRecord> ranks;  // that differ from the majority; all without one
+    std::vector<DivergedRankRecord> ranks;  // not in the majority; all ranks if there is none
     HPCAI_RECORD(AuditRecord, passed, diverged_at_step, differs, ranks);
 };
 
@@ -133,7 +133,7 @@ struct DeviceHealthRecord {
     std::string device;                  // UUID of the GPU
     std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
     Quantity slowed_share;               // share of the polls, one per second, with lowered clocks
-    Quantity corrected_ecc_errors;       // during training, as are the next two
+    Quantity corrected_ecc_errors;       // this and the next two: counted in training
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,
@@ -150,10 +150,10 @@ struct GroupRecord {
     std::int64_t samples_trained = 0;  // over all epochs
     std::int64_t iterations = 0;
     std::int64_t skipped_steps = 0;     // of `iterations`, because fp16 gradients overflowed
-    Quantity training_seconds;          // from start-up to the last step, without evaluation
+    Quantity training_seconds;          // end of start-up to end of last step, without evaluation
     Quantity images_per_second;         // samples_trained / training_seconds
     Quantity flops;                     // FLOP/s: work / training_seconds
-    Quantity input_wait_seconds;        // of all steps; mean over ranks
+    Quantity input_wait_seconds;        // of all steps; mean over the ranks that read samples
     Quantity communication_seconds;     // of all steps, exposed; mean over ranks
     Quantity checkpoint_seconds;        // time that checkpoints delay steps; mean over ranks
     Quantity evaluation_seconds;        // prediction of test and out-of-bag samples
@@ -180,7 +180,7 @@ struct GroupResult {
     Quantity quality_top_5;  // Top-5 accuracy, for classification
     std::string training_digest;
     std::int64_t bad_samples = 0;         // distinct damaged samples, in training and validation
-    std::int64_t communicated_bytes = 0;  // gradient bytes that one rank all-reduced
+    std::int64_t communicated_bytes = 0;  // of gradients in all-reduces; largest of all ranks
     std::int64_t gradient_bytes = 0;      // per step, of one rank; 0: no all-reduce
     std::int64_t buckets = 0;
     std::string all_reduce_backend;       // "mpi", "nccl"; empty if there is no all-reduce

@@ -11,7 +11,7 @@ namespace hpcai {
 
 inline constexpr const char* kLaunchName = "launch.json";
 
-/// `launch.json`: facts of a launch before its ranks split. `resume` and `score` read it.
+/// `launch.json`: facts of a launch before its ranks form groups. `resume` and `score` read it.
 struct LaunchRecord {
     std::string schema = "hpcai500-launch/3";
     std::string started_utc;     // start of the launch that began the run

@@ -72,7 +72,7 @@ struct PlanParallelRecord {
     int micro_batch_samples = 0;
     std::string schedule;
     Fraction bubble_fraction;           // of a step, by formula
-    Fraction largest_stage_share{1};    // largest share of the model's FLOPs on one rank
+    Fraction largest_stage_share{1};    // largest share of one sample's FLOPs on one rank
     double message_bytes_per_step = 0;  // between stages, of the rank that sends the most
     double shard_bytes_per_step = 0;    // between shards, of the rank that sends the most
     std::vector<PlanStageRecord> stages;
@@ -98,10 +98,10 @@ struct PlanMemoryRecord {
     double input_bytes = 0;         // prefetched batches and cached decoded pictures
     double exchange_bytes = 0;      // messages in flight, and int8 residuals
     double program_bytes = 0;       // on a CPU: code, libraries, MPI
-    /// The inference network: values of up to 32 samples (for detectors and segmentations, at most
-    /// as many as in training) and working copies. Ranks with shards or stages hold all parameters.
+    /// The inference network: working copies, and activations of up to 32 samples (for detectors
+    /// and segmentations, at most as many as in training). It has all parameters, even with shards.
     double evaluation_bytes = 0;
-    double total_bytes = 0;  // larger of training and evaluation; both if evaluates_between
+    double total_bytes = 0;  // maximum of training and evaluation; their sum if evaluates_between
     double fullest_node_bytes = 0;
     bool evaluates_between = false;  // whether evaluations run during training; not stored
     HPCAI_RECORD(PlanMemoryRecord, precision, parameter_bytes, gradient_bytes, optimizer_bytes,
@@ -117,7 +117,7 @@ struct PlanStagingRecord {
     HPCAI_RECORD(PlanStagingRecord, scope, fullest_node_samples, fullest_node_bytes);
 };
 
-/// All-reduce bytes (gradients, BatchNorm statistics) of a rank of the group on the most nodes.
+/// All-reduce bytes (gradients, BatchNorm statistics) of a rank in the group that spans most nodes.
 struct PlanTrafficRecord {
     double gradient_bytes = 0;       // payload per step; 0: no all-reduce
     std::string algorithm;           // communication.algorithm

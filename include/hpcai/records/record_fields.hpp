@@ -30,7 +30,7 @@ struct Quantity {
     bool operator==(const Quantity&) const = default;
 };
 
-/// A fraction. Even a record with has_whole_numbers writes it with a decimal point (1.0).
+/// A number that is always stored with a decimal point (1.0), also where whole numbers have none.
 struct Fraction {
     double value = 0;
     constexpr operator double() const { return value; }

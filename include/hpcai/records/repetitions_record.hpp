@@ -17,7 +17,7 @@ struct RepetitionRecord {
     std::uint64_t seed = 0;
     Status status = Status::invalid;
     ExitCode exit_code = ExitCode::invalid;
-    bool counted = false;  // whether the medians include it, because every group finished
+    bool counted = false;  // whether the medians include the run, because every group finished
     Quantity flops;        // FLOP/s
     Quantity vflops;       // FLOP/s
     Quantity quality;      // of the ensemble
@@ -32,7 +32,7 @@ struct RepetitionSpreadRecord {
     Quantity median;
     Quantity minimum;
     Quantity maximum;
-    Quantity median_absolute_deviation;  // from the median
+    Quantity median_absolute_deviation;
     HPCAI_RECORD(RepetitionSpreadRecord, median, minimum, maximum, median_absolute_deviation);
 };
 
@@ -41,7 +41,7 @@ struct RepetitionsRecord {
     std::string program_version;
     std::string name;
     int requested = 0;                        // run.repeat
-    std::string stopped;                      // why fewer runs ended; empty if all ended
+    std::string stopped;                      // why runs are missing; empty after the last run
     ExitCode exit_code = ExitCode::internal;  // the worst of all runs
     std::vector<RepetitionRecord> repetitions;
     RepetitionSpreadRecord flops;

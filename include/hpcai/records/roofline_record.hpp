@@ -12,12 +12,12 @@ namespace hpcai {
 
 /// The rate of one operation in one pass, measured alone.
 struct OperationRate {
-    std::string name;       // of the first graph node with this operation, or "gemm 2048"
-    std::string operation;  // "linear", "convolution"
-    std::string precision;  // as in training.precision
-    std::string pass;       // "forward", "weight_gradient", "input_gradient"
-    std::string shape;      // for display
-    bool of_model = false;
+    std::string name;           // of the first graph node with this operation, or "gemm 2048"
+    std::string operation;      // "linear", "convolution"
+    std::string precision;      // as in training.precision
+    std::string pass;           // "forward", "weight_gradient", "input_gradient"
+    std::string shape;          // for display
+    bool of_model = false;      // false: a large matrix product or convolution
     int nodes = 0;              // graph nodes of the model with this operation
     double flops = 0;           // of one call; a multiply-add counts as two
     double bytes = 0;           // smallest number of bytes read and written
@@ -42,7 +42,7 @@ struct AllReduceRate {
     std::string scope;  // "run", "node" (the ranks of one node), "between nodes" (one rank of each)
     int ranks = 0;
     double bytes = 0;             // payload of one rank
-    double seconds = 0;           // median of the slowest rank
+    double seconds = 0;           // median over calls of the slowest rank's time
     double bytes_per_second = 0;  // bytes / seconds: algorithm bandwidth
     HPCAI_RECORD(AllReduceRate, scope, ranks, bytes, seconds, bytes_per_second);
 };
@@ -60,7 +60,7 @@ struct AllReduceFit {
 /// Whole training steps with `samples` samples on each rank.
 struct CalibrationPoint {
     int samples = 0;
-    double step_seconds = 0;       // median of the slowest rank, without all-reduce
+    double step_seconds = 0;       // median of the slowest rank's times, without all-reduce
     Quantity summed_step_seconds;  // the same with all-reduce
     HPCAI_RECORD(CalibrationPoint, samples, step_seconds, summed_step_seconds);
 };
@@ -112,7 +112,7 @@ struct CeilingRecord {
     Quantity model_convolution_flops;  // FLOP/s of the model's fastest convolution
     Quantity ceiling_flops;            // the larger of these two rates
     std::string ceiling;               // operation and pass of ceiling_flops
-    Quantity measuring_seconds;        // not part of any time of the run
+    Quantity measuring_seconds;        // part of time.startup_seconds
     HPCAI_RECORD(CeilingRecord, source, precision, gemm_flops, model_convolution_flops,
                  ceiling_flops, ceiling, measuring_seconds);
 };

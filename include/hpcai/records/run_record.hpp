@@ -12,8 +12,7 @@
 #include <hpcai/records/roofline_record.hpp>
 #include <hpcai/records/verdict_record.hpp>
 
-/// The result of one run: the structs mirror `result.json` key by key. Every printer needs a
-/// RunRecord only.
+/// The result of one run: the structs mirror `result.json` key by key.
 namespace hpcai {
 
 /// One line above the table of the summary: an effective setting and its meaning.
@@ -166,8 +165,8 @@ struct CommunicationRecord {
     std::string backend;
     std::string algorithm;
     std::string precision;
-    Quantity torus_columns;   // effective ranks per row of the torus_2d grid
-    Quantity ranks_per_node;  // effective maximum of a group's ranks on a node, `hierarchical`
+    Quantity torus_columns;   // torus_2d: effective ranks in a row of the grid
+    Quantity ranks_per_node;  // hierarchical: effective maximum of a group's ranks on a node
     std::int64_t gradient_bytes = 0;      // payload of one rank per step; 0: no all-reduce
     std::int64_t buckets = 0;             // per step
     Quantity exposed_seconds;             // not overlapped with computation; largest of all groups

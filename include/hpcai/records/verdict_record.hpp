@@ -40,7 +40,7 @@ struct VerdictRecord {
     HPCAI_RECORD(VerdictRecord, status, reasons, exit_code, rankable, rules);
 };
 
-/// The section `submission` of the configuration, and the keys that a ranking needs but lacks.
+/// The section `submission` of the configuration, and the missing keys that a ranking requires.
 struct SubmissionRecord {
     std::string system_name;
     std::string organization;

@@ -22,7 +22,7 @@ struct LayerRecord {
 
 struct PageContent {
     const RunRecord& record;
-    std::vector<std::vector<StepRecord>> steps;  // [group]; empty without records of the group
+    std::vector<std::vector<StepRecord>> steps;  // [group][step]; empty for a group without records
     std::vector<std::string> remarks;            // about unreadable steps
     std::vector<LayerRecord> layers;             // may be empty
 };

@@ -11,9 +11,9 @@
 
 namespace hpcai::results {
 
-/// Locks a result directory against other programs until the lock or this process ends. Waits one
-/// second for another program's lock, or three minutes in a Slurm job, because a file server may
-/// keep the locks of a dead node that long; then throws Error(usage). Warns on standard error if
+/// Locks a result directory against other programs until the lock or this process ends. Throws
+/// Error(usage) if another program holds a lock for one second, or for three minutes in a Slurm
+/// job. A file server may keep the locks of a dead node that long. Warns on standard error if
 /// `kind` is exclusive and the file system has no locks.
 std::shared_ptr<storage::FileLock> lock_directory(const std::filesystem::path& output,
                                                   storage::FileLock::Kind kind);
@@ -26,7 +26,7 @@ std::optional<bool> is_locked(const std::filesystem::path& output);
 /// result away.
 bool is_being_resumed(const std::filesystem::path& output);
 
-/// Shares `lock`, which world rank 0 holds alone, with the leaders of all groups, because a run may
+/// Shares the exclusive `lock` of world rank 0 with the leaders of all groups, because a run may
 /// outlive its first rank. Returns the lock of this rank, or null if it leads no group. Throws
 /// Error(usage) on all ranks if another program locks the directory meanwhile. Collective.
 std::shared_ptr<storage::FileLock> share_directory(const context::RunContext& context,

@@ -18,15 +18,15 @@ GroupResult read_record(const std::filesystem::path& path);
 
 /// Reads the record of a group that finished. The result is empty if the record is damaged or
 /// contains a failure, if a file is missing, or if the predictions do not have the recorded digest.
-/// Then stores the reason in `reason`, which may be null.
+/// `reason`, which may be null, then receives the explanation.
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
                                                const config::WorkloadConfig& workload, int group,
                                                std::string* reason = nullptr);
 
 /// Protects finished groups with damaged files from being trained again when a run is resumed.
-/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group whose
-/// record contains no failure, or whose record is unreadable and which has no checkpoint. The run
-/// has `groups` groups of `ranks` ranks.
+/// Throws Error(data), with the file and a remedy, if read_finished_group rejects a group that may
+/// have finished. Its record then has no failure, or is unreadable while no checkpoint exists.
+/// The run has `groups` groups of `ranks` ranks.
 void require_undamaged_groups(const std::filesystem::path& output,
                               const config::WorkloadConfig& workload, int groups, int ranks);
 

@@ -16,10 +16,10 @@ struct RunEnd {
     bool has_next_run = false;  // whether another run of run.repeat follows
 };
 
-/// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of its manifest. Another run
-/// follows if one is left and all ranks answer. After the last run, prints the table to `out` and
-/// returns the worst exit code of all runs. Throws Error(usage) if the file cannot be written,
-/// Error(data) if it cannot be read.
+/// Adds a finished run to repetitions.json. `manifest` is the SHA-256 of the run's manifest.
+/// Another run follows if run.repeat requests one and `all_answer`: whether every rank answers.
+/// After the last run, prints the table to `out` and returns the worst exit code of all runs.
+/// Throws Error(usage) if the file cannot be written, Error(data) if it cannot be read.
 RunEnd close_repetition(const context::RunContext& context, const RunRecord& run,
                         const std::string& manifest, bool all_answer, std::ostream& out);
 

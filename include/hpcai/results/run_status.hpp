@@ -10,9 +10,9 @@ namespace hpcai::results {
 
 /// The state of a run, from its files.
 struct RunStatus {
-    std::string text;    // result_line(), progress_table() without a result, or repetitions_line()
-    ExitCode exit_code;  // of the verdict, report::exit_code_of(), or the repetitions
-    bool is_final;       // whether all results exist, or nothing was written for long
+    std::string text;    // the line of the result or of the repetitions, or a table of the progress
+    ExitCode exit_code;  // of the verdict, of the repetitions, or from report::exit_code_of()
+    bool is_final;       // true with all results, or if nothing was written for long
 };
 
 /// Reads the state of the run, or of the runs of run.repeat, in `directory`. Checks only the data

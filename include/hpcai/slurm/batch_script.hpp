@@ -14,7 +14,7 @@ enum class Launcher { mpirun, srun };
 
 struct ArrayTask {
     std::vector<std::string> settings;  // arguments of --set: "bagging.M=2"
-    int ranks = 1;                      // M x P_degree if both are set, else all ranks of the job
+    int ranks = 1;                      // all ranks of the job, or M x P_degree if that is less
 };
 
 struct BatchJob {
@@ -42,9 +42,9 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text);
 inline constexpr int kSignalLeadSeconds = 120;
 
 /// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
-/// resumes the run in it. The script exits with the code of `hpcai500 status`; if the launch fails
-/// without results, with the launcher's code, or with 1 if that is 0. Throws Error(usage) for a
-/// string with control characters and names it.
+/// resumes the run in it. The script exits with the code of `hpcai500 status`. If the launch wrote
+/// nothing, the script exits with the launcher's nonzero code, or with 1 if the status is an
+/// earlier stop. Throws Error(usage) for a string with control characters and names it.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm

@@ -32,8 +32,8 @@ struct BenchReport {
     double step_seconds = 0;  // median
     double fastest_step_seconds = 0;
     double loss = 0;  // mean over the steps since the results were last read; may be NaN
-    std::int64_t skipped_steps = 0;  // since the start, for gradients that were not finite
-    double alone_sum_seconds = 0;    // sum of alone_seconds of all operations
+    std::int64_t skipped_steps = 0;            // since the start, because gradients were not finite
+    double alone_sum_seconds = 0;              // sum of alone_seconds of all operations
     std::int64_t clock_readings_per_step = 0;  // only readings that measure phases
     double measuring_seconds_per_step = 0;     // readings per step x measured seconds per reading
     double images_per_second = 0;              // batch_size / step_seconds

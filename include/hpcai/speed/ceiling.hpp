@@ -9,8 +9,8 @@
 
 namespace hpcai::speed {
 
-/// Returns the ceiling in `precision` from measured rates: that of the fastest large matrix product
-/// or of the model's fastest convolution. Values are empty without rates in that precision.
+/// Returns the ceiling in `precision`: the larger of the measured rates of the fastest large matrix
+/// product and the model's fastest convolution. A rate that was not measured has a reason.
 CeilingRecord ceiling_from(const std::vector<OperationRate>& rates, const std::string& precision);
 
 /// Finds the ceiling as run.roofline selects: measures for about two seconds on all ranks at once,

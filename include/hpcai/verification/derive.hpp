@@ -92,7 +92,7 @@ Quantity growth(const std::vector<const CounterRecord*>& readings);
 
 /// Fills in record.energy, the counters of interfaces in record.communication and
 /// scores.vflops_per_watt from the counters of the finished groups. Call it after derive_results.
-/// With run.evaluate_epochs they have no value, because the counters would include evaluations.
+/// They have no value after a resume or with run.evaluate_epochs: evaluations would be counted.
 void derive_energy(const config::RunConfig& run, const std::vector<GroupResult>& groups,
                    RunRecord& record);
 

@@ -38,7 +38,7 @@ struct RankingRow {
     std::string framework;
     std::string level;
     std::string manifest;
-    std::string note;  // why it is not ranked, how many runs, whether verified
+    std::string note;  // why the result has no rank, how many runs it has, whether it is verified
 };
 
 /// The ranking of one problem, which is a workload in one problem class.
@@ -48,9 +48,9 @@ struct Ranking {
     std::vector<RankingRow> rows;  // the ranked, then the others; each by descending VFLOPS, name
 };
 
-/// Returns a ranking for each problem of the `submissions`, sorted by name. A result has no rank if
-/// it was not verified, or if it is a mini result without three runs or with a run that is not
-/// VALID. Throws Error(usage) if two submissions are the same result.
+/// Returns a ranking for each problem of the `submissions`, sorted by name. A result has a rank if
+/// its verdict is rankable, it has VFLOPS and it is verified. A mini result also needs three runs
+/// or more, all VALID. Throws Error(usage) if two submissions are the same result.
 std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);
