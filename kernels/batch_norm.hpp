@@ -82,9 +82,9 @@ struct BatchNormMomentsArguments {
     double* moments = nullptr;  // (2, C), written: mean, biased variance + mean^2
     void* workspace = nullptr;
 };
-/// Computes the moments of the one span of a rank that shares statistics with other ranks. Spans
-/// have equal size, so the common moments are the means over ranks. fp64 has enough digits for the
-/// later subtraction of mean^2. Sums are those of batch_norm_statistics(). Reads 1.
+/// Computes the moments of this rank's samples where one span covers several ranks. Ranks have
+/// equal batches, so the moments of the span are the means over ranks. fp64 has enough digits for
+/// the later subtraction of mean^2. Sums are formed as in batch_norm_statistics(). Reads 1.
 void batch_norm_moments(const BatchNormShape& shape, const BatchNormMomentsArguments& arguments,
                         Stream stream);
 
@@ -94,7 +94,7 @@ struct BatchNormSharedMomentsArguments {
     BatchNormParameters parameters;
     BatchNormStatistics statistics;  // written
 };
-/// Like batch_norm_statistics(), for the spans of all `ranks`. Reads no activation.
+/// Like batch_norm_statistics(), for the span that covers all `ranks`. Reads no activation.
 void batch_norm_statistics_from_moments(const BatchNormShape& shape,
                                         const BatchNormSharedMomentsArguments& arguments,
                                         Stream stream);
@@ -142,7 +142,7 @@ struct BatchNormCoefficientsArguments {
     const double* sums = nullptr;  // (2, C): gradients of gamma and of beta, summed over `ranks`
     int ranks = 1;
     const float* gamma = nullptr;
-    BatchNormStatistics statistics;  // of the spans of all `ranks`
+    BatchNormStatistics statistics;  // of the span that covers all `ranks`
     float* coefficients = nullptr;   // (3, 1, C), written
 };
 /// Computes the coefficients for batch_norm_gradient_apply() where ranks share statistics. Reads no
@@ -151,10 +151,11 @@ void batch_norm_gradient_coefficients(const BatchNormShape& shape,
                                       const BatchNormCoefficientsArguments& arguments,
                                       Stream stream);
 
-/// With n pixels in a span and xhat = (x - mean) / deviation, dx = (gamma / deviation) * (g -
-/// sum(g) / n - xhat sum(g xhat) / n). g is the gradient of the ReLU's input: with a mask, that of
-/// the residual. Must follow batch_norm_gradient_sums() with the same arguments, unless there is no
-/// mask and `coefficients` are set: dx = a g + b x + c. Reads 2, with dy1 and no mask 3; writes 1.
+/// Computes dx = a g + b x + c with the coefficients (a, b, c). If the span has n pixels and xhat =
+/// (x - mean) / deviation, dx = (gamma / deviation) * (g - sum(g) / n - xhat sum(g xhat) / n). g is
+/// the gradient of the ReLU's input: with a mask, `residual_gradient`. Must follow
+/// batch_norm_gradient_sums() with the same arguments, except with `coefficients` and without a
+/// mask. Reads 2, with dy1 and no mask 3; writes 1.
 void batch_norm_gradient_apply(const BatchNormShape& shape,
                                const BatchNormGradientArguments& arguments, Stream stream);
 
@@ -176,10 +177,10 @@ struct BatchNormDualGradientArguments {
 };
 /// Bytes of the workspace, which is also large enough for the statistics of each norm.
 std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
-/// Gives the same bits as batch_norm_gradient_sums() and batch_norm_gradient_apply() for the outer
-/// norm, then for the inner one, whose dx holds the gradient of the ReLU's input in between. Reads
-/// 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) unless spans is 1 and C a
-/// multiple of 8.
+/// Computes the gradients of both norms, with the bits of batch_norm_gradient_sums() and
+/// batch_norm_gradient_apply() for each. inner.dx temporarily holds the gradient of the ReLU's
+/// input. Reads 6, with dy1 7, and one more bit; writes 3. Throws Error(internal) unless spans is 1
+/// and C a multiple of 8.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);
 

@@ -25,7 +25,7 @@ struct Loaded {
 };
 
 /// Reads pixels of one span and computes the gradient of the ReLU's input. Pixel 0 is at element
-/// `base`, the next one `channels` further, negative for descending order.
+/// `base`; pixels are `channels` elements apart, which is negative for descending order.
 template <typename T, int kWidth, Gate kGate, bool kHasDy1>
 class Source {
 public:

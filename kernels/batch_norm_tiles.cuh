@@ -17,7 +17,7 @@ namespace hpcai::kernels::batch_norm {
 inline constexpr int kWide = 8;  // channels of a thread if C is a multiple: a byte of the mask
 inline constexpr unsigned kThreads = 256;
 inline constexpr int kBlocksPerProcessor = 3;
-// The resident blocks of an H100 or H200, on any GPU: the order of sums must not depend on it.
+// The resident blocks of an H100 or H200. All GPUs use it, so that the order of sums is the same.
 inline constexpr std::int64_t kBlocks = 132 * kBlocksPerProcessor;
 
 struct Tiling {

@@ -7,7 +7,8 @@
 
 namespace hpcai::kernels {
 
-/// Writes Device::hash of `values` (count) to *sum in device memory; fastest if 16-byte aligned.
+/// Writes Device::hash() of `values` (count) to *sum. Both are in device memory, and `values` are
+/// read fastest if they are 16-byte aligned.
 void hash(const float* values, std::int64_t count, std::uint64_t* sum, Stream stream);
 
 }  // namespace hpcai::kernels

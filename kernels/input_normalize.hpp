@@ -22,8 +22,8 @@ struct NormalizeArguments {
     float shift[kMaxChannels] = {};  // -mean / deviation, rounded from fp64
 };
 
-/// normalized = scale pixel + shift in the first channels, with product and sum rounded to fp32,
-/// then to `dtype`; 0 in the rest. Throws Error(internal) for channels beyond the limits above.
+/// normalized = scale pixel + shift, with product and sum rounded to fp32, then to `dtype`. Padding
+/// channels are set to 0. Throws Error(internal) for channels beyond the limits above.
 void input_normalize(const NormalizeArguments& arguments, Stream stream);
 
 struct StoreNumbersArguments {

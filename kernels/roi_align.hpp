@@ -12,7 +12,7 @@
 namespace hpcai::kernels {
 
 struct RoiAlignShape {
-    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // on a side of a region
+    static constexpr int kLevels = 4, kMaxBins = 16, kMaxSamples = 64;  // maxima on a region's side
 
     tensor::DType dtype = tensor::DType::f32;
     int images = 0;           // N, up to 1023
@@ -50,8 +50,8 @@ HPCAI_HOST_DEVICE inline BinGrid bin_grid(const RoiAlignShape& shape, const floa
             (width < 1.0f ? 1.0f : width) / bins};
 }
 
-/// Sample `index` on an axis that begins at `begin` and has `ratio` samples in each bin of size
-/// `bin`.
+/// Sample `index` of a region on an axis of `extent` pixels. The region begins at `begin` and has
+/// `ratio` samples in each bin of size `bin`.
 HPCAI_HOST_DEVICE inline AxisSample axis_sample(float begin, float bin, int index, int ratio,
                                                 int extent) {
     const float bins = ops::rounded_product(static_cast<float>(index / ratio), bin);
@@ -84,8 +84,7 @@ struct RoiAlignGradientArguments {
     void* dx[RoiAlignShape::kLevels] = {};  // like the pyramid; null: not computed
 };
 /// Overwrites the gradients of the levels. Each pixel sums its terms in the order of the regions.
-/// Throws like roi_align(), and Error(internal) if the stored channels of N images take more than
-/// 65535 warps.
+/// Throws like roi_align(), and if the stored channels of N images take more than 65535 warps.
 void roi_align_gradient(const RoiAlignShape& shape, const RoiAlignGradientArguments& arguments,
                         Stream stream);
 

@@ -28,7 +28,6 @@ struct RoiLossArguments {
     void* logit_gradients = nullptr;  // (N S, K) of dtype; null: not computed
     void* delta_gradients = nullptr;  // (N S, 4 K) likewise
 };
-/// Writes the losses.
 void roi_loss(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);
 /// Overwrites the gradients with those of the losses times the loss scale.
 void roi_loss_gradient(const RoiLossShape& shape, const RoiLossArguments& arguments, Stream stream);

@@ -18,7 +18,6 @@ struct RpnLossArguments {
     const float* targets = nullptr;  // (N, S, 6)
     float* losses = nullptr;         // (N, 2)
 };
-/// Writes the losses.
 void rpn_loss(const RpnLossShape& shape, const RpnLossArguments& arguments, Stream stream);
 
 struct RpnLossGradientArguments {

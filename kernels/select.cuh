@@ -29,8 +29,8 @@ __device__ inline unsigned prefix_sum(unsigned value) {
     return value;
 }
 
-/// Returns a threshold with exactly `limit` (above 0) of the keys key_at(i), i < count, at or below
-/// it, or all keys if there are fewer. kNoKey is no key. Radix selection, 10 bits at a time.
+/// Returns a threshold such that exactly `limit` (above 0) of the keys key_at(i), i < count, do not
+/// exceed it, or all keys if there are fewer. Ignores kNoKey. Radix selection, 10 bits at a time.
 template <typename KeyAt>
 __device__ std::uint64_t select_threshold(const KeyAt& key_at, int count, int limit) {
     constexpr int kDigitBits = 10;

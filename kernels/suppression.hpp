@@ -8,10 +8,10 @@
 /// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::kernels {
 
-/// Lists of 1 to 4096 boxes. Boxes with key kNoKey are ignored.
+/// Lists of up to 4096 boxes each, best first. Boxes with key kNoKey are ignored.
 struct RankedLists {
     std::int64_t lists = 0;   // 1 to 65535
-    std::int64_t length = 0;  // capacity of a list
+    std::int64_t length = 0;  // capacity of a list, 1 to 4096
     float max_iou = 0;
     const std::int32_t* counts = nullptr;  // (lists), boxes of each list
     const float* boxes = nullptr;          // (lists, length, 4), 16-byte aligned

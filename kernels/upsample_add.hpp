@@ -7,9 +7,9 @@
 
 #include "stream.hpp"
 
-/// Adds an upsampled coarse image to a fine image: pixel (i, j) of the fine one reads pixel (i H' /
-/// H, j W' / W), rounded down, of the coarse one. Images are 16-byte aligned. Fast for C a multiple
-/// of 8, correct for any. Throws Error(internal) unless each side is 1 to 32768.
+/// Adds an upsampled coarse image to a fine image. Pixel (i, j) of the fine image reads pixel
+/// (i H' / H, j W' / W) of the coarse image, rounded down. Images are 16-byte aligned. Fast for C
+/// a multiple of 8, correct for any. Throws Error(internal) unless each side is 1 to 32768.
 namespace hpcai::kernels {
 
 struct UpsampleShape {

@@ -22,7 +22,7 @@ struct Stat {
     std::int64_t start_ticks = 0;
 };
 
-/// In proc(5) the second field, the name in parentheses, may contain any character.
+/// Parses /proc/PID/stat, whose second field, a name in parentheses, may contain any character.
 Stat parse(const std::string& line) {
     const std::size_t end_of_name = line.rfind(')');
     if (end_of_name == std::string::npos) return {};
@@ -40,7 +40,7 @@ Stat parse(const std::string& line) {
     return stat;
 }
 
-/// If the file table is full, the state of the process is unknown.
+/// Reads /proc/PID/stat. If that fails, for example for a full file table, the state is unknown.
 Stat proc_stat(std::int64_t pid) {
     const int file = open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return {errno == ENOENT || errno == ESRCH ? State::ended : State::unknown, 0};

@@ -41,8 +41,8 @@ private:
                                     .int8 = options_.int8});
     }
 
-    /// The BatchNorm that computes `value`, with the fusions so far. Null if another or a fused
-    /// operation computes it, the statistics do not span the batch, or `value` has another reader.
+    /// The BatchNorm that computes `value`, with the fusions so far. Null if any other or fused
+    /// operation computes it, the statistics do not span the batch, or another node reads `value`.
     const Node* norm_before(ValueId value, NodeId reader) const {
         const NodeId producer = graph_.value(value).producer;
         if (producer == kNoNode || graph_.only_consumer(value) != reader) return nullptr;

@@ -148,7 +148,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     }
 }
 
-/// Whether the backward pass writes a gradient of `value`, as for every differentiable node.
+/// Whether the backward pass writes a gradient of `value`, as for every differentiable producer.
 bool Network::Builder::takes_gradient(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (graph_.value(value).is_received) return graph_.needs_gradient(value);

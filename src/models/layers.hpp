@@ -11,8 +11,8 @@
 
 namespace hpcai::models {
 
-/// Appends layers to a graph and returns their outputs. backbone() uses torchvision's layer names,
-/// after a prefix.
+/// Owns a graph, appends layers to it and returns their outputs. backbone() uses torchvision's
+/// layer names, after a prefix.
 class Layers {
 public:
     using ValueId = graph::ValueId;

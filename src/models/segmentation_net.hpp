@@ -31,8 +31,8 @@ struct SegmentationNet {
     std::int64_t cell_columns() const { return ceil_div(image_width, kCellPixels); }
 };
 
-/// Builds the graph from fields and boxes to the softmax of the cells: inputs "images" (N, H, W,
-/// C) and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows * cell_columns, classes).
+/// Builds the graph from images and boxes to the softmax of the cells: inputs "images" (N, H, W, C)
+/// and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows * cell_columns, classes).
 graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 }  // namespace hpcai::models

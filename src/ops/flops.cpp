@@ -61,9 +61,9 @@ struct TwoMac {
     }
 };
 
-/// Counts as AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): add, multiply
-/// and compare 1, divide and square root 4, exponential 8; the backward pass of a normalization is
-/// a constant 36 per layer and sample.
+/// Counts like AIPerf's profiler (thu-pacman/AIPerf and AI-HPC-Research-Team/AIPerf): 1 for add,
+/// multiply and compare, 4 for divide and square root, 8 for exponential. The backward pass of a
+/// normalization counts 36 for each sample.
 struct AiPerf {
     bool first_layer;
     Flops operator()(const Convolution& op) const {

@@ -35,7 +35,7 @@ private:
     ExitCode code_;
 };
 
-/// Format the messages of require() and ensure() out of line, because these have many callers.
+/// These functions throw for require() and ensure(). They are out of line to keep callers small.
 [[noreturn]] void throw_error(ExitCode code, fmt::string_view format, fmt::format_args arguments);
 [[noreturn]] void throw_internal_error(fmt::string_view format, fmt::format_args arguments);
 

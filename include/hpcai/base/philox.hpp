@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-/// Counter-based random numbers: every number is a function of its purpose and indices, so it is
-/// the same for every rank count, thread count and order of work. Streams share no state.
+/// Counter-based random numbers: every number is a function of the seed, its purpose and indices,
+/// so it is the same for every rank count, thread count and order of work. Streams share no state.
 namespace hpcai {
 
 /// Returns one block of Philox4x32-10: 128 random bits, a bijection of `counter` for each key.
@@ -54,7 +54,6 @@ public:
         : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
           counter_{static_cast<std::uint32_t>(purpose) << kBlockBits, a, b, c} {}
 
-    /// 32 uniform bits.
     std::uint32_t next_u32() {
         if (used_ == 4) refill();
         return block_[used_++];

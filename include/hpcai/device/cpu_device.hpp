@@ -15,10 +15,10 @@ enum class CpuLayout { automatic, blocked, channels_last };
 struct CpuDeviceOptions {
     int threads = 1;
     CpuLayout layout = CpuLayout::automatic;
-    /// Every result has the same bits for any `threads`: oneDNN works on up to 16 parts of the
+    /// True: results have the same bits for any `threads`. oneDNN works on up to 16 parts of the
     /// batch, each on one thread, and our own loops sum in a fixed order. More threads than parts
-    /// do not speed up oneDNN. Each part has its own weight gradient: at most 16 MiB in total, or
-    /// four times the weights of the layer if that is more.
+    /// do not speed up oneDNN. The parts of a layer have separate weight gradients, which take at
+    /// most 16 MiB in total, or four times the weights of the layer if that is more.
     bool deterministic = false;
 };
 
@@ -26,7 +26,7 @@ struct CpuDeviceOptions {
 /// loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 
-/// Numbers of cores of the machine and in the binding of this process (hwloc). At least 1.
+/// Numbers of cores, at least 1: of the machine, and inside the binding of this process (hwloc).
 struct Cores {
     int machine = 1;
     int allowed = 1;
@@ -34,7 +34,7 @@ struct Cores {
 };
 Cores count_cores();
 
-/// Numbers of NUMA nodes of the machine and in the binding of this process (hwloc). At least 1.
+/// Numbers of NUMA nodes, at least 1: of the machine, and in the binding of this process (hwloc).
 struct NumaNodes {
     int machine = 1;
     int allowed = 1;

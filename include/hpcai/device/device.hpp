@@ -131,9 +131,9 @@ public:
     /// upload() and download() return when the copy and all work enqueued before are complete.
     virtual void upload(void* to, std::span<const std::byte> from) = 0;
     virtual void download(std::span<std::byte> to, const void* from) = 0;
-    /// Enqueues an upload; `from` may change after the call. To reuse a staging buffer, a call of
-    /// more than 4096 bytes may wait for the work before the fourth-last such call, a smaller call
-    /// for the work before the 32nd-last smaller call. A call may wait for all work if it needs
+    /// Enqueues an upload; `from` may change after the call. The call may wait for a free staging
+    /// buffer: above 4096 bytes, for the work enqueued before the fourth-last such upload; up to
+    /// 4096 bytes, for the work before the 32nd-last. It may also wait for all work, if it needs
     /// more memory than reserve_uploads() reserved.
     virtual void enqueue_upload(void* to, std::span<const std::byte> from) = 0;
     /// Like enqueue_upload(), for a destination that no enqueued work reads or writes: the copy may
@@ -170,8 +170,8 @@ public:
     virtual std::unique_ptr<Update> build(const Optimizer& optimizer,
                                           const OptimizerTensors& tensors) = 0;
 
-    /// This and the next two functions enqueue work on `scalars`, which are in device memory. Sets
-    /// scalars->finite to 0 if any of `values` (16-byte aligned) is infinite or NaN.
+    /// Sets scalars->finite to 0 if any of `values` (16-byte aligned) is infinite or NaN. This and
+    /// the next two functions enqueue their work; `scalars` are in device memory.
     virtual void check_finite(std::span<const float> values, StepScalars* scalars) = 0;
     /// Adds the sum of `losses`, in a fixed order, to scalars->loss_sum.
     virtual void add_losses(std::span<const float> losses, StepScalars* scalars) = 0;

@@ -70,8 +70,8 @@ public:
 
     /// Must be called once before the first run; the addresses must outlive the kernel.
     virtual void bind(const KernelTensors& tensors) = 0;
-    /// The working copies that the prepare pass updates; none if it has other work. A caller that
-    /// updates them with the parameters needs to run prepare only once. Requires bind().
+    /// The working copies that the prepare pass updates; none if the pass also does other work. A
+    /// caller that updates them with the parameters needs the pass only once. Requires bind().
     virtual std::vector<WorkingCopy> working_copies() const { return {}; }
     /// Throws Error(internal) when the device library reports a failure.
     virtual void run(ops::Pass pass) = 0;

@@ -43,7 +43,7 @@ struct Optimizer {
     // Rounds w to `compute`, to nearest even, after each step: there is no fp32 master
     // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
     bool rounds_parameters = false;
-    // For a shard of a network, whose ranges hold only its share of each parameter: trust ratios
+    // Set for a shard of a network: ranges hold the shard's part of each parameter, so trust ratios
     // use the norms over all shards. Must outlive the Update. Null: ranges hold full parameters.
     ShardExchange* exchange = nullptr;
 };

@@ -54,9 +54,9 @@ public:
     /// Throws Error(internal) if the device does not support an option.
     Network(Graph graph, device::Device& device, ParameterStore& store,
             const NetworkOptions& options);
-    /// A second network with the graph and device of `twin`, for another batch in flight. It shares
-    /// the step scalars and working copies of `twin` and keeps them alive. Only `twin` refreshes
-    /// the copies.
+    /// A second network with the graph and device of `twin`, for another batch in flight. Both
+    /// networks share and keep alive the step scalars and working copies. Call prepare() and its
+    /// parts on `twin` only.
     Network(const Network& twin, ParameterStore& store);
     ~Network();
     Network(const Network&) = delete;
@@ -91,7 +91,8 @@ public:
         prepare_optimizer_copies(observer);
         prepare_other_copies(observer);
     }
-    /// Refreshes the copies of working_copy(). Not needed after an update that has written them.
+    /// Refreshes the copies that working_copy() returns. Not needed after an update that wrote
+    /// them.
     void prepare_optimizer_copies(Observer& observer) { run(optimizer_copy_calls_, observer); }
     /// Refreshes all other working copies.
     void prepare_other_copies(Observer& observer) { run(other_copy_calls_, observer); }
@@ -101,7 +102,7 @@ public:
         return working_copies_.at(static_cast<std::size_t>(parameter));
     }
     void forward(Observer& observer) { run(forward_calls_, observer); }
-    /// Overwrites every parameter's gradient. Training mode only.
+    /// Overwrites the gradient of every trained parameter. Training mode only.
     void backward(Observer& observer) { run(backward_calls_, observer); }
 
     /// The kernel calls of prepare_other_copies(), forward() and backward() in order, to run one by

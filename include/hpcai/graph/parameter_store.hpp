@@ -27,9 +27,9 @@ public:
 
     std::span<float> parameters() { return span(*parameters_, elements_); }
     std::span<float> gradients() { return span(*gradients_, elements_); }
-    /// The gradients, followed by this rank's status number, which is all-reduced with them.
+    /// The gradients, followed by this rank's status, which is all-reduced with them: infinity if
+    /// the rank has failed, else 0.
     std::span<float> gradients_and_status() { return span(*gradients_, elements_ + 1); }
-    /// Enqueues a write of the status.
     void enqueue_status(float status) {
         device_.enqueue_upload(status_part().data(), std::as_bytes(std::span(&status, 1)));
     }

@@ -17,16 +17,16 @@ struct StageCosts {
     std::vector<int> trained;  // [node] number of trained parameters; a stage needs one or more
 };
 
-/// Returns the cuts, the first node of each later stage, ascending; empty for one stage and without
-/// a solution. Minimizes the cost of the most expensive stage, then the total cost of the cuts.
-/// Ties go to the earliest last cut, then to the earliest cut before it. Time: O(stages x nodes^2).
+/// Returns the first node of each stage except the first, ascending: the cuts. Empty for one stage,
+/// or if there is no solution. The cuts minimize the cost of the most expensive stage, then their
+/// total cost; ties go to the earliest last cut, then the cut before it. Time: O(stages x nodes^2).
 std::vector<std::size_t> balance(const StageCosts& costs, int stages);
 
 /// A pipeline stage: a contiguous range of nodes of a model or of a Shard.
 struct Stage {
     /// The nodes of the stage with their parameters and statistics. A value that an earlier stage
     /// computes and this or a later stage reads is received. A value that a later stage reads is an
-    /// output, in the order in which the next stage receives it. Passed-through values are both.
+    /// output; outputs have the order in which the next stage receives them. A value may be both.
     Graph graph;
     std::vector<ParameterId> parameters;   // [of `graph`] index in the model
     std::vector<std::int32_t> statistics;  // [of `graph`] index in the model

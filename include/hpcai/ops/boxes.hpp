@@ -8,7 +8,6 @@
 
 namespace hpcai::ops {
 
-/// Returns the box in the first four numbers of a row.
 HPCAI_HOST_DEVICE inline Box box_of(const float* row) {
     return {row[0], row[1], row[2], row[3]};
 }
@@ -31,7 +30,8 @@ struct ImageBounds {
     float width = 0;
     float min_side = 0;
 };
-/// Clips `box` to the image. Returns false if it was not finite or a side is below `min_side`.
+/// Clips a finite `box` to the image. Returns false for other boxes, and if a side of the clipped
+/// box is below `min_side`.
 HPCAI_HOST_DEVICE inline bool clip_to_image(Box& box, const ImageBounds& bounds) {
     if (!is_finite(box)) return false;
     box = clipped(box, bounds.height, bounds.width);

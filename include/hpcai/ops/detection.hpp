@@ -15,8 +15,8 @@ namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// Reference boxes: the boxes of one cell of each pyramid level, repeated at (x, y) * stride. They
-/// are numbered by level, y, x, and index in `cell_anchors`.
+/// Reference boxes: on each pyramid level, the `cell_anchors` repeated at (x, y) * stride for every
+/// cell (x, y). Anchors are numbered by level, then y, x, and index in `cell_anchors`.
 struct Anchors {
     struct Level {
         std::int64_t height = 0;  // cells
@@ -34,9 +34,9 @@ struct Anchors {
     std::int64_t count() const;
 };
 
-/// The target of a box relative to an anchor or a proposal with centre (xa, ya) and sides (wa, ha):
-/// weight_xy (x - xa) / wa, weight_xy (y - ya) / ha, weight_wh log(w / wa), weight_wh log(h / ha).
-/// Girshick 2015 (Fast R-CNN), section 2.3.
+/// Encodes a box as deltas relative to an anchor or proposal with centre (xa, ya) and sides (wa,
+/// ha): weight_xy (x - xa) / wa, weight_xy (y - ya) / ha, weight_wh log(w / wa), weight_wh log(h /
+/// ha). Girshick 2015 (Fast R-CNN), section 2.3.
 struct BoxCoder {
     float weight_xy = 1;
     float weight_wh = 1;
@@ -61,15 +61,15 @@ struct AnchorTargets {
     double background_iou = 0.3;
 };
 
-/// Losses of the region proposal network. Output (N, 2): for each image the mean over its sampled
-/// anchors of the binary cross-entropy of their logits, and the sum over the positive anchors of
-/// the smooth L1 distance (beta 1/9) of their deltas from the target, divided by the number of
-/// sampled anchors. Inputs: for each level logits (N, H, W, A), for each level deltas (N, H, W, 4
-/// A), then the output of AnchorTargets.
+/// Losses of the region proposal network. Output (N, 2): for each image two sums, divided by the
+/// number of its sampled anchors. The first sum is the binary cross-entropy of all sampled anchors'
+/// logits; the second is the smooth L1 distance (beta 1/9) of the positive anchors' deltas from
+/// their targets. Inputs: logits (N, H, W, A) of all levels, deltas (N, H, W, 4 A) of all levels,
+/// then the output of AnchorTargets.
 struct RpnLoss {
     std::int64_t batch = 0;  // N
     Anchors anchors;
-    Shape targets;
+    Shape targets;  // of the output of AnchorTargets
 };
 
 /// The boxes that the region proposal network proposes. On each level, the `per_level` anchors with
@@ -109,11 +109,11 @@ struct RoiTargets {
 /// The features of regions: He et al. 2017 (Mask R-CNN), section 3, without the half-pixel shift of
 /// later work (torchvision's aligned=False). The level of the pyramid P2 to P5 is clamp(floor(4 +
 /// log2(sqrt(area) / 224) + 1e-6), 2, 5). A region, with sides raised to at least one pixel of its
-/// level, is divided into pooled x pooled bins; the value of a bin is the mean of sampling_ratio^2
-/// bilinear samples; samples more than one pixel outside the level are 0. Inputs: the levels (N, H,
-/// W, C), P2 first, then regions (N, R, 5 or more) of x1, y1, x2, y2 and a number that is negative
-/// in unused rows. Output (N R, pooled pooled C), in the order bin row, bin column, channel; zeros
-/// for unused rows.
+/// level, is divided into pooled x pooled bins. The value of a bin is the mean of sampling_ratio^2
+/// bilinear samples, where samples more than one pixel outside the level are 0. Inputs: the levels
+/// (N, H, W, C), P2 first, then regions (N, R, 5 or more) of x1, y1, x2, y2 and a number that is
+/// negative in unused rows. Output (N R, pooled x pooled x C), in the order bin row, bin column,
+/// channel; zeros for unused rows.
 struct RoiAlign {
     std::vector<Shape> pyramid;
     Shape regions;
@@ -121,9 +121,9 @@ struct RoiAlign {
     std::int64_t sampling_ratio = 2;
 };
 
-/// Losses of the second stage. Output (N, 2): for each image the mean over its used regions of the
-/// cross-entropy of their logits, and the sum over the foreground regions of the smooth L1 distance
-/// (beta 1/9) of the deltas of their class from the target, divided by the number of used regions.
+/// Losses of the second stage. Output (N, 2): for each image two sums, divided by the number of its
+/// used regions. The first sum is the cross-entropy of all used regions' logits; the second is the
+/// smooth L1 distance (beta 1/9) of foreground regions' deltas, of their class, from the targets.
 /// Inputs: logits (N S, K), deltas (N S, 4 K), both fp32, and the output of RoiTargets (N, S, 9).
 struct RoiLoss {
     Shape targets;

@@ -19,8 +19,8 @@ namespace hpcai::ops {
 
 using tensor::Shape;
 
-/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). Other types of
-/// x are already normalized: y = x in the compute type.
+/// y = (x / 255 - mean[c]) / standard_deviation[c] for uint8 pixels x (N, H, W, C). Images of other
+/// types are already normalized: y = x in the compute type.
 struct InputNormalize {
     Shape input;
     std::vector<double> mean;                 // (C), in [0, 1]; uint8 only
@@ -40,18 +40,18 @@ struct Convolution {
 };
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (N, H, W) for
-/// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `relu`, y = max(y, 0);
-/// with `add`, a second input r (N, H, W, C) is added before the ReLU. The running statistics move
-/// by `momentum` towards the mean statistics of all spans, with unbiased variance. With
-/// `from_sums`, training computes the batch statistics from the channel sums that are stored after
-/// the elements of x. With `frozen`, training also uses the running statistics, and gamma and beta
-/// are not trained.
+/// each channel of x (N, H, W, C); Ioffe and Szegedy 2015, algorithm 1. With `add`, a second input
+/// r (N, H, W, C) is added; with `relu`, a ReLU follows. In training, the samples of a span share
+/// statistics, and the running statistics move by `momentum` towards the means over all spans, with
+/// unbiased variance. With `from_sums`, training computes the statistics from the channel sums that
+/// are stored after the elements of x. With `frozen`, training uses the running statistics, like
+/// inference, and does not change them, gamma or beta.
 struct BatchNorm {
     Shape input;
     double epsilon = 1e-5;
     double momentum = 0.1;
-    // Number of samples in a span, which share statistics in training. It divides the rank's batch,
-    // or is k times that batch if k ranks share statistics. 0: the rank's batch is one span.
+    // Number of samples in a span: a divisor of the rank's batch, or k times that batch if k ranks
+    // share statistics. 0: the rank's batch is one span.
     std::int64_t statistics_samples = 0;
     bool add = false;
     bool relu = false;
@@ -59,8 +59,8 @@ struct BatchNorm {
     bool frozen = false;
 };
 
-/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with statistics over (H, W) and the C
-/// / groups channels of a group for each sample of x (N, H, W, C): Wu and He 2018, equation 7.
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta for x (N, H, W, C): Wu and He 2018,
+/// equation 7. Each sample has statistics for each group of C / groups channels, over H and W.
 struct GroupNorm {
     Shape input;
     std::int64_t groups = 32;
@@ -74,8 +74,8 @@ struct Bias {
     bool relu = false;
 };
 
-/// y = x + the upsampled `coarse` image z: pixel (i, j) of y (N, H, W, C) adds pixel (i H' / H, j
-/// W' / W), rounded down, of z (N, H', W', C): Lin et al. 2017 (FPN), section 3.
+/// y = x + the upsampled `coarse` image z (N, H', W', C): to pixel (i, j) of x (N, H, W, C) it adds
+/// pixel (i H' / H, j W' / W) of z, rounded down. Lin et al. 2017 (FPN), section 3.
 struct UpsampleAdd {
     Shape input;
     Shape coarse;
@@ -106,7 +106,7 @@ struct Add {
     Shape input;
 };
 
-/// Maximum over kernel x kernel windows of x (N, H, W, C); padding is ignored.
+/// Maximum over kernel x kernel windows of x (N, H, W, C). Pixels of the padding do not count.
 struct MaxPool {
     Shape input;
     std::int64_t kernel = 2;
@@ -127,18 +127,18 @@ struct Linear {
     bool relu = false;
 };
 
-/// Loss of logits x (N, F) for labels (N): cross-entropy with the target distribution
-/// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: no
-/// loss, no gradient. Output: the softmax (N, F) in fp32.
+/// Loss of logits x (N, F) for labels (N) s32: cross-entropy with the target distribution
+/// (1 - s) onehot + s / F (Szegedy et al. 2016, section 7). Rows with label -1 are padding: their
+/// loss and gradient are 0. Output: the softmax (N, F) in fp32; KernelTensors::saved has losses.
 struct SoftmaxCrossEntropy {
     Shape input;
     double label_smoothing = 0;  // s
 };
 
-/// Loss that compares each cell's logits x (N, H, W, K) with a class derived from boxes (N, G, 5).
-/// It is, for each image, the sum of the cells' weighted cross-entropies, divided by H W. The
-/// weight is `background_weight` for class 0, else 1. The smallest box that covers a cell's centre
-/// determines its class (see cell_class). Output: the softmax (N, H W, K) in fp32, cells by rows.
+/// Loss that compares the logits x (N, H, W, K) of cells with classes derived from boxes (N, G, 5).
+/// The smallest box that covers a cell's centre determines the class of the cell (cell_class()).
+/// An image's loss is the sum of its cells' weighted cross-entropies, divided by H W. The weight is
+/// `background_weight` for class 0, else 1. Output: the softmax (N, H W, K) in fp32, row by row.
 struct CellCrossEntropy {
     Shape input;              // of x
     Shape boxes;              // x1, y1, x2, y2 in pixels, class; class 0: no box
@@ -153,7 +153,7 @@ struct ChannelRange {
 };
 
 /// Returns the channels of shard number `shard`: from channels x shard / shards, rounded down, to
-/// the start of the next shard.
+/// the start of the next shard. Throws Error(internal) for fewer channels than shards.
 ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 
 /// An all-gather over the shards of a network, which run at the same time: x has the channels of
@@ -161,8 +161,8 @@ ChannelRange channel_range(std::int64_t channels, int shards, int shard);
 /// channels of the gradient of y. With `sums_gradients`, the gradient of y is first summed over the
 /// shards; otherwise all shards have the same gradient.
 struct AllGather {
-    Shape input;  // of x
-    std::int64_t channels = 0;
+    Shape input;                // of x
+    std::int64_t channels = 0;  // C, of all shards
     int shards = 1;
     int shard = 0;  // number of this shard
     bool sums_gradients = true;
@@ -187,7 +187,7 @@ using Operation =
 /// an image smaller than the kernel.
 Shape output_shape(const Operation& operation);
 
-/// Returns the type of the output if it is not the compute type.
+/// Returns the type of the output; nothing if the output has the compute type.
 std::optional<tensor::DType> output_dtype(const Operation& operation);
 
 /// Returns whether the inputs have gradients; false if the operation samples or selects boxes.
@@ -196,7 +196,7 @@ bool is_differentiable(const Operation& operation);
 /// Returns whether the operation computes losses, with which the backward pass begins.
 bool is_loss(const Operation& operation);
 
-/// Returns whether the output of this loss is a softmax; KernelTensors::saved then has the losses.
+/// Returns whether this is a loss that outputs a softmax; KernelTensors::saved then has the losses.
 bool outputs_softmax(const Operation& operation);
 
 /// Returns the shapes of all inputs, in order.

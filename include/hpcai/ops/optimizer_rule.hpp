@@ -15,9 +15,9 @@ struct Sgd {
     bool momentum_correction = true;
 };
 
-/// SGD with g, including weight decay, times the trust ratio of its range (You, Gitman, Ginsburg
-/// 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), where |g| excludes the decay,
-/// and 1 if |w| or |g| is 0. Without momentum correction it is the LARS of MLPerf's ResNet-50.
+/// SGD, where g (with weight decay) is multiplied by the trust ratio of its range (You, Gitman,
+/// Ginsburg 2017): trust_coefficient |w| / (|g| + weight_decay |w| + epsilon), with |g| before the
+/// decay; 1 if |w| or |g| is 0. Without momentum correction this is MLPerf's LARS for ResNet-50.
 struct Lars {
     float momentum = 0;
     bool nesterov = false;
