@@ -36,13 +36,15 @@ std::uint64_t hash_of(hwloc_const_bitmap_t set) {
     return hash;
 }
 
-int nodes_inside(hwloc_topology_t topology, hwloc_const_bitmap_t cores) {
-    int nodes = 0;
-    hwloc_obj_t node = nullptr;
-    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
-        nodes += hwloc_bitmap_intersects(node->cpuset, cores) != 0 ? 1 : 0;
+/// Returns the number of cores or NUMA nodes that have a hardware thread in `threads`.
+int count_intersecting(hwloc_topology_t topology, hwloc_obj_type_t type,
+                       hwloc_const_bitmap_t threads) {
+    int count = 0;
+    hwloc_obj_t object = nullptr;
+    while ((object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr) {
+        count += hwloc_bitmap_intersects(object->cpuset, threads) != 0 ? 1 : 0;
     }
-    return nodes;
+    return count;
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ Cores count_cores() {
         cores.machine = std::max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE), 1);
         cores.allowed = cores.machine;
         if (bound == nullptr) return;
-        const int inside = hwloc_get_nbobjs_inside_cpuset_by_type(topology, bound, HWLOC_OBJ_CORE);
+        const int inside = count_intersecting(topology, HWLOC_OBJ_CORE, bound);
         cores.allowed = std::clamp(inside, 1, cores.machine);
         cores.allowed_set = hash_of(bound);
     });
@@ -63,11 +65,13 @@ Cores count_cores() {
 NumaNodes count_numa_nodes() {
     NumaNodes nodes;
     with_topology([&](hwloc_topology_t topology, hwloc_const_bitmap_t bound) {
-        const int all = nodes_inside(topology, hwloc_topology_get_topology_cpuset(topology));
+        const int all = count_intersecting(topology, HWLOC_OBJ_NUMANODE,
+                                           hwloc_topology_get_topology_cpuset(topology));
         nodes.machine = std::max(all, 1);
         nodes.allowed = nodes.machine;
         if (bound == nullptr) return;
-        nodes.allowed = std::clamp(nodes_inside(topology, bound), 1, nodes.machine);
+        nodes.allowed =
+            std::clamp(count_intersecting(topology, HWLOC_OBJ_NUMANODE, bound), 1, nodes.machine);
     });
     return nodes;
 }
