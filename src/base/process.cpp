@@ -73,7 +73,7 @@ ProcessId this_process() {
     return {pid, proc_stat(pid).start_ticks, own_pid_namespace()};
 }
 
-bool is_running(const ProcessId& process) {
+bool is_alive(const ProcessId& process) {
     const State state = state_of(process);
     return state == State::running || state == State::stopped;
 }

@@ -78,17 +78,16 @@ DetectionResults compute_results(const EvaluateOptions& options) {
     for (const std::string& path : options.detections) {
         lists.push_back(evaluation::read_coco_detections(path, results.annotations));
         results.members.push_back(coco_mean(
-            evaluation::detection_quality(truth, lists.back(), evaluation::kScoreThreshold)));
+            evaluation::detection_quality(truth, lists.back(), evaluation::kAp50Overlap)));
     }
     if (lists.size() > 1) {
         results.aggregation = options.aggregation.empty() ? "wbf" : options.aggregation;
         lists.front() = fuse(options, lists, truth.images);
     }
     const std::vector<Detection>& scored = lists.front();
-    results.quality = evaluation::detection_quality(truth, scored, evaluation::kScoreThreshold);
-    results.iou_10 = evaluation::detection_quality(truth, scored, evaluation::kTolerantThreshold);
-    results.interval =
-        evaluation::bootstrap_interval_95(truth, scored, evaluation::kScoreThreshold);
+    results.quality = evaluation::detection_quality(truth, scored, evaluation::kAp50Overlap);
+    results.iou_10 = evaluation::detection_quality(truth, scored, evaluation::kAp10Overlap);
+    results.interval = evaluation::bootstrap_interval_95(truth, scored, evaluation::kAp50Overlap);
     return results;
 }
 

@@ -36,7 +36,7 @@ private:
     bool accepts(const ops::Operation& operation, const Node& node) const {
         return accepts_(operation, {.compute = options_.compute,
                                     .mode = device::Mode::training,
-                                    .needs_input_gradient = !graph_.is_first_layer(node),
+                                    .needs_input_gradient = !graph_.needs_no_input_gradient(node),
                                     .tf32 = options_.tf32,
                                     .int8 = options_.int8});
     }

@@ -80,13 +80,13 @@ ValueId Graph::find(const std::string& name) const {
     return static_cast<ValueId>(found - values_.begin());
 }
 
-bool Graph::is_first_layer(const Node& node) const {
+bool Graph::needs_no_input_gradient(const Node& node) const {
     return std::none_of(node.inputs.begin(), node.inputs.end(),
                         [&](ValueId input) { return needs_gradient(input); });
 }
 
 bool Graph::is_trained(const Node& node) const {
-    return !is_first_layer(node) ||
+    return !needs_no_input_gradient(node) ||
            std::any_of(node.parameters.begin(), node.parameters.end(),
                        [&](ParameterId parameter) { return parameters_[parameter].is_trained; });
 }
@@ -98,7 +98,8 @@ std::int64_t Graph::parameter_count() const {
 }
 
 ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger) {
-    const ops::Flops trained = ops::flops(node.operation, ledger, graph.is_first_layer(node));
+    const ops::Flops trained =
+        ops::flops(node.operation, ledger, graph.needs_no_input_gradient(node));
     return graph.is_trained(node) ? trained : ops::Flops{trained.forward, 0, 0};
 }
 

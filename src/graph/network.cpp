@@ -10,7 +10,7 @@ Network::Network(Graph graph, device::Device& device, ParameterStore& store,
                  const NetworkOptions& options)
     : graph_(std::move(graph)), device_(device), options_(options) {
     step_scalars_ = device.allocate(sizeof(device::StepScalars));
-    set_loss_scale(1);
+    reset_step_scalars(1);
     build(store);
 }
 
@@ -33,7 +33,7 @@ void Network::build(ParameterStore& store) {
     device_.reserve_uploads(largest_input_bytes);
 }
 
-void Network::set_loss_scale(float scale) {
+void Network::reset_step_scalars(float scale) {
     const device::StepScalars scalars{.loss_scale = scale};
     device_.upload(step_scalars(), std::as_bytes(std::span(&scalars, 1)));
 }

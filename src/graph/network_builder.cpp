@@ -25,7 +25,7 @@ void Network::Builder::build() {
     if (is_training()) schedule_backward();
     allocate();
     bind();
-    order_weight_casts();
+    schedule_weight_casts();
     publish();
 }
 
@@ -38,7 +38,7 @@ void Network::Builder::plan_kernels() {
             node.operation,
             {.compute = options_.compute,
              .mode = is_trained(node) ? device::Mode::training : device::Mode::inference,
-             .needs_input_gradient = !graph_.is_first_layer(node),
+             .needs_input_gradient = !graph_.needs_no_input_gradient(node),
              .tf32 = options_.tf32,
              .int8 = options_.int8,
              .rounding = rounding,
@@ -290,7 +290,7 @@ void Network::Builder::bind_parameters(const Binding& binding,
     }
 }
 
-void Network::Builder::order_weight_casts() {
+void Network::Builder::schedule_weight_casts() {
     network_.working_copies_.resize(graph_.parameters().size());
     for (const Binding& binding : bindings_) {
         if (binding.node == nullptr || !has_pass(*binding.kernel, Pass::prepare)) continue;

@@ -62,7 +62,7 @@ private:
     void allocate();
     void bind();
     void bind_parameters(const Binding& binding, device::KernelTensors& tensors) const;
-    void order_weight_casts();
+    void schedule_weight_casts();
     bool shares_parameters(const Node& node) const;
     void publish();
 

@@ -297,7 +297,7 @@ std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
 ExchangedBytes exchanged_bytes(const Graph& graph, int element_bytes) {
     ExchangedBytes total;
     for (const Node& node : graph.nodes()) {
-        const bool needs_input_gradient = !graph.is_first_layer(node);
+        const bool needs_input_gradient = !graph.needs_no_input_gradient(node);
         const ExchangedBytes bytes =
             std::visit(ShardTraffic{element_bytes, needs_input_gradient}, node.operation);
         total.sent += bytes.sent;

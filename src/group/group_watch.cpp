@@ -22,7 +22,7 @@
 namespace hpcai::group {
 namespace {
 
-constexpr double kFlightIntervalSeconds = 1;
+constexpr double kPollSeconds = 1;
 constexpr double kRecordWaitSeconds = 10;  // for the records of ranks that detect the failure
 constexpr double kFileDelaySeconds = 30;   // until a shared file system shows a new file
 constexpr double kMaxRecordWaitSeconds = 300;
@@ -47,7 +47,7 @@ GroupWatch::GroupWatch(const context::RunContext& context, comm::Communicator& g
     for (int rank = 0; rank < group.size(); ++rank) {
         const int world_rank = context.controller.world_rank_of(context.place.group, rank);
         const bool is_same_node = context.controller.place(world_rank).node == context.place.node;
-        is_visible_.push_back(is_same_node && rank != group.rank() && is_running(processes_[rank]));
+        is_visible_.push_back(is_same_node && rank != group.rank() && is_alive(processes_[rank]));
     }
     polled_rank_ = find_polled_rank();
     watch(group);
@@ -105,7 +105,7 @@ void GroupWatch::pause(const char* name, double seconds) {
 
 void GroupWatch::poll() {
     watchdog_.check();
-    if (since_poll_.seconds() < kFlightIntervalSeconds) return;
+    if (since_poll_.seconds() < kPollSeconds) return;
     since_poll_.restart();
     require(!polled_rank_ || !has_died(*polled_rank_), ExitCode::watchdog, "a rank has died");
 }

@@ -10,19 +10,19 @@ namespace hpcai::group {
 /// The clock of a group's training, from the end of its start-up. It stops during evaluations.
 class TrainingClock {
 public:
-    double seconds() const { return stopped_at_.value_or(watch_.seconds() - paused_seconds_); }
+    double seconds() const { return stopped_at_.value_or(watch_.seconds() - offset_seconds_); }
     /// Adds the `seconds` of an earlier launch.
-    void add(double seconds) { paused_seconds_ -= seconds; }
+    void add(double seconds) { offset_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
     /// Continues after stop().
     void resume() {
-        paused_seconds_ = watch_.seconds() - *stopped_at_;
+        offset_seconds_ = watch_.seconds() - *stopped_at_;
         stopped_at_.reset();
     }
 
 private:
     Stopwatch watch_;
-    double paused_seconds_ = 0;
+    double offset_seconds_ = 0;
     std::optional<double> stopped_at_;
 };
 

@@ -198,7 +198,7 @@ device::Precision agree_on_precision(device::Precision mine, comm::Communicator&
     return extremes[0] == -extremes[1] ? mine : device::Precision{};
 }
 
-struct RankDevice {
+struct OpenedDevice {
     context::OpenDevice opened;
     device::Precision precision;
     int threads = 1;
@@ -206,16 +206,16 @@ struct RankDevice {
 };
 
 /// Opens the device of this rank and checks the devices of all ranks. Collective.
-RankDevice open_rank_device(const config::Config& config,
-                            const plan::ParallelismController& controller,
-                            comm::StartUp& start_up) {
+OpenedDevice open_rank_device(const config::Config& config,
+                              const plan::ParallelismController& controller,
+                              comm::StartUp& start_up) {
     comm::Communicator& everyone = start_up.everyone();
     const plan::Layout& layout = controller.layout();
     const device::Cores cores = device::count_cores();
     const context::PlaceOnNode place_on_node{
         ranks_sharing_cores(start_up.node_of_world_rank(), cores, everyone),
         controller.place(everyone.rank()).node_rank};
-    RankDevice found;
+    OpenedDevice found;
     comm::collective_try(everyone, [&] {
         found.opened = context::open_device(config, cores, place_on_node);
         const device::Device& device = *found.opened.device;
@@ -299,7 +299,7 @@ PreparedRun prepare_run(const context::RunRequest& request, comm::StartUp& start
     const fs::path output = output_of(series);
     plan::ParallelismController controller = place_ranks(config, start_up);
     const plan::Layout& layout = controller.layout();
-    RankDevice rank_device = open_rank_device(config, controller, start_up);
+    OpenedDevice rank_device = open_rank_device(config, controller, start_up);
     comm::collective_try(everyone, [&] {  // before samples are copied, which may take hours
         if (everyone.rank() != 0) return;
         if (resumption) return resumption->check(output, config, layout);

@@ -14,7 +14,7 @@ void TimingObserver::after(const graph::KernelCall& call) {
     found->second.seconds.push_back(seconds);
 }
 
-std::vector<OperationTime> TimingObserver::times_by_node() const {
+std::vector<OperationTime> TimingObserver::times_by_kernel() const {
     std::vector<OperationTime> times(calls_.size());
     for (const auto& [key, call] : calls_) {
         times[call.order] = {call.name, key.second, median(call.seconds)};

@@ -94,7 +94,7 @@ public:
 
     std::vector<BenchOperation> operations() {
         std::map<std::pair<std::string, ops::Pass>, double> in_step;
-        for (const metrics::OperationTime& time : timing_.times_by_node()) {
+        for (const metrics::OperationTime& time : timing_.times_by_kernel()) {
             in_step[{time.name, time.pass}] = time.median_seconds;
         }
         std::vector<BenchOperation> all{{"input", "upload", "forward", median(upload_seconds_),

@@ -175,7 +175,8 @@ std::vector<MeasuredOperation> operations_of_model(const config::Config& config,
         if (!is_measured(node.operation)) continue;
         const auto [entry, is_new] = indices.emplace(shape_text(node.operation), operations.size());
         if (is_new) {
-            operations.push_back({node.name, node.operation, true, 0, !model.is_first_layer(node)});
+            operations.push_back(
+                {node.name, node.operation, true, 0, !model.needs_no_input_gradient(node)});
         }
         ++operations[entry->second].nodes;
     }

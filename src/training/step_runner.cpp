@@ -103,7 +103,7 @@ StepRunner::StepRunner(const StepSetup& setup)
                setup.before_all_reduce),
       steps_between_reads_(setup.config.run.loss_steps) {
     const float scale = first_loss_scale(setup.config.training, loss_scale_.dynamic);
-    network_.set_loss_scale(scale * loss_scale_.loss_weight);
+    network_.reset_step_scalars(scale * loss_scale_.loss_weight);
     set_scalar(&device::StepScalars::gradient_factor, 1 / scale);
     if (log_ == nullptr) return;
     buckets_.set_listener([this, ranges = buckets_.ranges()](std::size_t bucket, bool is_complete) {

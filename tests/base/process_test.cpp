@@ -15,7 +15,7 @@ namespace {
 TEST(Processes, ThisOneIsRunning) {
     const ProcessId mine = this_process();
     EXPECT_EQ(mine.pid, getpid());
-    EXPECT_TRUE(is_running(mine));
+    EXPECT_TRUE(is_alive(mine));
     EXPECT_FALSE(has_ended(mine));
     EXPECT_FALSE(is_stopped(mine));
 }
@@ -23,14 +23,14 @@ TEST(Processes, ThisOneIsRunning) {
 TEST(Processes, OfAnotherSpaceAreNeitherRunningNorEnded) {
     ProcessId other = this_process();
     ++other.pid_namespace;
-    EXPECT_FALSE(is_running(other));
+    EXPECT_FALSE(is_alive(other));
     EXPECT_FALSE(has_ended(other));
 }
 
 TEST(Processes, OneThatHasTheNumberOfAnotherIsNotTakenForIt) {
     ProcessId other = this_process();
     --other.start_ticks;
-    EXPECT_FALSE(is_running(other));
+    EXPECT_FALSE(is_alive(other));
     EXPECT_TRUE(has_ended(other));
 }
 
@@ -46,16 +46,16 @@ TEST(Processes, ThatWereKilledAreNotRunningWhetherOrNotSomebodyHasAskedForTheirE
     }
     ProcessId id;
     ASSERT_EQ(read(pipe_ends[0], &id, sizeof(id)), static_cast<ssize_t>(sizeof(id)));
-    EXPECT_TRUE(is_running(id));
+    EXPECT_TRUE(is_alive(id));
     kill(child, SIGSTOP);
     siginfo_t stop{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &stop, WSTOPPED | WNOWAIT), 0);
-    EXPECT_TRUE(is_running(id)) << "one that is stopped";
+    EXPECT_TRUE(is_alive(id)) << "one that is stopped";
     EXPECT_TRUE(is_stopped(id));
     kill(child, SIGKILL);
     siginfo_t end{};
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);
-    EXPECT_FALSE(is_running(id)) << "one that has ended but is still there";
+    EXPECT_FALSE(is_alive(id)) << "one that has ended but is still there";
     EXPECT_TRUE(has_ended(id));
     waitpid(child, nullptr, 0);
     EXPECT_TRUE(has_ended(id));

@@ -32,7 +32,7 @@ void collect(const graph::Graph& graph, std::vector<Layer>& layers) {
     for (const graph::Node& node : graph.nodes()) {
         const auto* op = std::get_if<ops::Convolution>(&node.operation);
         if (op == nullptr || !seen.insert(to_string(convolution_shape(*op, {}))).second) continue;
-        layers.push_back({*op, graph.is_first_layer(node)});
+        layers.push_back({*op, graph.needs_no_input_gradient(node)});
     }
 }
 

@@ -38,7 +38,7 @@ void expect_plans(const graph::Graph& graph, const Context& context, std::set<st
     for (const graph::Node& node : graph.nodes()) {
         if (!outputs_channel_sums(node.operation)) continue;
         const KernelOptions options{.compute = DType::f16,
-                                    .needs_input_gradient = !graph.is_first_layer(node)};
+                                    .needs_input_gradient = !graph.needs_no_input_gradient(node)};
         const auto* joined = std::get_if<ops::NormConvolution>(&node.operation);
         const auto& convolution =
             joined != nullptr ? joined->convolution : std::get<ops::Convolution>(node.operation);

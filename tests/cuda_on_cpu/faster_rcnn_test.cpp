@@ -72,7 +72,7 @@ Step step_of(NetworkRunner& runner, const FasterRcnn& options, bool recorded = f
     const auto gradients = runner.store.gradients();
     runner.store.write(std::vector<float>(gradients.size(), NAN), gradients);
     set_inputs(runner.network, options);
-    runner.network.set_loss_scale(4);
+    runner.network.reset_step_scalars(4);
     const auto enqueue = [&] {
         graph::Observer nobody;
         runner.network.prepare(nobody);

@@ -39,7 +39,7 @@ TEST(AveragePrecision, IsZeroForNothingAndOneForAll) {
 const DetectionTruth kTwo{2, 2, {{0, 1, {0, 0, 10, 10}}, {1, 1, {0, 0, 10, 10}}}};
 
 DetectionQuality at_half(const DetectionTruth& truth, const Detections& detections) {
-    return detection_quality(truth, detections, kScoreThreshold);
+    return detection_quality(truth, detections, kAp50Overlap);
 }
 
 TEST(DetectionQuality, LeavesACategoryWithoutBoxesOutOfTheMean) {
@@ -95,12 +95,12 @@ TEST(DetectionQuality, RefusesAnImageOrCategoryThatIsNotThere) {
 
 TEST(BootstrapInterval, IsAPointWhereAllImagesAreAlike) {
     const Detections found{{0, 1, 0.9, {0, 0, 10, 10}}, {1, 1, 0.9, {0, 0, 10, 10}}};
-    const auto interval = bootstrap_interval_95(kTwo, found, kScoreThreshold);
+    const auto interval = bootstrap_interval_95(kTwo, found, kAp50Overlap);
     ASSERT_TRUE(interval);
     EXPECT_NEAR(interval->low, 1, 1e-15);
     EXPECT_NEAR(interval->high, 1, 1e-15);
-    EXPECT_FALSE(bootstrap_interval_95({2, 1, {}}, {}, kScoreThreshold));
-    EXPECT_FALSE(bootstrap_interval_95({0, 0, {}}, {}, kScoreThreshold));
+    EXPECT_FALSE(bootstrap_interval_95({2, 1, {}}, {}, kAp50Overlap));
+    EXPECT_FALSE(bootstrap_interval_95({0, 0, {}}, {}, kAp50Overlap));
 }
 
 TEST(BootstrapInterval, IsThatOfAShareWhereEachImageIsFoundOrNot) {
@@ -112,11 +112,11 @@ TEST(BootstrapInterval, IsThatOfAShareWhereEachImageIsFoundOrNot) {
         truth.boxes.push_back({image, 1, {0, 0, 10, 10}});
         if (image < 160) found.push_back({image, 1, 0.9, {0, 0, 10, 10}});
     }
-    const auto interval = bootstrap_interval_95(truth, found, kScoreThreshold);
+    const auto interval = bootstrap_interval_95(truth, found, kAp50Overlap);
     ASSERT_TRUE(interval);
     EXPECT_NEAR(interval->low, 0.4 - 1.96 * 0.0245, 0.01);
     EXPECT_NEAR(interval->high, 0.4 + 1.96 * 0.0245, 0.01);
-    const auto again = bootstrap_interval_95(truth, found, kScoreThreshold);
+    const auto again = bootstrap_interval_95(truth, found, kAp50Overlap);
     EXPECT_EQ(again->low, interval->low);
     EXPECT_EQ(again->high, interval->high);
 }

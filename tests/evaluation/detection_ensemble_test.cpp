@@ -135,7 +135,7 @@ std::optional<Interval> interval_of(const std::vector<Detections>& models,
             begin, begin + static_cast<std::ptrdiff_t>(hosted[static_cast<std::size_t>(rank)]));
         const MemberDraws draws = draw_members(static_cast<int>(models.size()), 3);
         const auto got = bootstrap_detections(ranks, {mine, static_cast<int>(first), draws}, truth,
-                                              kScoreThreshold, {.method = method});
+                                              kAp50Overlap, {.method = method});
         if (rank == 0) {
             result = got;
         } else {

@@ -66,7 +66,7 @@ std::vector<float> trained(NetworkRunner runner, const Graph& graph, bool record
     ParameterStore& store = runner.store;
     device::Device& device = *runner.device;
     runner.set_parameters(random_parameters(graph));
-    runner.network.set_loss_scale(4);
+    runner.network.reset_step_scalars(4);
     device::StepScalars* numbers = runner.network.step_scalars();
     const auto update =
         device.build({device::Sgd{0.9f}, 1e-4f, {{0, store.parameters().size(), true}}},

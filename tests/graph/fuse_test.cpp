@@ -120,8 +120,8 @@ TEST(Fuse, KeepsParametersStatisticsAndInputs) {
     }
     EXPECT_EQ(fused.value(fused.find("images")).producer, kNoNode);
     EXPECT_EQ(fused.value(fused.find("labels")).producer, kNoNode);
-    EXPECT_TRUE(fused.is_first_layer(node_named(fused, "conv0")));
-    EXPECT_FALSE(fused.is_first_layer(node_named(fused, "bn0")));
+    EXPECT_TRUE(fused.needs_no_input_gradient(node_named(fused, "conv0")));
+    EXPECT_FALSE(fused.needs_no_input_gradient(node_named(fused, "bn0")));
 }
 
 }  // namespace

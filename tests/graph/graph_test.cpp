@@ -28,7 +28,8 @@ TEST(Graph, FindsValuesByNameAndRefusesUnknownNames) {
 TEST(Graph, HasOneFirstLayerWithParameters) {
     const Graph graph = every_operation();
     for (const Node& node : graph.nodes()) {
-        EXPECT_EQ(graph.is_first_layer(node), node.name == "normalize" || node.name == "conv0")
+        EXPECT_EQ(graph.needs_no_input_gradient(node),
+                  node.name == "normalize" || node.name == "conv0")
             << node.name;
     }
 }

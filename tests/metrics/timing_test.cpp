@@ -49,7 +49,7 @@ TEST_F(Timing, GivesTheMedianOfEachNodeAndPassInTheirOrder) {
         take("first", Pass::forward, first_, seconds);
         take("first", Pass::input_gradient, first_, 10 * seconds);
     }
-    const auto times = observer_.times_by_node();
+    const auto times = observer_.times_by_kernel();
     ASSERT_EQ(times.size(), 3u);
     expect(times[0], "second", Pass::forward, 2);
     expect(times[1], "first", Pass::forward, 3);
@@ -60,21 +60,21 @@ TEST_F(Timing, OfAnEvenNumberOfStepsIsTheMeanOfTheMiddleTwo) {
     for (const double seconds : {8.0, 1.0, 2.0, 4.0}) {
         take("first", Pass::forward, first_, seconds);
     }
-    expect(observer_.times_by_node().at(0), "first", Pass::forward, 3);
+    expect(observer_.times_by_kernel().at(0), "first", Pass::forward, 3);
 }
 
 TEST_F(Timing, KeepsTwoSumsOfOneGradientApart) {
     take("first.gradient", Pass::forward, sum_, 1);
     take("first.gradient", Pass::forward, second_, 2);
-    EXPECT_EQ(observer_.times_by_node().size(), 2u);
+    EXPECT_EQ(observer_.times_by_kernel().size(), 2u);
 }
 
 TEST_F(Timing, ForgetsTheWarmUp) {
     take("first", Pass::forward, first_, 100);
     observer_.clear();
-    EXPECT_TRUE(observer_.times_by_node().empty());
+    EXPECT_TRUE(observer_.times_by_kernel().empty());
     take("first", Pass::forward, first_, 2);
-    expect(observer_.times_by_node().at(0), "first", Pass::forward, 2);
+    expect(observer_.times_by_kernel().at(0), "first", Pass::forward, 2);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ public:
     void run(const Scene& scene, std::int32_t draw = 0) {
         graph::Observer nobody;
         scene.feed(network_, draw);
-        network_.set_loss_scale(0.5f);
+        network_.reset_step_scalars(0.5f);
         network_.prepare(nobody);
         network_.forward(nobody);
         network_.backward(nobody);

@@ -170,7 +170,7 @@ public:
         const std::vector<std::int32_t> keys(stored_keys.begin(), stored_keys.end());
         network.set_input(models::kBoxesInput, std::as_bytes(std::span(boxes)));
         network.set_input(models::kKeysInput, std::as_bytes(std::span(keys)));
-        network.set_loss_scale(1 / static_cast<float>(options.batch));
+        network.reset_step_scalars(1 / static_cast<float>(options.batch));
     }
 
     std::vector<float> floats(const std::string& name) const {

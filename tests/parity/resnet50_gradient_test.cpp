@@ -36,7 +36,7 @@ TEST_P(ResNet50Gradient, IsTorchvisionsInDouble) {
     graph::Observer nobody;
     set_batch(model.network, 0, side);
     const auto loss_scale = static_cast<float>(loss_scale_of(variant));
-    model.network.set_loss_scale(loss_scale / kBatch);
+    model.network.reset_step_scalars(loss_scale / kBatch);
     model.network.prepare(nobody);
     model.network.forward(nobody);
     model.network.backward(nobody);

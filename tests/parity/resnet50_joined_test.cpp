@@ -37,7 +37,7 @@ Numbers numbers_of_step(Model& model, const Variant& variant) {
     set_batch(model.network, 0, side_of(variant));
     const auto factor =
         static_cast<float>(loss_scale_of(variant)) / static_cast<float>(variant.batch);
-    model.network.set_loss_scale(factor);
+    model.network.reset_step_scalars(factor);
     model.network.prepare(nobody);
     model.network.forward(nobody);
     model.network.backward(nobody);

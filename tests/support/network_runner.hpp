@@ -95,7 +95,7 @@ public:
         store.write(std::vector<float>(gradients.size(), std::numeric_limits<float>::quiet_NaN()),
                     gradients);
         set_inputs(network, inputs);
-        network.set_loss_scale(loss_scale);
+        network.reset_step_scalars(loss_scale);
         network.prepare(nobody);
         network.forward(nobody);
         network.backward(nobody);

@@ -17,7 +17,7 @@ struct ProcessId {
 ProcessId this_process();
 
 /// Returns true if the process is known to run, perhaps stopped; false for another PID namespace.
-bool is_running(const ProcessId& process);
+bool is_alive(const ProcessId& process);
 
 /// Returns true if the process is known to have ended; false for another PID namespace, such as
 /// that of another container.

@@ -17,8 +17,8 @@
 /// qualifies, and is then ignored. The detections of all images are ranked by score, ties by image.
 namespace hpcai::evaluation {
 
-inline constexpr double kScoreThreshold = 0.5;     // least IoU of a hit in AP50
-inline constexpr double kTolerantThreshold = 0.1;  // for AP10, as in Racah et al., NeurIPS 2017
+inline constexpr double kAp50Overlap = 0.5;  // least IoU of a hit in AP50
+inline constexpr double kAp10Overlap = 0.1;  // for AP10, as in Racah et al., NeurIPS 2017
 
 /// Three standard means of precision over recall. Before averaging, the precision at each recall is
 /// raised to the highest precision at any greater recall.

@@ -101,7 +101,7 @@ public:
     /// Throws Error(internal) when no value has this name.
     ValueId find(const std::string& name) const;
     /// Whether no input of the node needs a gradient (needs_gradient()).
-    bool is_first_layer(const Node& node) const;
+    bool needs_no_input_gradient(const Node& node) const;
     /// Whether a parameter of the node is trained or an input needs a gradient. Such a node has a
     /// backward pass if its operation is differentiable.
     bool is_trained(const Node& node) const;

@@ -77,7 +77,7 @@ public:
     std::span<std::byte> input(const std::string& name) const;
     /// Sets the factor that multiplies each sample's loss gradients, initially 1, and resets the
     /// other step scalars. With 1 / global batch, the gradients are those of the mean loss.
-    void set_loss_scale(float scale);
+    void reset_step_scalars(float scale);
     /// The step scalars in device memory.
     device::StepScalars* step_scalars() const {
         return static_cast<device::StepScalars*>(step_scalars_->data());

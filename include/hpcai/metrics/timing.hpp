@@ -34,7 +34,7 @@ public:
     void clear() { calls_.clear(); }
 
     /// Returns one entry per kernel and pass, in the order of first runs; none before any run.
-    std::vector<OperationTime> times_by_node() const;
+    std::vector<OperationTime> times_by_kernel() const;
 
 private:
     struct Call {

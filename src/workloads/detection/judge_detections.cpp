@@ -53,16 +53,16 @@ std::vector<Item> draw(std::span<const Item> items, std::span<const std::uint32_
 void score_detections(const evaluation::DetectionTruth& truth,
                       std::span<const evaluation::Detection> detections, GroupResult& result) {
     result.quality =
-        mean_of(evaluation::detection_quality(truth, detections, evaluation::kScoreThreshold));
+        mean_of(evaluation::detection_quality(truth, detections, evaluation::kAp50Overlap));
     result.quality_top_5 = no_value("detections have no Top-5");
 }
 
 void score_fusion(const evaluation::Annotations& truth,
                   std::span<const evaluation::Detection> detections, QualityRecord& quality) {
     const auto strict =
-        evaluation::detection_quality(truth.truth, detections, evaluation::kScoreThreshold);
+        evaluation::detection_quality(truth.truth, detections, evaluation::kAp50Overlap);
     const auto tolerant =
-        evaluation::detection_quality(truth.truth, detections, evaluation::kTolerantThreshold);
+        evaluation::detection_quality(truth.truth, detections, evaluation::kAp10Overlap);
     quality.ensemble = mean_of(strict);
     AveragePrecisionRecord metric;
     metric.ensemble_voc_ap50 = strict.mean ? Quantity{strict.mean->voc_area, ""} : no_value(kNoBox);
@@ -73,7 +73,7 @@ void score_fusion(const evaluation::Annotations& truth,
     }
     quality.metric = std::move(metric);
     const auto interval =
-        evaluation::bootstrap_interval_95(truth.truth, detections, evaluation::kScoreThreshold);
+        evaluation::bootstrap_interval_95(truth.truth, detections, evaluation::kAp50Overlap);
     quality.confidence_interval = interval_record(interval, kNoBox, "bootstrap over test samples");
 }
 
@@ -85,7 +85,7 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
     if (!reason.empty()) return members_interval_record(reason, std::nullopt);
     const auto interval =
         evaluation::bootstrap_detections(ranks, {members.local, members.first, draws}, truth,
-                                         evaluation::kScoreThreshold, fusion_options(config));
+                                         evaluation::kAp50Overlap, fusion_options(config));
     return members_interval_record(interval ? "" : kNoBox, interval);
 }
 
@@ -123,7 +123,7 @@ QualityComparison compare_detections(const ComparedResults& results) {
                                times, first_copy);
             const auto quality = [&](std::span<const Detection> detections) {
                 return evaluation::detection_quality(truth, draw(detections, times, first_copy),
-                                                     evaluation::kScoreThreshold)
+                                                     evaluation::kAp50Overlap)
                     .mean;
             };
             const auto mean_1 = quality(first);
