@@ -17,14 +17,14 @@ void FlightRecorder::enter(const char* name) {
     add({.phase = name, .begin_seconds = now});
 }
 
-void FlightRecorder::begin_sum(std::size_t bucket, std::size_t bytes) {
+void FlightRecorder::begin_all_reduce(std::size_t bucket, std::size_t bytes) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     add({.bucket = bucket, .bytes = bytes, .begin_seconds = now});
     ++all_reduces_started_;
 }
 
-void FlightRecorder::end_sum(std::size_t bucket) {
+void FlightRecorder::end_all_reduce(std::size_t bucket) {
     const double now = now_();
     const std::lock_guard lock(mutex_);
     ++all_reduces_finished_;

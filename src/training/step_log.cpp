@@ -74,9 +74,9 @@ void StepLog::log_all_reduce(std::size_t bucket, std::size_t bytes, bool is_comp
     trace_.log_all_reduce(bucket, is_complete);
     if (options_.flight == nullptr) return;
     if (is_complete) {
-        options_.flight->end_sum(bucket);
+        options_.flight->end_all_reduce(bucket);
     } else {
-        options_.flight->begin_sum(bucket, bytes);
+        options_.flight->begin_all_reduce(bucket, bytes);
     }
 }
 

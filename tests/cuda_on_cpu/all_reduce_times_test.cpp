@@ -34,9 +34,9 @@ protected:
             spend(device_, gradient_seconds_);
             made_.record(device_);
             made_.block(sums_);
-            times_.begin_sum(sums_);
+            times_.begin_all_reduce(sums_);
             spend(sums_, sum_seconds_);
-            times_.end_sum(sums_);
+            times_.end_all_reduce(sums_);
         }
         summed_.record(sums_);
         times_.begin_wait(device_);

@@ -20,12 +20,12 @@ struct Flight {
 
 TEST(FlightRecorder, HasPhasesAndSumsInTheOrderInWhichTheyBegan) {
     Flight flight;
-    flight.recorder.enter("forward");        // 1
-    flight.recorder.enter("backward");       // 2
-    flight.recorder.begin_sum(1, 4096);      // 3
-    flight.recorder.begin_sum(0, 64);        // 4
-    flight.recorder.end_sum(1);              // 5
-    flight.recorder.enter("communication");  // 6
+    flight.recorder.enter("forward");           // 1
+    flight.recorder.enter("backward");          // 2
+    flight.recorder.begin_all_reduce(1, 4096);  // 3
+    flight.recorder.begin_all_reduce(0, 64);    // 4
+    flight.recorder.end_all_reduce(1);          // 5
+    flight.recorder.enter("communication");     // 6
     const FlightRecord record = flight.record();
     EXPECT_EQ(record.all_reduces_started, 2);
     EXPECT_EQ(record.all_reduces_finished, 1);
@@ -51,9 +51,9 @@ TEST(FlightRecorder, CountsEventsToTheStepThatIsUnderWay) {
 
 TEST(FlightRecorder, ForgetsAllButTheLast256) {
     Flight flight;
-    flight.recorder.begin_sum(7, 1);
+    flight.recorder.begin_all_reduce(7, 1);
     for (int event = 0; event < 300; ++event) flight.recorder.enter("other");
-    flight.recorder.end_sum(7);  // whose start is no longer recorded
+    flight.recorder.end_all_reduce(7);  // whose start is no longer recorded
     const FlightRecord record = flight.record();
     ASSERT_EQ(record.events.size(), FlightRecorder::kMaxEvents);
     EXPECT_EQ(record.events.front().begin_seconds, 46);

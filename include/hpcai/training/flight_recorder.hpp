@@ -23,8 +23,8 @@ public:
     /// Begins a phase and ends the previous phase. `name` must stay valid until the program ends.
     void enter(const char* name);
     /// Begins the all-reduce of a bucket, whose gradients take `bytes` bytes on this rank.
-    void begin_sum(std::size_t bucket, std::size_t bytes);
-    void end_sum(std::size_t bucket);
+    void begin_all_reduce(std::size_t bucket, std::size_t bytes);
+    void end_all_reduce(std::size_t bucket);
     /// Sets the number of steps done, including those before a resume.
     void step_done(std::int64_t steps_done);
 

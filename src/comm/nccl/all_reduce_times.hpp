@@ -42,8 +42,8 @@ private:
 class AllReduceTimes {
 public:
     /// Call both around each all-reduce, on its stream, after the wait for its inputs.
-    void begin_sum(cudaStream_t sums) { begin(in_flight_, sums); }
-    void end_sum(cudaStream_t sums) { end(in_flight_, sums); }
+    void begin_all_reduce(cudaStream_t stream) { begin(in_flight_, stream); }
+    void end_all_reduce(cudaStream_t stream) { end(in_flight_, stream); }
     /// Call both around each wait for all-reduces, on the waiting stream.
     void begin_wait(cudaStream_t device) { begin(exposed_, device); }
     void end_wait(cudaStream_t device) { end(exposed_, device); }

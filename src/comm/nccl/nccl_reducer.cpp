@@ -161,13 +161,13 @@ std::unique_ptr<Request> NcclReducer::start_all_reduce(std::span<float> device_v
     // Make the request before any call can fail: a recording cannot end until this stream has
     // joined the device's stream.
     auto request = std::make_unique<NcclRequest>(*this, ++started_);
-    times_.begin_sum(all_reduce_stream_.handle());
+    times_.begin_all_reduce(all_reduce_stream_.handle());
     if (all_reduce_) {
         all_reduce_->enqueue(nccl_, device_values, all_reduce_stream_.handle());
     } else {
         nccl_.enqueue_sum(device_values, all_reduce_stream_.handle());
     }
-    times_.end_sum(all_reduce_stream_.handle());
+    times_.end_all_reduce(all_reduce_stream_.handle());
     return request;
 }
 
