@@ -93,13 +93,13 @@ struct RunSession {
 };
 
 void leave_staging(const PreparedRun& run, bool is_success, Logger& log) {
-    const auto& stage = run.resources.samples.stage;
-    if (stage == nullptr) return;
-    if (const std::int64_t lost = stage->lost_copies(); lost > 0) {
+    const auto& lock = run.resources.samples.staging_lock;
+    if (lock == nullptr) return;
+    if (const std::int64_t lost = lock->lost_copies(); lost > 0) {
         log.warn("rank {} read {} from the source, because the staged copies were lost or damaged",
                  run.context.place.world_rank, counted(lost, "sample"));
     }
-    stage->release(is_success);
+    lock->release(is_success);
 }
 
 struct Invocation {

@@ -101,8 +101,8 @@ struct DataDuplicator::State {
     staging::NodePlace place;
     std::unique_ptr<comm::Communicator> node = {};
     std::array<std::optional<StagedSet>, 2> sets = {};  // by Split
-    std::shared_ptr<LocalStage> stage = {};
-    staging::StageFolder* stage_folder = nullptr;  // of `stage`
+    std::shared_ptr<StagingLock> staging_lock = {};
+    staging::StageFolder* stage_folder = nullptr;  // of `staging_lock`
     double seconds = 0;
     staging::CopyCounters counters = {};
     std::shared_ptr<std::atomic<std::int64_t>> lost_copies =
@@ -146,10 +146,10 @@ struct DataDuplicator::State {
             source.digests = storage::parse_manifest(storage::text_of(bytes), path);
         });
     }
-    std::unique_ptr<LocalStage::State> open_folder() const {
-        return std::make_unique<LocalStage::State>(
-            LocalStage::State{staging::StageFolder(config.data.staging_directory),
-                              config.data.staging_cleanup, place.node_rank, lost_copies});
+    std::unique_ptr<StagingLock::State> open_folder() const {
+        return std::make_unique<StagingLock::State>(
+            StagingLock::State{staging::StageFolder(config.data.staging_directory),
+                               config.data.staging_cleanup, place.node_rank, lost_copies});
     }
     void add(Split split, const StagingRequest& request, bool is_packed) {
         if (config.data.staging != config::Staging::all && split == Split::validation) return;
@@ -182,7 +182,7 @@ struct DataDuplicator::State {
                 require_disjoint(set->source.root,
                                  staging::stage_path(config.data.staging_directory));
             }
-            std::unique_ptr<LocalStage::State> local = open_folder();
+            std::unique_ptr<StagingLock::State> local = open_folder();
             require(
                 local->folder.lock_exclusive(), ExitCode::usage,
                 "data.staging_directory: '{}' on node {} is in use by another run, or by another "
@@ -199,9 +199,9 @@ struct DataDuplicator::State {
             require_disk_space();
         });
     }
-    void keep_locked(std::unique_ptr<LocalStage::State> local) {
+    void keep_locked(std::unique_ptr<StagingLock::State> local) {
         stage_folder = &local->folder;
-        stage = std::make_shared<LocalStage>(std::move(local));
+        staging_lock = std::make_shared<StagingLock>(std::move(local));
     }
     void require_disk_space() const {
         constexpr std::uint64_t kBlock = 4096;  // bytes that a pack or its index wastes at most
@@ -283,7 +283,7 @@ struct DataDuplicator::State {
         });
         comm::collective_try(everyone, [&] {
             if (node->rank() == 0) return;
-            std::unique_ptr<LocalStage::State> local = open_folder();
+            std::unique_ptr<StagingLock::State> local = open_folder();
             lock(local->folder);
             keep_locked(std::move(local));
         });
@@ -371,8 +371,8 @@ double DataDuplicator::seconds() const {
     return state_->seconds;
 }
 
-std::shared_ptr<LocalStage> DataDuplicator::stage() const {
-    return state_->stage;
+std::shared_ptr<StagingLock> DataDuplicator::staging_lock() const {
+    return state_->staging_lock;
 }
 
 }  // namespace hpcai::data

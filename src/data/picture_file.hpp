@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <hpcai/data/jpeg.hpp>
-#include <hpcai/data/local_stage.hpp>
+#include <hpcai/data/staging_lock.hpp>
 
 namespace hpcai::data {
 

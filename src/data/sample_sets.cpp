@@ -223,7 +223,7 @@ SampleSets make_sample_sets(const config::Config& config, comm::Communicator& gr
         read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });
     if (duplicator != nullptr) {
         for (const std::string& note : duplicator->notes()) sets.notes.push_back(note);
-        sets.stage = duplicator->stage();
+        sets.staging_lock = duplicator->staging_lock();
         sets.staging = duplicator->record();
         sets.staging_seconds = duplicator->seconds();
     }

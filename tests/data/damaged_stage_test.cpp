@@ -35,14 +35,14 @@ TEST_F(DamagedStage, NoticesDamageAfterItsCheck) {
     const Staged staged = run();
     flip_byte(training() / "pack-000000", 10);
     EXPECT_EQ(staged.pictures->read(0), std::nullopt);
-    EXPECT_EQ(staged.stage->lost_copies(), 1);
+    EXPECT_EQ(staged.staging_lock->lost_copies(), 1);
     EXPECT_EQ(staged.pictures->read(1), shared_.bytes(1));
     EXPECT_EQ(staged.pictures->read(4), shared_.bytes(4));
     fs::remove(training() / "pack-000001");
     EXPECT_EQ(staged.pictures->read(3), std::nullopt);
     EXPECT_EQ(staged.pictures->read(4), std::nullopt);  // although it was intact before
     EXPECT_EQ(staged.pictures->read(0), std::nullopt);
-    EXPECT_EQ(staged.stage->lost_copies(), 3);
+    EXPECT_EQ(staged.staging_lock->lost_copies(), 3);
     fs::resize_file(training() / "pack-000002", 10);
     fs::remove(training() / "pack-000003.index");
     EXPECT_EQ(staged.pictures->read(6), std::nullopt);
@@ -110,7 +110,7 @@ TEST_F(DamagedStage, RemovesNothingThatItDidNotWrite) {
         test::write_file_bytes(training() / "precious", precious);
         test::write_file_bytes(stage() / "notes", precious);
         fs::create_symlink(shared_.path(0), training() / "link.index");
-        staged.stage->release(true);
+        staged.staging_lock->release(true);
     }
     EXPECT_EQ(files_below(stage()),
               (std::vector<std::string>{"notes", "stage.json", "training/link.index",

@@ -93,7 +93,7 @@ TEST_F(Duplicator, LeavesWhatItCannotReadAndTriesItAgain) {
         }
         EXPECT_EQ(duplicator.record().left_files, 2);
         EXPECT_EQ(duplicator.record().files, 10);
-        EXPECT_EQ(duplicator.stage()->lost_copies(), 0);
+        EXPECT_EQ(duplicator.staging_lock()->lost_copies(), 0);
     }
     for (const std::uint32_t file : {1U, 11U}) {
         fs::rename(shared_.root() / ("hidden" + std::to_string(file)), shared_.path(file));
@@ -286,7 +286,7 @@ TEST_F(Duplicator, IsAloneWithItsStage) {
     const auto [code, text] = refused([&] { run(); });
     EXPECT_EQ(code, ExitCode::usage);
     EXPECT_THAT(text, HasSubstr("in use"));
-    first.stage->release(true);
+    first.staging_lock->release(true);
     expect_all(run());
 }
 
@@ -302,7 +302,7 @@ TEST_F(Duplicator, CleansUpAsItIsTold) {
           Policy{remove_on_success, false, true}, Policy{remove_on_failure, true, false}}) {
         config_.data.staging_cleanup = policy.cleanup;
         for (const bool completed : {true, false}) {
-            run().stage->release(completed);
+            run().staging_lock->release(completed);
             EXPECT_EQ(fs::exists(stage()), completed ? policy.after_success : policy.after_failure)
                 << static_cast<int>(policy.cleanup) << completed;
             EXPECT_TRUE(fs::exists(local()));

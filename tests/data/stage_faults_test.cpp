@@ -70,8 +70,8 @@ protected:
             config.data.staging_cleanup = config::StagingCleanup::remove;
             try {
                 const Staged staged = test::stage_at_one_rank(config, shared_.request());
-                if (!has_all(staged) || staged.stage->lost_copies() > 0) _exit(kWrongBytes);
-                staged.stage->release(true);
+                if (!has_all(staged) || staged.staging_lock->lost_copies() > 0) _exit(kWrongBytes);
+                staged.staging_lock->release(true);
             } catch (const Error& error) {
                 const std::string said = error.what();
                 const bool is_clear = error.code() == ExitCode::usage &&
@@ -91,7 +91,7 @@ protected:
     void expect_next_run() const {
         const Staged again = test::stage_at_one_rank(config_, shared_.request());
         EXPECT_TRUE(has_all(again));
-        EXPECT_EQ(again.stage->lost_copies(), 0);
+        EXPECT_EQ(again.staging_lock->lost_copies(), 0);
         EXPECT_EQ(files_below(training()),
                   (std::vector<std::string>{"pack-000000", "pack-000000.index", "pack-000001",
                                             "pack-000001.index"}));
@@ -157,8 +157,9 @@ TEST_F(StageFaults, OfProcessesThatMakeAStageAtOnceOneHasIt) {
             close(gate[1]);
             char none = 0;
             if (read(gate[0], &none, 1) != 0) _exit(kOther);  // until the parent closes it
-            const auto [code, said] = test::refused(
-                [&] { test::stage_at_one_rank(config_, other_.request()).stage->release(true); });
+            const auto [code, said] = test::refused([&] {
+                test::stage_at_one_rank(config_, other_.request()).staging_lock->release(true);
+            });
             if (code == ExitCode::ok) _exit(kCompleted);
             if (said.find("is in use") != std::string::npos) _exit(kRefused);
             std::fprintf(stderr, "%s\n", said.c_str());

@@ -65,7 +65,7 @@ inline config::Config staging_config(const std::filesystem::path& directory) {
 struct Staged {
     std::shared_ptr<const StagedPictures> pictures;
     StagingRecord record;
-    std::shared_ptr<LocalStage> stage;
+    std::shared_ptr<StagingLock> staging_lock;
 };
 
 /// The duplicator of a run of one rank.
@@ -87,7 +87,7 @@ inline Staged stage_at_one_rank(const config::Config& config, const StagingReque
     lone.duplicator.add_pictures(Split::training, request);
     lone.duplicator.run();
     return {lone.duplicator.pictures(Split::training), lone.duplicator.record(),
-            lone.duplicator.stage()};
+            lone.duplicator.staging_lock()};
 }
 
 /// Returns the exit code and message of the error that run() throws.

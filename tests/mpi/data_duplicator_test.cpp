@@ -50,7 +50,8 @@ protected:
         DataDuplicator duplicator(config_, *controller_, everyone_, 2);
         duplicator.add_pictures(Split::training, shared_.request());
         duplicator.run();
-        return {duplicator.pictures(Split::training), duplicator.record(), duplicator.stage()};
+        return {duplicator.pictures(Split::training), duplicator.record(),
+                duplicator.staging_lock()};
     }
     /// Files in the bootstraps of the groups on a node.
     std::set<std::uint32_t> needed_on(int node) const {
@@ -220,7 +221,7 @@ TEST_F(RanksStage, RemoveTheStageWhenTheLastOfThemLeaves) {
         everyone_.barrier();
         EXPECT_FALSE(tests::files_below(local).empty()) << rank << " ranks have left";
         everyone_.barrier();
-        if (everyone_.rank() == rank) staged.stage->release(true);
+        if (everyone_.rank() == rank) staged.staging_lock->release(true);
     }
     everyone_.barrier();
     EXPECT_TRUE(fs::is_empty(local));

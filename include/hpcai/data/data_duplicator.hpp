@@ -10,8 +10,8 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/local_stage.hpp>
 #include <hpcai/data/sample_set.hpp>
+#include <hpcai/data/staging_lock.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/run_record.hpp>
 
@@ -74,7 +74,7 @@ public:
     double seconds() const;
     /// Returns the lock of the staging folder. It must outlive all uses of pictures() and of files
     /// in folder().
-    std::shared_ptr<LocalStage> stage() const;
+    std::shared_ptr<StagingLock> staging_lock() const;
 
 private:
     struct State;

@@ -86,7 +86,7 @@ public:
 };
 
 class DataDuplicator;
-class LocalStage;
+class StagingLock;
 class StagedPictures;
 
 /// Makes samples of a folder of pictures. For training, only the crop is decoded, downscaled as far
@@ -114,7 +114,7 @@ struct SampleSets {
     /// SHA-256, in hexadecimal digits, of the names and classes of all training and test samples in
     /// order. Unless the problem class is official, it includes boxes and contents.
     std::string sha256 = "";
-    std::shared_ptr<LocalStage> stage = nullptr;  // lock of the copies that the sets read, or null
+    std::shared_ptr<StagingLock> staging_lock = nullptr;  // null without staging
     StagingRecord staging = {};
     double staging_seconds = 0;
 };

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include <hpcai/data/local_stage.hpp>
+#include <hpcai/data/staging_lock.hpp>
 #include <hpcai/storage/descriptor.hpp>
 
 #include "pack_plan.hpp"

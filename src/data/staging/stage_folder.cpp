@@ -305,17 +305,17 @@ void StageFolder::remove() noexcept {
 
 namespace hpcai::data {
 
-LocalStage::LocalStage(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StagingLock::StagingLock(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-LocalStage::~LocalStage() {
+StagingLock::~StagingLock() {
     release(false);
 }
 
-std::int64_t LocalStage::lost_copies() const {
+std::int64_t StagingLock::lost_copies() const {
     return state_ == nullptr ? 0 : state_->lost_copies->load();
 }
 
-void LocalStage::release(bool completed) noexcept {
+void StagingLock::release(bool completed) noexcept {
     const std::unique_ptr<State> state = std::move(state_);
     if (state == nullptr) return;
     try {

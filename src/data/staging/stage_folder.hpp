@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/data/local_stage.hpp>
+#include <hpcai/data/staging_lock.hpp>
 #include <hpcai/storage/descriptor.hpp>
 
 #include "pack_plan.hpp"
@@ -80,7 +80,7 @@ inline constexpr const char* kSetNames[] = {"training", "validation"};  // by Sp
 
 namespace hpcai::data {
 
-struct LocalStage::State {
+struct StagingLock::State {
     staging::StageFolder folder;
     config::StagingCleanup cleanup;
     int node_rank;

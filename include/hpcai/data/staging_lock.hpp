@@ -15,19 +15,19 @@ public:
 
     /// Returns the bytes of a sample's file, or nothing if the file is not staged. The first read
     /// of a sample compares the SHA-256 of the copy with that of the source. A copy that differs or
-    /// cannot be read is treated as not staged and included in LocalStage::lost_copies().
+    /// cannot be read is treated as not staged and included in StagingLock::lost_copies().
     virtual std::optional<std::vector<std::uint8_t>> read(std::uint32_t sample) const = 0;
 };
 
 /// This rank's lock of the staging folder on its node.
-class LocalStage {
+class StagingLock {
 public:
     struct State;
-    explicit LocalStage(std::unique_ptr<State> state);
+    explicit StagingLock(std::unique_ptr<State> state);
     /// Calls release(false).
-    ~LocalStage();
-    LocalStage(const LocalStage&) = delete;
-    LocalStage& operator=(const LocalStage&) = delete;
+    ~StagingLock();
+    StagingLock(const StagingLock&) = delete;
+    StagingLock& operator=(const StagingLock&) = delete;
 
     /// Returns the number of samples whose copies this rank found unreadable or damaged and read
     /// from their sources instead; 0 after release().
