@@ -15,7 +15,7 @@ std::int64_t channels_of(const tensor::Shape& shape) {
 }
 
 /// Checks that each layer has at least one channel per shard.
-void check_parts(const Graph& graph, int parts) {
+void check_shards(const Graph& graph, int shards) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::string name;
     for (const Node& node : graph.nodes()) {
@@ -27,16 +27,16 @@ void check_parts(const Graph& graph, int parts) {
         fewest = channels;
         name = node.name;
     }
-    require(parts >= 1 && parts <= fewest, ExitCode::usage,
+    require(shards >= 1 && shards <= fewest, ExitCode::usage,
             "parallel.model_degree: expected 1 to {}, the number of channels of {}, got {}", fewest,
-            name, parts);
+            name, shards);
 }
 
 /// Builds the graph of one shard, node by node.
 class ShardBuilder {
 public:
-    ShardBuilder(const Graph& model, int parts, int part)
-        : model_(model), parts_(parts), part_(part), own_(model.values().size(), -1) {
+    ShardBuilder(const Graph& model, int shards, int number)
+        : model_(model), shards_(shards), number_(number), own_(model.values().size(), -1) {
         gathered_ = own_;
         is_split_.resize(own_.size());
         classify_nodes();
@@ -56,7 +56,7 @@ private:
     enum class Kind { replicated, own_channels, own_filters, own_inputs };
 
     ops::ChannelRange own_range(std::int64_t channels) const {
-        return ops::channel_range(channels, parts_, part_);
+        return ops::channel_range(channels, shards_, number_);
     }
     tensor::Shape own_shape(tensor::Shape shape) const {
         std::int64_t& channels = shape[shape.rank() - 1];
@@ -160,7 +160,7 @@ private:
             gathered = shard_.graph.add_node(
                 full.name + ".gathered",
                 ops::AllGather{shard_.graph.value(own_value(value)).shape, channels_of(full.shape),
-                               parts_, part_, sums_gradients, full.dtype},
+                               shards_, number_, sums_gradients, full.dtype},
                 {own_value(value)});
         }
         return gathered;
@@ -185,7 +185,7 @@ private:
         append(partial, operation, {own_value(input)});
         const ValueId sum = own_value(node.output);
         Node scattered{.name = node.name, .output = node.output};
-        append(scattered, ops::ReduceScatter{shape_of(node.output), parts_, part_}, {sum});
+        append(scattered, ops::ReduceScatter{shape_of(node.output), shards_, number_}, {sum});
     }
 
     void add(const Node& node, Kind, ops::Linear operation) {
@@ -225,7 +225,7 @@ private:
     }
 
     const Graph& model_;
-    int parts_, part_;
+    int shards_, number_;
     std::vector<Kind> kinds_;        // [node of the model]
     std::vector<bool> is_split_;     // [value of the model]
     std::vector<ValueId> own_;       // [value of the model] value of the shard; -1: not added yet
@@ -246,9 +246,9 @@ struct ShardTraffic {
         std::int64_t scattered = 0;
         std::int64_t both() const { return gathered + scattered; }
     };
-    static Bytes sent_bytes(const tensor::Shape& full, const tensor::Shape& own, int parts,
+    static Bytes sent_bytes(const tensor::Shape& full, const tensor::Shape& own, int shards,
                             std::int64_t element_bytes) {
-        return {(parts - 1) * own.elements() * element_bytes,
+        return {(shards - 1) * own.elements() * element_bytes,
                 (full.elements() - own.elements()) * element_bytes};
     }
     ExchangedBytes operator()(const ops::AllGather& op) const {
@@ -272,23 +272,23 @@ struct ShardTraffic {
 
 }  // namespace
 
-Shard shard(const Graph& graph, int parts, int part) {
-    check_parts(graph, parts);
-    return ShardBuilder(graph, parts, part).run();
+Shard shard(const Graph& graph, int shards, int number) {
+    check_shards(graph, shards);
+    return ShardBuilder(graph, shards, number).run();
 }
 
-std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts) {
-    if (parts == 1) return partition_stages(graph, stages);
+std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards) {
+    if (shards == 1) return partition_stages(graph, stages);
     const std::vector<std::size_t> cuts = stage_cuts(graph, stages);
-    std::vector<Stage> result(static_cast<std::size_t>(stages) * static_cast<std::size_t>(parts));
-    for (int part = 0; part < parts; ++part) {
-        const Shard built = shard(graph, parts, part);
+    std::vector<Stage> result(static_cast<std::size_t>(stages) * static_cast<std::size_t>(shards));
+    for (int number = 0; number < shards; ++number) {
+        const Shard built = shard(graph, shards, number);
         std::vector<std::size_t> shard_cuts;
         for (const std::size_t cut : cuts) shard_cuts.push_back(built.first_nodes[cut]);
-        std::size_t index = static_cast<std::size_t>(part);
+        std::size_t index = static_cast<std::size_t>(number);
         for (Stage& stage : partition_at(built.graph, shard_cuts)) {
             result[index] = std::move(stage);
-            index += static_cast<std::size_t>(parts);
+            index += static_cast<std::size_t>(shards);
         }
     }
     return result;

@@ -53,7 +53,7 @@ EpochSource::EpochSource(const context::RunContext& context, const context::Reso
                          data::ResidentPictures* pictures, std::int64_t steps_per_epoch)
     : sampler_(make_sampler(context, resources.samples)),
       model_(static_cast<std::uint32_t>(context.place.group)) {
-    if (context.controller.layout().shard_of(context.place.group_rank) == 0) {
+    if (context.controller.layout().partition_of(context.place.group_rank) == 0) {
         samples_ = make_training_source(context, resources, pictures, steps_per_epoch);
     } else {
         no_samples_ = std::make_unique<NoSamples>(steps_per_epoch);

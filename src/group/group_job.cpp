@@ -73,14 +73,14 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
                                                    const context::Resources& resources,
                                                    comm::Communicator& group) {
     const plan::Layout& layout = context.controller.layout();
-    if (layout.shards() == 1) return nullptr;
+    if (layout.partitions() == 1) return nullptr;
     const auto all = comm::all_gather(group, hash_of_activation_layout(resources));
     require(
         std::ranges::count(all, all.front()) == group.size(), ExitCode::launch,
         "parallel.mode {} needs the same activation layout on all ranks, but the ranks of group "
         "{} have different layouts; try device.layout: channels_last",
         config::value_text(context.config, "parallel.mode"), context.place.group);
-    return group.split(layout.shard_of(group.rank()), group.rank());
+    return group.split(layout.partition_of(group.rank()), group.rank());
 }
 
 /// Connects the shards of this rank's layers.
@@ -88,9 +88,9 @@ void connect_shards(const context::RunContext& context, comm::Communicator& grou
     if (model.exchange() == nullptr) return;
     const plan::Layout& layout = context.controller.layout();
     std::vector<int> ranks;
-    for (int part = 0; part < layout.parts; ++part) {
+    for (int shard = 0; shard < layout.shards; ++shard) {
         ranks.push_back(layout.group_rank_of(layout.stage_of(group.rank()),
-                                             layout.replica_of(group.rank()), part));
+                                             layout.replica_of(group.rank()), shard));
     }
     model.exchange()->connect(group, std::move(ranks));
 }

@@ -35,7 +35,7 @@ std::optional<std::string> reason_against_nccl(const ReducerSettings& rank,
 comm::AllReduceOptions all_reduce_options_of(const context::RunContext& context) {
     return prediction::all_reduce_options(
         context.config.communication, context.controller, context.place.group,
-        context.controller.layout().shard_of(context.place.group_rank));
+        context.controller.layout().partition_of(context.place.group_rank));
 }
 
 std::unique_ptr<comm::GradientReducer> make_gradient_reducer(const ReducerSettings& rank,

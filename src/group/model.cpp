@@ -18,12 +18,12 @@ public:
     Partition(const graph::Graph& graph, const config::TrainingConfig& training,
               const plan::Layout& layout, int group_rank)
         : layout_(layout),
-          shard_(static_cast<std::size_t>(layout.shard_of(group_rank))),
+          partition_(static_cast<std::size_t>(layout.partition_of(group_rank))),
           stages_(graph::partition_stages(training.fusion ? graph::fuse(graph) : graph,
-                                          layout.stages, layout.parts)) {
-        if (layout.parts == 1) return;
-        exchange_ = std::make_unique<comm::TensorParallelExchange>(layout.parts,
-                                                                   layout.part_of(group_rank));
+                                          layout.stages, layout.shards)) {
+        if (layout.shards == 1) return;
+        exchange_ = std::make_unique<comm::TensorParallelExchange>(
+            layout.shards, layout.model_shard_of(group_rank));
     }
 
     /// The graph of this rank's stage and shard.
@@ -51,11 +51,11 @@ public:
     }
 
 private:
-    const graph::Stage& mine() const { return stages_[shard_]; }
+    const graph::Stage& mine() const { return stages_[partition_]; }
 
     plan::Layout layout_;
-    std::size_t shard_;                 // as Layout::shard_of()
-    std::vector<graph::Stage> stages_;  // [shard]
+    std::size_t partition_;             // as Layout::partition_of()
+    std::vector<graph::Stage> stages_;  // [partition]
     std::unique_ptr<comm::TensorParallelExchange> exchange_;
 };
 
@@ -89,7 +89,7 @@ Model::Model(graph::Graph graph, const context::RunContext& context,
     const config::TrainingConfig& training = context.config.training;
     const plan::Layout& layout = context.controller.layout();
     const int states = config::optimizer_states(training.optimizer);
-    const bool is_partitioned = layout.shards() > 1;
+    const bool is_partitioned = layout.partitions() > 1;
     store_ = std::make_unique<graph::ParameterStore>(graph_, device_, is_partitioned ? 0 : states);
     training::initialize(graph_, context.config.run.seed, number_, *store_);
     if (!training.initial_weights.empty()) {

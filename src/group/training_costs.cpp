@@ -26,8 +26,8 @@ auto numbers_of(Costs& costs) {
                     sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
                     sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.total,
                     statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
-                    messages.bytes_sent, messages.wait_seconds, messages.parts.bytes_sent,
-                    messages.parts.wait_seconds);
+                    messages.bytes_sent, messages.wait_seconds, messages.shards.bytes_sent,
+                    messages.shards.wait_seconds);
 }
 
 comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
@@ -97,8 +97,9 @@ void record_messages(comm::Communicator& group, const training::MessageAccountin
     if (messages.steps == 0) return;
     result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
     result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
-    result.shard_wait_seconds = mean_over_ranks(group, messages.parts.wait_seconds);
-    result.shard_bytes_per_step = max_over_ranks(group, messages.parts.bytes_sent / messages.steps);
+    result.shard_wait_seconds = mean_over_ranks(group, messages.shards.wait_seconds);
+    result.shard_bytes_per_step =
+        max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
 }
 
 }  // namespace
@@ -163,7 +164,7 @@ Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, Gr
     GroupRecord& record = result.record;
     record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
     // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
-    *record.input_wait_seconds.value *= context.controller.layout().shards();
+    *record.input_wait_seconds.value *= context.controller.layout().partitions();
     record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
     const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
     record.communication_seconds =

@@ -171,10 +171,10 @@ void check_residents(const config::Config& config, const device::Device& device)
 
 void check_parts(const plan::Layout& layout, const device::Device& device) {
     require(
-        layout.parts == 1 || device.supports_shards(), ExitCode::usage,
+        layout.shards == 1 || device.supports_shards(), ExitCode::usage,
         "parallel.model_degree: expected 1, as {} does not support shards of layers yet, got {}; "
         "use parallel.mode data or pipeline, or device.kind cpu",
-        device.description(), layout.parts);
+        device.description(), layout.shards);
 }
 
 /// Opens the samples of the run. With data.staging, first copies them to a disk of each node.

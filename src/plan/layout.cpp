@@ -68,7 +68,7 @@ ExitCode exit_code_of(bool is_configured) {
     return is_configured ? ExitCode::usage : ExitCode::launch;
 }
 
-/// Factors P_degree into stages, parts and replicas.
+/// Factors P_degree into stages, shards and replicas.
 class DegreeSplitter {
 public:
     DegreeSplitter(const config::BaggingConfig& bagging, const config::ParallelConfig& parallel,
@@ -80,18 +80,18 @@ public:
                                    auto_note(bagging.degree.has_value()))) {}
 
     void split() {
-        const auto& [mode, data, stages, micro_batches, schedule, parts] = parallel_;
+        const auto& [mode, data, stages, micro_batches, schedule, shards] = parallel_;
         const bool is_mixed = mode == config::ParallelMode::mixed;
         if (is_mixed) check_mixed();
         layout_.stages = stages.value_or(1);
-        if (!stages && (mode == config::ParallelMode::pipeline || (is_mixed && parts))) {
-            layout_.stages = degree_left("pipeline_degree", data.value_or(1), parts.value_or(1));
+        if (!stages && (mode == config::ParallelMode::pipeline || (is_mixed && shards))) {
+            layout_.stages = degree_left("pipeline_degree", data.value_or(1), shards.value_or(1));
         }
-        layout_.parts = parts.value_or(1);
-        if (!parts && (mode == config::ParallelMode::model || is_mixed)) {
-            layout_.parts = degree_left("model_degree", data.value_or(1), stages.value_or(1));
+        layout_.shards = shards.value_or(1);
+        if (!shards && (mode == config::ParallelMode::model || is_mixed)) {
+            layout_.shards = degree_left("model_degree", data.value_or(1), stages.value_or(1));
         }
-        check_product(data ? *data : degree_left("data_degree", layout_.stages, layout_.parts));
+        check_product(data ? *data : degree_left("data_degree", layout_.stages, layout_.shards));
         layout_.micro_batches = micro_batches;
     }
 
@@ -121,18 +121,18 @@ private:
         require(!is_data || data_degree == layout_.degree, error_,
                 "parallel.data_degree: expected auto or {} in parallel.mode data, got {}",
                 degree_text_, data_degree);
-        const bool is_product = layout_.stages >= 1 && layout_.parts >= 1 &&
+        const bool is_product = layout_.stages >= 1 && layout_.shards >= 1 &&
                                 layout_.degree % layout_.stages == 0 &&
-                                layout_.degree / layout_.stages % layout_.parts == 0 &&
-                                layout_.degree / layout_.stages / layout_.parts == data_degree;
+                                layout_.degree / layout_.stages % layout_.shards == 0 &&
+                                layout_.degree / layout_.stages / layout_.shards == data_degree;
         require(is_product, error_,
                 "parallel.data_degree={}{} x parallel.pipeline_degree={}{}{} must be {}; change "
                 "one of them, or set it to auto",
                 data_degree, auto_note(parallel_.data_degree.has_value()), layout_.stages,
                 auto_note(parallel_.pipeline_degree.has_value()),
-                layout_.parts == 1 ? ""
-                                   : fmt::format(" x parallel.model_degree={}{}", layout_.parts,
-                                                 auto_note(parallel_.model_degree.has_value())),
+                layout_.shards == 1 ? ""
+                                    : fmt::format(" x parallel.model_degree={}{}", layout_.shards,
+                                                  auto_note(parallel_.model_degree.has_value())),
                 degree_text_);
     }
 
@@ -153,7 +153,7 @@ void check_batch(int batch_size, const Layout& layout, bool is_degree_fixed) {
     const bool is_shared = batch_size >= 1 && batch_size % shares == 0;
     const ExitCode exit_code = exit_code_of(is_degree_fixed || batch_size < layout.micro_batches ||
                                             batch_size % layout.micro_batches != 0);
-    require(is_shared || (layout.micro_batches == 1 && layout.shards() == 1), exit_code,
+    require(is_shared || (layout.micro_batches == 1 && layout.partitions() == 1), exit_code,
             "training.batch_size={} cannot be divided evenly among {}{} x "
             "parallel.micro_batches={}; make it a multiple of {}",
             batch_size, counted(ranks, "rank"),

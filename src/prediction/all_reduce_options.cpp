@@ -21,7 +21,7 @@ constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
 
 comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& communication,
                                           const plan::ParallelismController& controller, int group,
-                                          int shard) {
+                                          int partition) {
     comm::AllReduceOptions options{kAlgorithms[static_cast<std::size_t>(communication.algorithm)],
                                    kFormats[static_cast<std::size_t>(communication.precision)],
                                    communication.torus_columns,
@@ -31,7 +31,7 @@ comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& com
     const int ranks = layout.data_degree();
     for (int rank = 0; rank < ranks; ++rank) {
         const int group_rank =
-            layout.group_rank_of(shard / layout.parts, rank, shard % layout.parts);
+            layout.group_rank_of(partition / layout.shards, rank, partition % layout.shards);
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }

@@ -149,10 +149,10 @@ private:
         const auto& groups = placement_.groups;
         const auto widest = std::ranges::max_element(
             groups, {}, [](const std::vector<plan::NodeShare>& shares) { return shares.size(); });
-        for (int shard = 0; shard < planned.shards(); ++shard) {
+        for (int index = 0; index < planned.partitions(); ++index) {
             all_reduces_.push_back(all_reduce_options(config_.communication, controller,
                                                       static_cast<int>(widest - groups.begin()),
-                                                      shard));
+                                                      index));
         }
     }
 
@@ -258,7 +258,7 @@ private:
     /// Returns the bytes of the all-reduce buffers of a rank of the stage.
     double all_reduce_buffer_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
-        const comm::AllReduceOptions& options = all_reduces_[stage * layout().parts];
+        const comm::AllReduceOptions& options = all_reduces_[stage * layout().shards];
         const auto wire = comm::make_all_reduce_schedule(options, 0, gradients(stage)).wire_bytes;
         const bool has_residuals = options.format == comm::WireFormat::int8;
         return static_cast<double>(wire + (has_residuals ? gradients(stage) * sizeof(float) : 0));
@@ -271,12 +271,12 @@ private:
         traffic.precision = config::value_text(config_, "communication.precision");
         traffic.statistics_ranks = plan::statistics_ranks(config_.training, layout());
         std::vector<comm::PlannedAllReduce> planned;
-        for (std::size_t shard = 0; shard < all_reduces_.size(); ++shard) {
-            const std::size_t stage = shard / layout().parts;
+        for (std::size_t index = 0; index < all_reduces_.size(); ++index) {
+            const std::size_t stage = index / layout().shards;
             const double statistics = traffic.statistics_ranks > 1 ? statistics_of_stage[stage] : 0;
-            planned.push_back({all_reduces_[shard], gradients(stage),
+            planned.push_back({all_reduces_[index], gradients(stage),
                                comm::sync_batch_norm_traffic(traffic.statistics_ranks,
-                                                             all_reduces_[shard].node_of_rank,
+                                                             all_reduces_[index].node_of_rank,
                                                              std::llround(statistics))});
             if (layout().data_degree() > 1) {
                 traffic.gradient_bytes = std::max(
@@ -327,7 +327,7 @@ private:
     const EstimateRequest& request_;
     PlanRecord plan_;
     plan::LayoutSummary placement_;
-    std::vector<comm::AllReduceOptions> all_reduces_;  // [shard] of the group with the most nodes
+    std::vector<comm::AllReduceOptions> all_reduces_;  // [partition] of the widest group
 };
 
 }  // namespace

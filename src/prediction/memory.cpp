@@ -148,7 +148,7 @@ double input_bytes(const config::Config& config, const graph::Graph& graph, int 
 
 /// Returns the bytes of samples that the first shard of a stage sends to the others in a step.
 double forwarded_bytes(const plan::Layout& layout, const ModelShards& partition, int samples) {
-    return (layout.parts - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
+    return (layout.shards - 1) * sample_bytes(partition.model) * layout.micro_batches * samples;
 }
 
 double normalized_channels(const graph::Graph& graph) {
@@ -204,24 +204,24 @@ std::int64_t value_bytes(const graph::Graph& graph, graph::ValueId value,
 
 ModelShards shard_model(const config::Config& config, const plan::Layout& layout) {
     const graph::Graph described = models::make_model(config, {.dtype = field_type(config)});
-    ModelShards partition{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
+    ModelShards result{config.training.fusion ? graph::fuse(described) : described, {}, {}, {}};
     const int element_bytes = static_cast<int>(compute_precision(config).bytes);
-    std::vector<graph::Stage> shards =
-        graph::partition_stages(partition.model, layout.stages, layout.parts);
+    std::vector<graph::Stage> stages =
+        graph::partition_stages(result.model, layout.stages, layout.shards);
     for (int stage = 0; stage < layout.stages; ++stage) {
-        graph::ExchangedBytes& max_bytes = partition.exchanged.emplace_back();
-        for (int part = 0; part < layout.parts; ++part) {
-            const int shard = stage * layout.parts + part;
+        graph::ExchangedBytes& max_bytes = result.exchanged.emplace_back();
+        for (int shard = 0; shard < layout.shards; ++shard) {
+            graph::Stage& partition = stages[stage * layout.shards + shard];
             const graph::ExchangedBytes bytes =
-                graph::exchanged_bytes(shards[shard].graph, element_bytes);
+                graph::exchanged_bytes(partition.graph, element_bytes);
             max_bytes.sent = std::max(max_bytes.sent, bytes.sent);
             max_bytes.largest = std::max(max_bytes.largest, bytes.largest);
-            if (part + 1 == layout.parts) partition.stages.push_back(std::move(shards[shard]));
+            if (shard + 1 == layout.shards) result.stages.push_back(std::move(partition));
         }
-        partition.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
+        result.in_flight.push_back(plan::micro_batches_in_flight(plan::pipeline_tasks(
             config.parallel.schedule, layout.stages, stage, layout.micro_batches)));
     }
-    return partition;
+    return result;
 }
 
 PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layout& layout,
@@ -251,7 +251,7 @@ PlanMemoryRecord estimate_memory(const config::Config& config, const plan::Layou
         memory.statistics_bytes = 2 * kFp32Bytes * normalized_channels(graph);
         memory.evaluation_bytes = evaluation_bytes(config, samples);
         memory.evaluates_between = config.run.evaluate_epochs > 0;
-        if (layout.shards() > 1) {
+        if (layout.partitions() > 1) {
             const double model_bytes =
                 2 * kFp32Bytes * static_cast<double>(partition.model.parameter_count());
             // A rank frees its shard only after gathering the entire model.
@@ -273,7 +273,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
     PlanParallelRecord parallel{
         .data_degree = layout.data_degree(),
         .pipeline_degree = layout.stages,
-        .model_degree = layout.parts,
+        .model_degree = layout.shards,
         .micro_batches = layout.micro_batches,
         .micro_batch_samples = samples,
         .schedule = config::value_text(config, "parallel.schedule"),
@@ -306,7 +306,7 @@ PlanParallelRecord estimate_parallel(const config::Config& config, const plan::L
         received = sent;
         max_flops = std::max(max_flops, flops);
     }
-    if (layout.shards() > 1) {
+    if (layout.partitions() > 1) {
         parallel.largest_stage_share.value =
             max_flops /
             static_cast<double>(graph::flops(partition.model, metrics::kOfficialLedger).training());
@@ -330,7 +330,7 @@ std::vector<double> shard_buffer_bytes(const plan::Layout& layout, const ModelSh
     for (const graph::ExchangedBytes& exchanged : partition.exchanged) {
         const double forwarded = bytes.empty() ? forwarded_bytes(layout, partition, samples) : 0;
         bytes.push_back(std::max(samples * static_cast<double>(exchanged.largest), forwarded) +
-                        (layout.parts > 1 ? forwarded / (layout.parts - 1) : 0));
+                        (layout.shards > 1 ? forwarded / (layout.shards - 1) : 0));
     }
     return bytes;
 }

@@ -12,10 +12,10 @@ namespace hpcai::prediction {
 namespace {
 
 void check_tensor_parallelism(const config::Config& config, const plan::Layout& layout) {
-    require(layout.parts == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
+    require(layout.shards == 1 || config.device.kind != config::DeviceKind::cuda, ExitCode::usage,
             "parallel.model_degree: expected 1, as device.kind cuda does not support shards of "
             "layers yet, got {}{}; use parallel.mode data or pipeline, or device.kind cpu",
-            layout.parts, config.parallel.model_degree ? "" : " (auto)");
+            layout.shards, config.parallel.model_degree ? "" : " (auto)");
 }
 
 void check_backend(const config::Config& config, const plan::Layout& layout) {
@@ -51,15 +51,15 @@ bool has_int8(const graph::Stage& shard) {
 
 void check_partition(const config::Config& config, const plan::Layout& layout,
                      const graph::Graph& model) {
-    if (layout.shards() == 1) return;
+    if (layout.partitions() == 1) return;
     const auto shards = graph::partition_stages(config.training.fusion ? graph::fuse(model) : model,
-                                                layout.stages, layout.parts);
+                                                layout.stages, layout.shards);
     require(config.training.precision != config::Precision::int8 ||
                 std::ranges::any_of(shards, has_int8),
             ExitCode::usage,
             "parallel.model_degree: expected a power of two, as training.precision int8 needs "
             "convolutions with multiples of 16 channels and {} x {} have none, got {}{}",
-            counted(layout.stages, "stage"), counted(layout.parts, "shard"), layout.parts,
+            counted(layout.stages, "stage"), counted(layout.shards, "shard"), layout.shards,
             config.parallel.model_degree ? "" : " (auto)");
 }
 

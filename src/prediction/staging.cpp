@@ -30,8 +30,8 @@ double out_of_bag_probability(const config::BaggingConfig& bagging) {
 /// Returns whether one of the group ranks [first, end) reads training samples. Only ranks of the
 /// first stage that have the first shard do.
 bool has_reader(const plan::Layout& layout, int first, int end) {
-    const int next = align_up(first, layout.parts);  // shards of a replica are consecutive ranks
-    return next < std::min(end, layout.data_degree() * layout.parts);
+    const int next = align_up(first, layout.shards);  // shards of a replica are consecutive ranks
+    return next < std::min(end, layout.data_degree() * layout.shards);
 }
 
 /// Returns the expected share of the training samples on the node that needs the most. A node needs

@@ -29,26 +29,26 @@ Route label_route(const StepSetup& setup, const PipelineShare& share, bool is_ou
     const int rows =
         layout.micro_batch_size(setup.config.training.batch_size) * layout.micro_batches;
     return {layout.group_rank_of(is_outgoing ? layout.stages - 1 : 0, layout.replica_of(rank),
-                                 layout.part_of(rank)),
+                                 layout.model_shard_of(rank)),
             kLabelTag, static_cast<std::size_t>(rows) * sizeof(std::int32_t)};
 }
 
 /// Sends a step's samples from a replica's first shard to the other shards of the first stage.
 class SampleMessages final : public device::ShardMessages {
 public:
-    SampleMessages(int part, std::span<std::byte> samples) : part_(part), samples_(samples) {}
+    SampleMessages(int shard, std::span<std::byte> samples) : shard_(shard), samples_(samples) {}
 
-    std::size_t bytes_to(int) const override { return part_ == 0 ? samples_.size() : 0; }
-    std::size_t bytes_from(int part) const override { return part == 0 ? samples_.size() : 0; }
+    std::size_t bytes_to(int) const override { return shard_ == 0 ? samples_.size() : 0; }
+    std::size_t bytes_from(int shard) const override { return shard == 0 ? samples_.size() : 0; }
     void write(int, std::span<std::byte> to) override {
-        if (part_ == 0) std::ranges::copy(samples_, to.begin());
+        if (shard_ == 0) std::ranges::copy(samples_, to.begin());
     }
-    void read(int part, std::span<const std::byte> from) override {
-        if (part == 0 && part_ != 0) std::ranges::copy(from, samples_.begin());
+    void read(int shard, std::span<const std::byte> from) override {
+        if (shard == 0 && shard_ != 0) std::ranges::copy(from, samples_.begin());
     }
 
 private:
-    int part_;
+    int shard_;
     std::span<std::byte> samples_;
 };
 
@@ -99,9 +99,9 @@ public:
         enter(log_, Phase::other);
         reducer_.end_step();
         accounting_.bytes_sent = boundary_.bytes_sent() + label_outbox_.bytes_sent();
-        if (layout().parts > 1) {
-            accounting_.parts = share_.exchange->accounting();
-            if (layout().stages == 1) accounting_.parts.wait_seconds += accounting_.wait_seconds;
+        if (layout().shards > 1) {
+            accounting_.shards = share_.exchange->accounting();
+            if (layout().stages == 1) accounting_.shards.wait_seconds += accounting_.wait_seconds;
         }
         ++accounting_.steps;
     }
@@ -127,7 +127,7 @@ private:
     const plan::Layout& layout() const { return share_.layout; }
     bool is_first() const { return stage_ == 0; }
     bool is_last() const { return stage_ + 1 == layout().stages; }
-    int part() const { return layout().part_of(share_.group.rank()); }
+    int shard() const { return layout().model_shard_of(share_.group.rank()); }
     graph::Network& network_of(int micro_batch) const {
         return *share_.networks[static_cast<std::size_t>(micro_batch) % share_.networks.size()];
     }
@@ -141,7 +141,7 @@ private:
         const std::size_t image_bytes =
             network_.input("images").size() * static_cast<std::size_t>(layout().micro_batches);
         std::span<const std::byte> images, labels;
-        if (batch != nullptr && part() == 0) {
+        if (batch != nullptr && shard() == 0) {
             images = batch->images.raw();
             labels = batch->labels.raw();
             ensure(images.size() == image_bytes && labels.size() == labels_out_.bytes,
@@ -149,7 +149,7 @@ private:
                    images.size(), labels.size(), image_bytes, labels_out_.bytes);
             samples_since_read_ += batch->samples;
         }
-        if (images.empty() || layout().parts > 1) {
+        if (images.empty() || layout().shards > 1) {
             sample_memory_.resize(image_bytes + labels_out_.bytes);
             const auto pixels = std::span(sample_memory_).first(image_bytes);
             const auto classes = std::span(sample_memory_).subspan(image_bytes);
@@ -160,8 +160,8 @@ private:
             images = pixels;
             labels = classes;
         }
-        if (layout().parts > 1) {
-            SampleMessages messages(part(), sample_memory_);
+        if (layout().shards > 1) {
+            SampleMessages messages(shard(), sample_memory_);
             share_.exchange->exchange(messages);
         }
         images_ = images;
@@ -197,7 +197,7 @@ private:
         boundary_.take_values(network);
         enter(log_, Phase::forward);
         network.forward(kernels);
-        if (part() == 0) {  // all shards compute the same losses
+        if (shard() == 0) {  // all shards compute the same losses
             for (const std::span<const float> losses : network.losses()) {
                 device_.add_losses(losses, network.step_scalars());
             }

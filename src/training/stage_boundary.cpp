@@ -103,7 +103,7 @@ Neighbours neighbours_of(const plan::Layout& layout, int group_rank) {
     const int stage = layout.stage_of(group_rank);
     const auto rank_in = [&](int other) {
         return layout.group_rank_of(other, layout.replica_of(group_rank),
-                                    layout.part_of(group_rank));
+                                    layout.model_shard_of(group_rank));
     };
     Neighbours neighbours;
     if (stage > 0) neighbours.previous = rank_in(stage - 1);

@@ -98,8 +98,8 @@ void all_gather_stages(comm::Communicator& group, const plan::Layout& layout,
         for (const TensorSlice& slice : slices) elements += slice.elements();
         std::vector<float> values;
         values.reserve(elements);
-        const auto shard = static_cast<int>(index);
-        const int root = layout.group_rank_of(shard / layout.parts, 0, shard % layout.parts);
+        const auto number = static_cast<int>(index);
+        const int root = layout.group_rank_of(number / layout.shards, 0, number % layout.shards);
         if (group.rank() == root) {
             for (const std::span<float> part : tensors_of_stage(stages[index], mine)) {
                 const std::vector<float> read = mine.read(part);

@@ -235,12 +235,12 @@ void add_parallel(const config::Config& config, const plan::Layout& layout,
                   std::vector<ParameterRecord>& parameters) {
     parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),
                           "how the ranks of a group divide a step"});
-    if (layout.shards() > 1) {
+    if (layout.partitions() > 1) {
         parameters.push_back({"parallel.data_degree", std::to_string(layout.data_degree()),
                               "ranks that share the samples of a batch"});
         parameters.push_back({"parallel.pipeline_degree", std::to_string(layout.stages),
                               "consecutive stages of the model"});
-        parameters.push_back({"parallel.model_degree", std::to_string(layout.parts),
+        parameters.push_back({"parallel.model_degree", std::to_string(layout.shards),
                               "ranks that share the channels of each layer"});
     }
     if (config::has_pipeline(config.parallel)) {

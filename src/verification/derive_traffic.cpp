@@ -110,12 +110,12 @@ void derive_parallel(const config::Config& config, const plan::Layout& layout,
     parallel.mode = config::value_text(config, "parallel.mode");
     parallel.data_degree = layout.data_degree();
     parallel.pipeline_degree = layout.stages;
-    parallel.model_degree = layout.parts;
+    parallel.model_degree = layout.shards;
     parallel.micro_batches = layout.micro_batches;
     parallel.schedule = config::value_text(config, "parallel.schedule");
     parallel.shard_bytes_per_step = largest(groups, &Result::shard_bytes_per_step);
-    parallel.shard_wait_seconds = layout.parts > 1 ? extreme(groups, &Result::shard_wait_seconds)
-                                                   : no_value("the layers are in one shard");
+    parallel.shard_wait_seconds = layout.shards > 1 ? extreme(groups, &Result::shard_wait_seconds)
+                                                    : no_value("the layers are in one shard");
     if (layout.stages == 1) {
         parallel.bubble_fraction = parallel.message_wait_seconds =
             no_value("the model is in one stage");

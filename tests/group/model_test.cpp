@@ -72,7 +72,7 @@ TEST(Model, RoundsToInt8WithRandomNumbersOfItsModelRankAndNodes) {
 }
 
 TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
-    const plan::Layout in_parts{.ranks = 4, .groups = 1, .degree = 4, .parts = 2};
+    const plan::Layout in_parts{.ranks = 4, .groups = 1, .degree = 4, .shards = 2};
     const plan::Layout in_stages{.ranks = 4, .groups = 1, .degree = 4, .stages = 2};
     for (const plan::Layout& layout : {in_parts, in_stages}) {
         for (const int group_rank : {0, 1, 2, 3}) {
@@ -83,7 +83,7 @@ TEST(Model, RoundsToInt8WithOtherRandomNumbersInEachPartAndStage) {
             for (const KernelOptions& options : convolutions) {
                 EXPECT_TRUE(options.int8);
                 EXPECT_EQ(options.rounding.rank, static_cast<std::uint32_t>(group_rank));
-                EXPECT_EQ(options.exchange != nullptr, layout.parts > 1);
+                EXPECT_EQ(options.exchange != nullptr, layout.shards > 1);
             }
         }
     }

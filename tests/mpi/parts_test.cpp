@@ -36,7 +36,7 @@ std::vector<Shape> shapes() {
             const bool shares_batch = kBatch % (2 * ranks / (stages * parts)) == 0;
             if (!shares_batch) continue;
             Shape shape{.stages = stages, .micro_batches = 2};
-            shape.parts = parts;
+            shape.shards = parts;
             shape.graph = parts_graph;
             all.push_back(shape);
         }
@@ -45,12 +45,12 @@ std::vector<Shape> shapes() {
 }
 
 int data_degree_of(const Shape& shape) {
-    return world().everyone.size() / (shape.stages * shape.parts);
+    return world().everyone.size() / (shape.stages * shape.shards);
 }
 
 std::string name_of(const Shape& shape) {
     return fmt::format("{} stages x {} replicas x {} shards", shape.stages, data_degree_of(shape),
-                       shape.parts);
+                       shape.shards);
 }
 
 TEST(Parts, AreTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
@@ -63,7 +63,7 @@ TEST(Parts, AreTheTrainingOfOneRankWithTheSameMicroBatchesUpToRounding) {
             expect_same_training(got, train_alone(shape, data_degree), 1e-5);  // fp32, four steps
             // Replicas average what one rank does in turn.
             Shape shared = shape;
-            shared.stages = shared.parts = 1;
+            shared.stages = shared.shards = 1;
             const Trained replicas = train(*split_in_runs(data_degree), shared);
             expect_same_training(got, replicas, 1e-5);
             EXPECT_LT(difference(got.statistics, replicas.statistics), 1e-5);
@@ -78,7 +78,7 @@ TEST(Parts, TrainOnTheSamplesThatTheFirstOneReads) {
         const Trained want = train(group, shape);
         PipelinedModel model(group, shape);
         ToySource source = model.source();
-        if (model.layout.shard_of(group.rank()) != 0) source.set_place(kBatch, kBatch);
+        if (model.layout.partition_of(group.rank()) != 0) source.set_place(kBatch, kBatch);
         const Trained got = model.train(source);
         EXPECT_EQ(got.parameters, want.parameters);
         EXPECT_EQ(got.losses, want.losses);
@@ -129,15 +129,15 @@ TEST(Parts, CountTheBytesOfTheirExchanges) {
         SCOPED_TRACE(name_of(shape));
         PipelinedModel model(world().everyone, shape);
         const std::int64_t bytes = graph::exchanged_bytes(model.mine.graph, sizeof(float)).sent;
-        const bool hands_on = model.layout.shard_of(world().everyone.rank()) == 0;
+        const bool hands_on = model.layout.partition_of(world().everyone.rank()) == 0;
         constexpr std::int64_t kSampleBytes = kSide * kSide * 3 + 4;  // with its label
         const std::int64_t samples =
-            hands_on ? (shape.parts - 1) * kBatch / data_degree_of(shape) * kSampleBytes : 0;
+            hands_on ? (shape.shards - 1) * kBatch / data_degree_of(shape) * kSampleBytes : 0;
         const MessageAccounting messages = model.train().messages;
         EXPECT_EQ(messages.steps, kSteps);
-        EXPECT_EQ(messages.parts.bytes_sent, kSteps * (shape.micro_batches * bytes + samples));
+        EXPECT_EQ(messages.shards.bytes_sent, kSteps * (shape.micro_batches * bytes + samples));
         const bool waits = bytes > 0 || hands_on;  // a small stage may have no exchange
-        EXPECT_TRUE(!waits || messages.parts.wait_seconds > 0);
+        EXPECT_TRUE(!waits || messages.shards.wait_seconds > 0);
     }
 }
 
@@ -210,7 +210,7 @@ TEST(Parts, OfReplicasAreAuditedWithTheSamePartOnly) {
             EXPECT_EQ(error.divergence().ranks, data_degree_of(shape));
             EXPECT_THAT(named, testing::Contains(ranks - 1));
             for (const int rank : named) {
-                EXPECT_EQ(model.layout.shard_of(rank), model.layout.shard_of(ranks - 1));
+                EXPECT_EQ(model.layout.partition_of(rank), model.layout.partition_of(ranks - 1));
             }
         }
     }

@@ -38,7 +38,7 @@ struct Shape {
     int statistics_ranks = 1;
     bool shares_batch_alone = false;  // no stages and no micro-batches: parallel.mode data
     std::function<void()> before_statistics = {};
-    int parts = 1;
+    int shards = 1;
     // Makes the graph of a micro-batch whose statistics are those of so many samples.
     std::function<graph::Graph(std::int64_t, std::int64_t)> graph = small_graph;
 };
@@ -75,16 +75,16 @@ class PipelinedModel {
 public:
     PipelinedModel(comm::Communicator& group, const Shape& shape, int audit_steps = 0)
         : config(small_config(kBatch, 1)),
-          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.parts},
+          layout{group.size(), 1, group.size(), shape.stages, shape.micro_batches, shape.shards},
           device(device::make_cpu_device({})),
           model_graph(shape.graph(layout.micro_batch_size(kBatch),
                                   shape.statistics_ranks * layout.micro_batch_size(kBatch))),
           model(model_graph, *device, 2),
-          slices(graph::partition_stages(graph::fuse(model_graph), shape.stages, shape.parts)),
-          mine(slices[static_cast<std::size_t>(layout.shard_of(group.rank()))]),
+          slices(graph::partition_stages(graph::fuse(model_graph), shape.stages, shape.shards)),
+          mine(slices[static_cast<std::size_t>(layout.partition_of(group.rank()))]),
           store(mine.graph, *device, 2),
           group_(group),
-          replicas(group.split(layout.shard_of(group.rank()), group.rank())),
+          replicas(group.split(layout.partition_of(group.rank()), group.rank())),
           reducer(comm::make_point_to_point_reducer(
               shape.shares_batch_alone ? group : *replicas, nullptr,
               {.algorithm = shape.algorithm,
@@ -92,7 +92,7 @@ public:
                .node_of_rank = std::vector<int>(static_cast<std::size_t>(replicas->size()))})),
           span(shape.statistics_ranks),
           statistics(span, shape.before_statistics),
-          exchange(shape.parts, layout.part_of(group.rank())) {
+          exchange(shape.shards, layout.model_shard_of(group.rank())) {
         config.communication.bucket_mib = 1.0 / 256;  // several
         span.connect(shape.shares_batch_alone ? group : *replicas,
                      std::vector<int>(static_cast<std::size_t>(replicas->size())));
@@ -106,7 +106,7 @@ public:
         connect_parts();
         const graph::NetworkOptions options{.compute = shape.compute,
                                             .sync_batch_norm_reducer = &statistics,
-                                            .exchange = shape.parts > 1 ? &exchange : nullptr};
+                                            .exchange = shape.shards > 1 ? &exchange : nullptr};
         networks.push_back(std::make_unique<graph::Network>(
             graph::fuse_for_device(mine.graph, *device, options), *device, store, options));
         const int in_flight = plan::micro_batches_in_flight(plan::pipeline_tasks(
@@ -155,8 +155,8 @@ public:
 
     /// Connects the neighbouring ranks that have the other shards.
     void connect_parts() {
-        const int first = group_.rank() / layout.parts * layout.parts;
-        std::vector<int> ranks(static_cast<std::size_t>(layout.parts));
+        const int first = group_.rank() / layout.shards * layout.shards;
+        std::vector<int> ranks(static_cast<std::size_t>(layout.shards));
         std::iota(ranks.begin(), ranks.end(), first);
         exchange.connect(group_, ranks);
     }
@@ -187,7 +187,7 @@ inline Trained train(comm::Communicator& group, const Shape& shape) {
 /// Training on one rank with the product's gradient accumulation.
 inline Trained train_alone(Shape shape, int data_degree = 1) {
     const auto self = comm::make_self_communicator();
-    shape.stages = shape.parts = 1;
+    shape.stages = shape.shards = 1;
     shape.micro_batches *= data_degree;
     return train(*self, shape);
 }

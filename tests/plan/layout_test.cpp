@@ -145,13 +145,13 @@ TEST(Layout, SplitsTheStagesOfAGroupInPartsThatFollowOneAnother) {
         const Layout layout = layout_for({.groups = 1, .ranks = 8, .parallel = parallel});
         EXPECT_EQ(layout.stages, stages);
         EXPECT_EQ(layout.data_degree(), data_degree);
-        EXPECT_EQ(layout.parts, count);
+        EXPECT_EQ(layout.shards, count);
         for (int rank = 0; rank < 8; ++rank) {
-            const int part = layout.part_of(rank);
-            EXPECT_EQ(part, rank % count);
-            EXPECT_EQ(layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), part),
+            const int shard = layout.model_shard_of(rank);
+            EXPECT_EQ(shard, rank % count);
+            EXPECT_EQ(layout.group_rank_of(layout.stage_of(rank), layout.replica_of(rank), shard),
                       rank);
-            EXPECT_EQ(layout.shard_of(rank), layout.stage_of(rank) * count + part);
+            EXPECT_EQ(layout.partition_of(rank), layout.stage_of(rank) * count + shard);
         }
     }
 }

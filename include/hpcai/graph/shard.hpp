@@ -19,9 +19,9 @@ struct Shard {
     std::vector<std::size_t> first_nodes;  // [node of the model] first node for it in `graph`
 };
 
-/// Builds shard `part` of `parts` of a model that is not divided into stages (method: Shoeybi et
-/// al. 2019). Every value between the normalization of the input and the loss is split by
-/// ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
+/// Builds shard `number` (from 0) of `shards` of a model that is not divided into stages (method:
+/// Shoeybi et al. 2019). Every value between the normalization of the input and the loss is split
+/// by ops::channel_range. In each shard, a convolution or linear layer computes only the shard's
 /// filters or features. It reads all channels of its input, which are gathered once for all
 /// readers. The exceptions are the convolutions that read a value with more elements than all their
 /// outputs together, unless a linear layer reads it too. They read the shard's channels and compute
@@ -29,11 +29,11 @@ struct Shard {
 /// channels. Every shard computes the loss from gathered logits. Throws Error(usage), naming
 /// parallel.model_degree and the largest possible number, for more shards than a layer has
 /// channels; Error(internal) for an operation that cannot be divided.
-Shard shard(const Graph& graph, int parts, int part);
+Shard shard(const Graph& graph, int shards, int number);
 
-/// Builds each stage of each shard, [stage * parts + part]. The stages of all shards begin at the
+/// Builds each stage of each shard, [stage * shards + shard]. The stages of all shards begin at the
 /// same nodes as those of partition_stages(graph, stages). Throws as that function and shard() do.
-std::vector<Stage> partition_stages(const Graph& graph, int stages, int parts);
+std::vector<Stage> partition_stages(const Graph& graph, int stages, int shards);
 
 /// The bytes that a shard exchanges with the other shards of its stage.
 struct ExchangedBytes {

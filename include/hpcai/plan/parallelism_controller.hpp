@@ -15,23 +15,23 @@ struct Layout {
     int degree = 1;         // P_degree, ranks of one group
     int stages = 1;         // of the pipeline; the ranks of a stage are contiguous in the group
     int micro_batches = 1;  // into which a rank divides its samples of a batch
-    int parts = 1;          // tensor-parallel shards of each stage, by channels
+    int shards = 1;         // of each stage, by channels (tensor parallelism)
 
     /// Returns the number of replicas in a group, which share the samples of a batch.
-    int data_degree() const { return degree / (stages * parts); }
-    int stage_of(int group_rank) const { return group_rank / (data_degree() * parts); }
-    int replica_of(int group_rank) const { return group_rank / parts % data_degree(); }
-    int part_of(int group_rank) const { return group_rank % parts; }
-    /// Ranks are ordered by stage, then replica, then part. The parts of a replica are consecutive
-    /// ranks because they communicate the most.
-    int group_rank_of(int stage, int replica, int part = 0) const {
-        return (stage * data_degree() + replica) * parts + part;
+    int data_degree() const { return degree / (stages * shards); }
+    int stage_of(int group_rank) const { return group_rank / (data_degree() * shards); }
+    int replica_of(int group_rank) const { return group_rank / shards % data_degree(); }
+    int model_shard_of(int group_rank) const { return group_rank % shards; }
+    /// Ranks are ordered by stage, then replica, then shard. The shards of a replica are
+    /// consecutive ranks because they communicate the most.
+    int group_rank_of(int stage, int replica, int shard = 0) const {
+        return (stage * data_degree() + replica) * shards + shard;
     }
-    /// Returns the index of a rank's (stage, part) pair, below shards(), equal for its replicas.
-    int shard_of(int group_rank) const {
-        return stage_of(group_rank) * parts + part_of(group_rank);
+    /// Returns the index of a rank's (stage, shard), below partitions(), equal for its replicas.
+    int partition_of(int group_rank) const {
+        return stage_of(group_rank) * shards + model_shard_of(group_rank);
     }
-    int shards() const { return stages * parts; }
+    int partitions() const { return stages * shards; }
     /// Returns the number of samples in one micro-batch of a rank.
     int micro_batch_size(int batch_size) const {
         return batch_size / (data_degree() * micro_batches);

@@ -60,8 +60,8 @@ struct StepResults {
 struct MessageAccounting {
     std::int64_t steps = 0;
     std::int64_t bytes_sent = 0;
-    double wait_seconds = 0;      // waits for other stages, and for all ranks at a step's end
-    comm::ShardAccounting parts;  // with one stage, includes the wait at a step's end
+    double wait_seconds = 0;       // waits for other stages, and for all ranks at a step's end
+    comm::ShardAccounting shards;  // with one stage, includes the wait at a step's end
 };
 
 /// Runs a model's optimizer steps on one rank of the group that trains it. Between steps,

@@ -49,7 +49,7 @@ void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std:
 /// Returns whether this node has a rank of the group with the first shard, which reads samples.
 bool reads_training_samples(const NodePlace& place, int group, const plan::Layout& layout) {
     return std::ranges::any_of(place.ranks, [&](const plan::RankPlace& rank) {
-        return rank.group == group && layout.shard_of(rank.group_rank) == 0;
+        return rank.group == group && layout.partition_of(rank.group_rank) == 0;
     });
 }
 
