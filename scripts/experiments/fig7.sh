@@ -17,7 +17,7 @@ that of one base model: twice the speed halves the training time. Runs on this m
   --ranks N       number of all ranks             (4)
   --models "..."  base models, divisors of N; N / M is 1, 2, 4 or 8 (4 2 1)
   --pictures N    training photographs per class  (160)
-  --size S        side of the pictures, 32 to 199 pixels (48)
+  --size S        side of the images, 32 to 199 pixels (48)
   --epochs E      number of epochs, at least 2    (4)
   --batch N       samples per rank and step, as in the paper, where one model on all ranks has the
                   largest batch; 0: 32 samples per base model, for any number of ranks (0)

@@ -16,7 +16,7 @@ Prints the predicted and measured training time, the latter from the median epoc
 measured memory of the rank that uses most. Runs on this machine without hosts.
 
   --ranks P      number of ranks, 2, 4 or 8      (2)
-  --size S       side of the pictures, 32 to 199 pixels (64)
+  --size S       side of the images, 32 to 199 pixels (64)
   --batch N      samples per rank, even          (16)
   --seconds X    duration of the calibration     (30)
   --steps N      steps per epoch                 (6)

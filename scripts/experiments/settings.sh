@@ -17,7 +17,7 @@ bytes and Top-1. Runs on this machine without hosts.
   --ranks P     number of ranks, 1, 2, 4 or 8     (2)
   --seeds N     run.seed from 1 to N              (1)
   --pictures N  training photographs per class    (160)
-  --size S      side of the pictures, 32 to 199 pixels (48)
+  --size S      side of the images, 32 to 199 pixels (48)
   --epochs E    number of epochs, at least 2      (4)
   --output DIR  new folder                        (results/settings-<UTC time>)
 

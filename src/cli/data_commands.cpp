@@ -28,7 +28,7 @@ struct IndexOptions {
 ExitCode index_folder(const IndexOptions& options, const Context& context) {
     const data::SampleIndex index = data::scan_image_folder(options.folder);
     data::write_index(index, options.output);
-    context.out << fmt::format("wrote {}: {} pictures of {} classes\n", printable(options.output),
+    context.out << fmt::format("wrote {}: {} images of {} classes\n", printable(options.output),
                                format_count(static_cast<std::int64_t>(index.samples.size())),
                                format_count(static_cast<std::int64_t>(index.classes.size())));
     return ExitCode::ok;
@@ -37,7 +37,7 @@ ExitCode index_folder(const IndexOptions& options, const Context& context) {
 void add_data_index_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"index",
-         "Write an index of a folder's pictures, so that data.path need not be scanned.",
+         "Write an index of a folder's images, so that data.path need not be scanned.",
          {"hpcai500 data index /data/imagenet/train --output /data/imagenet/train.jsonl",
           "hpcai500 data index quickstart-data/val --output quickstart-data/val.jsonl"}},
         index_folder);

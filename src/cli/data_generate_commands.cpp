@@ -28,7 +28,7 @@ ExitCode generate_photographs(const PhotographsOptions& options, const Context& 
     set.directory = options.output;
     const bool is_new = data::generate_photographs(set, threads_or_all(options.threads));
     context.out << fmt::format(
-        "{}: {}{} classes, each with {} training and {} test pictures\n", printable(options.output),
+        "{}: {}{} classes, each with {} training and {} test images\n", printable(options.output),
         is_new ? "" : "exists already: ", set.classes, format_count(set.training_per_class),
         format_count(set.validation_per_class));
     return ExitCode::ok;
@@ -42,9 +42,9 @@ void add_count(Command command, const std::string& name, int& target, IntegerRan
 void add_set_options(Command command, data::GenerateOptions& set) {
     add_count(command, "--classes", set.classes, {1, data::kMaxPhotographClasses}, "classes");
     add_count(command, "--training-per-class", set.training_per_class, {1, 1'000'000},
-              "pictures of a class in train/");
+              "images of a class in train/");
     add_count(command, "--validation-per-class", set.validation_per_class, {1, 1'000'000},
-              "pictures of a class in val/");
+              "images of a class in val/");
     add_count(command, "--size", set.size, {16, 4096}, "longer side in pixels");
     add_count(command, "--quality", set.quality, {1, 100}, "JPEG quality");
     command.add_integer("--seed", set.seed, kSeeds,

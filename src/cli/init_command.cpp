@@ -29,7 +29,7 @@ struct InitOptions {
 };
 
 constexpr const char* kConfiguration =
-    R"(# {training} training and {test} test pictures of {classes} classes; sides of {smallest} to {largest} pixels.
+    R"(# {training} training and {test} test images of {classes} classes; sides of {smallest} to {largest} pixels.
 # Two base models, on any even number of ranks:
 #   mpirun --bind-to none -np 2 hpcai500 run --config {file}
 # `hpcai500 config explain` describes these keys and all others.
@@ -39,7 +39,7 @@ run:
 workload:
   model: resnet50_v1.5
   classes: {classes}
-  image_size: {image_size}               # pixels; larger pictures take longer and may raise the accuracy
+  image_size: {image_size}               # pixels; larger images take longer and may raise the accuracy
   epochs: {epochs}                   # passes of each base model over its bootstrap
   # Top-1 accuracy to reach. Set your own target before you compare runs; guessing scores {guessing:.3f}.
   target_quality: {target:.2f}
@@ -52,10 +52,10 @@ data:
   kind: image_folder           # a folder of JPEG files for each class
   path: {path}
   validation_path: {validation_path}
-  mean: [{mean:.4f}]                # of the training pictures, per channel
+  mean: [{mean:.4f}]                # of the training images, per channel
   standard_deviation: [{deviation:.4f}]
-  random_area_minimum: 0.35    # smallest random resized crop, as a fraction of the picture
-  decoded_cache_mib: {cache}        # per rank, for decoded pictures; 0 disables it
+  random_area_minimum: 0.35    # smallest random resized crop, as a fraction of the image
+  decoded_cache_mib: {cache}        # per rank, for decoded images; 0 disables it
 
 training:
   batch_size: {batch_size}               # samples per step of one base model
@@ -88,7 +88,7 @@ std::string name_of(const fs::path& file) {
     return std::isalnum(static_cast<unsigned char>(name.front())) ? name : "x" + name;
 }
 
-/// Surveys the pictures and returns a configuration for a first run of minutes on a few cores.
+/// Surveys the images and returns a configuration for a first run of minutes on a few cores.
 std::string configuration_of(const InitOptions& options) {
     constexpr std::int64_t kSamplesOfRun = 20'000, kMaxCacheMib = 2048, kGrid = 32;
     const fs::path training = subfolder(options.data, {"train", "training"});
@@ -98,7 +98,7 @@ std::string configuration_of(const InitOptions& options) {
     data::require_same_classes(index, test);
     const data::FolderReport survey = data::survey(index, threads_or_all(options.threads));
     require(survey.bad.empty(), ExitCode::data,
-            "init: {} of {} training pictures are bad; `hpcai500 data check {}` lists them",
+            "init: {} of {} training images are bad; `hpcai500 data check {}` lists them",
             survey.bad.size(), index.samples.size(), printable(shell_quote(training.string())));
     const auto samples = std::ssize(index.samples);
     std::int64_t batch_size = 32;
@@ -129,7 +129,7 @@ ExitCode init(const InitOptions& options, const Context& context) {
     require(!fs::exists(options.output, ignored), ExitCode::usage,
             "init: --output: {} exists; name another file", printable(options.output));
     const std::string text = configuration_of(options);
-    config::parse(text, options.output, {});  // throws if these pictures cannot be trained on
+    config::parse(text, options.output, {});  // throws if these images cannot be trained on
     storage::write_file_durably(options.output, text);
     context.out << fmt::format(
         "wrote {}; run it with\n  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",
@@ -142,7 +142,7 @@ ExitCode init(const InitOptions& options, const Context& context) {
 void add_init_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"init",
-         "Write a commented configuration for your own pictures, whose classes, sizes and "
+         "Write a commented configuration for your own images, whose classes, sizes and "
          "statistics it measures.",
          {"hpcai500 init --data mine --output mine.yaml",
           "hpcai500 init --data /data/flowers --output flowers.yaml --threads 8"}},

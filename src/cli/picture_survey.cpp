@@ -63,12 +63,12 @@ std::string range_text(std::int64_t low, std::int64_t high) {
     return fmt::format("{} to {}", format_count(low), format_count(high));
 }
 
-/// Returns "1 600 pictures of 8 classes, 200 per class, sides of 36 to 48 pixels".
+/// Returns "1 600 images of 8 classes, 200 per class, sides of 36 to 48 pixels".
 std::string describe(const Pictures& pictures) {
     const data::FolderReport& report = pictures.report;
     const auto [minimum, maximum] = std::ranges::minmax(report.samples_per_class);
     std::string text = fmt::format(
-        "{} pictures of {} classes, {} per class", format_count(std::ssize(pictures.index.samples)),
+        "{} images of {} classes, {} per class", format_count(std::ssize(pictures.index.samples)),
         format_count(std::ssize(pictures.index.classes)), range_text(minimum, maximum));
     if (report.pixels > 0) {
         text += fmt::format(", sides of {} pixels",
@@ -80,7 +80,7 @@ std::string describe(const Pictures& pictures) {
 /// A survey without text, with the JSON keys that `check` and `stats` share.
 Survey survey_of(const Pictures& pictures, const std::string& path) {
     const data::FolderReport& report = pictures.report;
-    Survey survey{.samples_name = "pictures",
+    Survey survey{.samples_name = "images",
                   .samples = std::ssize(pictures.index.samples),
                   .bad = report.bad.size(),
                   .code = report.exit_code()};
@@ -105,7 +105,7 @@ std::string describe(const data::AnnotatedPictures& set, const data::AnnotationR
     std::int64_t boxes = 0;
     for (const std::int64_t count : report.boxes_per_class) boxes += count;
     std::string text = fmt::format(
-        "{} pictures, {} without a box; {} boxes of {} classes, {} of them clipped; dropped: {} "
+        "{} images, {} without a box; {} boxes of {} classes, {} of them clipped; dropped: {} "
         "without area, {} crowds\n",
         format_count(std::ssize(set.pictures)), format_count(report.pictures_without_box),
         format_count(boxes), set.classes.size(), format_count(set.clipped_boxes),
@@ -155,7 +155,7 @@ Survey check_annotations(const SurveyOptions& options) {
     const data::AnnotatedPictures set = read_annotations(options, split);
     const data::AnnotationReport report = data::survey(set, threads_or_all(options.threads));
     Survey survey{
-        .samples_name = "pictures", .samples = std::ssize(set.pictures), .bad = report.bad.size()};
+        .samples_name = "images", .samples = std::ssize(set.pictures), .bad = report.bad.size()};
     survey.text = fmt::format("{}: {}", printable(options.path + list), describe(set, report));
     survey.json = {{"path", options.path},
                    {"samples", survey.samples},

@@ -17,7 +17,7 @@ namespace hpcai::cli {
 enum class DataKind : std::uint8_t { pictures, climate, records };
 
 /// Returns the kind of data by file names: a folder with records.json is records; *.h5, *.hdf5 or a
-/// folder with such files is climate; everything else is pictures.
+/// folder with such files is climate; everything else is images.
 DataKind kind_of(const std::string& path);
 
 /// Returns true for a folder with ImageSets/Main and Annotations.
@@ -38,7 +38,7 @@ struct SurveyOptions {
     bool json = false;
     data::ClimateFileSettings climate;
     std::string split;     // Pascal VOC: list in ImageSets/Main; empty: train
-    std::string pictures;  // COCO: folder of the pictures; empty: the file's folder
+    std::string pictures;  // COCO: folder of the images; empty: the file's folder
 };
 
 /// The output of a survey as text and as JSON.
@@ -51,9 +51,9 @@ struct Survey {
     ExitCode code = ExitCode::data;  // exit code if samples are bad
 };
 
-/// Decodes every picture. Throws Error(data) as data::load_samples does.
+/// Decodes every image. Throws Error(data) as data::load_samples does.
 Survey check_pictures(const SurveyOptions& options);
-/// Reads every annotation (of the split) and decodes the pictures. Throws Error(data) for the first
+/// Reads every annotation (of the split) and decodes the images. Throws Error(data) for the first
 /// invalid annotation, naming its file.
 Survey check_annotations(const SurveyOptions& options);
 /// Reads every value. A sample is bad if a value is not finite.

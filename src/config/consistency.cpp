@@ -154,7 +154,7 @@ public:
         check(!is_cpu || config_.communication.backend != CommunicationBackend::nccl,
               "communication.backend", "auto or mpi" + as_kind);
         check(!is_cpu || config_.data.resident_mib == 0, "data.resident_mib",
-              "0" + as_kind + " (data.decoded_cache_mib keeps pictures in host memory)");
+              "0" + as_kind + " (data.decoded_cache_mib keeps images in host memory)");
     }
 
 private:

@@ -35,12 +35,11 @@ std::vector<Key> data_source_keys() {
             "Training samples of a synthetic source."),
         key("synthetic_validation_samples", &C::synthetic_validation_samples,
             between(1, kMaxInt, "samples"), "Test samples of a synthetic source."),
-        key("image_path", &C::image_path, "coco: folder of the training pictures."),
-        key("validation_image_path", &C::validation_image_path,
-            "coco: folder of the test pictures."),
+        key("image_path", &C::image_path, "coco: folder of the training images."),
+        key("validation_image_path", &C::validation_image_path, "coco: folder of the test images."),
         key("training_split", &C::training_split,
-            "voc: list of training pictures, ImageSets/Main/<this>.txt."),
-        key("validation_split", &C::validation_split, "voc: list of test pictures."),
+            "voc: list of training images, ImageSets/Main/<this>.txt."),
+        key("validation_split", &C::validation_split, "voc: list of test images."),
         key("class_names", &C::class_names,
             "Classes to detect with voc or coco; other objects are ignored. Empty uses all classes "
             "of the training set, sorted."),
@@ -53,12 +52,12 @@ std::vector<Key> data_preparation_keys() {
     constexpr SectionKeys<&Config::data> key;
     return {
         key("random_area_minimum", &C::random_area_minimum, above_up_to(0, 1, "fraction"),
-            "Minimum area fraction of the random resized crop in training; pictures with boxes are "
+            "Minimum area fraction of the random resized crop in training; images with boxes are "
             "not cropped."),
         key("flip_probability", &C::flip_probability, between(0, 1, "fraction"),
             "Probability of mirroring a training sample left to right."),
         key("vertical_flip_probability", &C::vertical_flip_probability, between(0, 1, "fraction"),
-            "Probability of mirroring a training sample top to bottom, for aerial pictures."),
+            "Probability of mirroring a training sample top to bottom, for aerial images."),
         key("climate_augmentation", &C::climate_augmentation,
             "Augments training weather: swaps hemispheres with probability 0.5 and, on grids of "
             "all longitudes, rotates the planet."),
@@ -84,10 +83,10 @@ std::vector<Key> data_feeding_keys() {
         key("decode_threads", &C::decode_threads, between(0, 1024, "threads"),
             "Sample preparation threads per rank; 0 derives them from the rank's cores."),
         key("decoded_cache_mib", &C::decoded_cache_mib, between(0, kMaxInt, "MiB"),
-            "Memory per rank for decoded training pictures or generated weather; 0 is no cache."),
+            "Memory per rank for decoded training images or generated weather; 0 is no cache."),
         key("resident_mib", &C::resident_mib, between(0, kMaxInt, "MiB"),
-            "GPU memory per rank for decoded training pictures, which the GPU then crops, resizes "
-            "and mirrors. Pictures that do not fit are prepared on the CPU."),
+            "GPU memory per rank for decoded training images, which the GPU then crops, resizes "
+            "and mirrors. Images that do not fit are prepared on the CPU."),
         key("staging", &C::staging, {{none, "none"}, {training, "training"}, {all, "all"}},
             "Data copied to node-local disks before training, once per node and checked by "
             "SHA-256: none; the training samples that the node's ranks read; or all, which adds "
@@ -104,10 +103,10 @@ std::vector<Key> data_feeding_keys() {
              {remove_on_failure, "remove_on_failure"}},
             "When to remove a node's copies after its last rank ends: never, always, or only if "
             "all its ranks succeeded or one failed. The next run checks kept copies and adds "
-            "missing files; pictures are packed again if the node needs others. Killed runs remove "
+            "missing files; images are packed again if the node needs others. Killed runs remove "
             "nothing."),
         key("staging_pack_mib", &C::staging_pack_mib, between(1, 65536, "MiB"),
-            "Size of the files into which staged pictures are packed."),
+            "Size of the files into which staged images are packed."),
         key("staging_reserve_mib", &C::staging_reserve_mib, between(0, kMaxInt, "MiB"),
             "Space to leave free on each node's disk; if there is less, nothing is copied and the "
             "exit code is 2."),

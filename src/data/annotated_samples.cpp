@@ -14,7 +14,7 @@
 namespace hpcai::data {
 namespace {
 
-/// Returns the boxes of a picture scaled to `size`, without boxes less than a pixel wide or high.
+/// Returns the boxes of an image scaled to `size`, without boxes less than a pixel wide or high.
 std::vector<Box> scaled_boxes(const AnnotatedPicture& picture, ImageSize size) {
     const float scale_x = static_cast<float>(size.width) / static_cast<float>(picture.size.width);
     const float scale_y = static_cast<float>(size.height) / static_cast<float>(picture.size.height);

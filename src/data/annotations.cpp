@@ -41,7 +41,7 @@ AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const 
                                  const fs::path& file) {
     AnnotatedPictures chosen;
     chosen.classes = choice.names.empty() ? all_class_names(pictures) : choice.names;
-    require(!chosen.classes.empty(), ExitCode::data, "{}: no object in any picture", file.string());
+    require(!chosen.classes.empty(), ExitCode::data, "{}: no object in any image", file.string());
     std::map<std::string, std::int32_t> categories;
     for (const std::string& name : chosen.classes) {
         const auto category = static_cast<std::int32_t>(categories.size()) + 1;
@@ -76,7 +76,7 @@ void require_picture(const fs::path& root, const std::string& path, const std::s
     require(is_path_below(path), ExitCode::data, "{}: '{}' is outside its folder", where, path);
     std::error_code error;
     require(fs::is_regular_file(root / path, error), ExitCode::data,
-            "{}: the picture {} does not exist", where, (root / path).string());
+            "{}: the image {} does not exist", where, (root / path).string());
 }
 
 std::string size_mismatch(ImageSize annotated, ImageSize found) {
@@ -90,8 +90,8 @@ ImageSize checked_size(double width, double height, const std::string& where) {
         return side >= 1 && side <= kMaxImageSide && side == std::floor(side);
     };
     require(is_side(width) && is_side(height), ExitCode::data,
-            "{}: a picture has {} x {} pixels, expected integers from 1 to {}", where, width,
-            height, kMaxImageSide);
+            "{}: an image has {} x {} pixels, expected integers from 1 to {}", where, width, height,
+            kMaxImageSide);
     return {static_cast<int>(width), static_cast<int>(height)};
 }
 

@@ -10,7 +10,7 @@
 namespace hpcai::data {
 
 /// An object as annotated, in pixels: [x1, x2) x [y1, y2). Coordinates are finite, but the box may
-/// exceed the picture or have no area.
+/// exceed the image or have no area.
 struct RawObject {
     std::string class_name;
     double x1 = 0;
@@ -34,7 +34,7 @@ AnnotatedPictures select_classes(const std::vector<RawPicture>& pictures, const 
 void require_picture(const std::filesystem::path& root, const std::string& path,
                      const std::string& where);
 
-/// Returns how the size of a picture differs from its annotation; "" if it does not.
+/// Returns how the size of an image differs from its annotation; "" if it does not.
 std::string size_mismatch(ImageSize annotated, ImageSize found);
 
 /// Returns the size. Throws Error(data) naming `where` for sides other than 1 to kMaxImageSide.

@@ -50,8 +50,8 @@ void require_range(const char* name, int value, int low, int high) {
 void check(const GenerateOptions& options) {
     require(!options.directory.empty(), ExitCode::usage, "data generate: no directory is given");
     require_range("classes", options.classes, 1, kMaxPhotographClasses);
-    require_range("training pictures per class", options.training_per_class, 1, kMaxPerClass);
-    require_range("validation pictures per class", options.validation_per_class, 1, kMaxPerClass);
+    require_range("training images per class", options.training_per_class, 1, kMaxPerClass);
+    require_range("validation images per class", options.validation_per_class, 1, kMaxPerClass);
     require_range("size", options.size, 16, 4096);
     require_range("quality", options.quality, 1, 100);
 }

@@ -177,8 +177,8 @@ std::shared_ptr<const ClimateSet> open_set(const std::string& path,
     if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, required);
     auto set = std::make_shared<Hdf5Climate>(files, required, context.hdf5_mutex);
     if (set->dropped_boxes() > 0) {
-        context.notes.push_back(fmt::format(
-            "{}: boxes left out: {} without area inside the picture", path, set->dropped_boxes()));
+        context.notes.push_back(fmt::format("{}: boxes left out: {} without area inside the image",
+                                            path, set->dropped_boxes()));
     }
     return set;
 }

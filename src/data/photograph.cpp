@@ -12,7 +12,7 @@
 namespace hpcai::data {
 namespace {
 
-// A picture has the same bytes everywhere. The sines and arc tangents of C libraries differ in the
+// An image has the same bytes everywhere. The sines and arc tangents of C libraries differ in the
 // last bits, but with doubles these do not affect a pixel.
 constexpr double kPi = std::numbers::pi;
 
@@ -85,7 +85,7 @@ ClassAppearance appearance_of(int label) {
     return {index % 8, (index / 8 + 3 * (index % 8)) % 8, kFineness[index / 64 % 16]};
 }
 
-/// An object and its position in the picture.
+/// An object and its position in the image.
 struct Object {
     std::size_t outline, surface;
     Point center;             // pixels
@@ -125,7 +125,7 @@ Object random_object(CounterStream& random, ImageSize size, double radius) {
     return object;
 }
 
-/// Returns a plain object with a random outline near the edge of the picture.
+/// Returns a plain object with a random outline near the edge of the image.
 Object random_distractor(CounterStream& random, ImageSize size) {
     const auto shorter = static_cast<double>(std::min(size.width, size.height));
     Object object = random_object(random, size, shorter * uniform(random, 0.06, 0.13));
@@ -162,13 +162,13 @@ private:
     std::vector<double> heights_;
 };
 
-/// The contents of a picture, without pixel noise.
+/// The contents of an image, without pixel noise.
 struct Scene {
     ImageSize size;
     SmoothNoise coarse, fine;
     LinearColor low, high;        // of the background
     std::vector<Object> objects;  // from back to front
-    Point light;                  // relative change of the gain across the picture
+    Point light;                  // relative change of the gain across the image
     double gain;
     double noise;  // standard deviation of pixel noise, 0 to 1
 };

@@ -14,10 +14,10 @@
 
 namespace hpcai::data {
 
-/// Upper bound for the file of a picture with legal dimensions.
+/// Upper bound for the file of an image with legal dimensions.
 inline constexpr std::int64_t kMaxPictureBytes = std::int64_t{512} << 20;
 
-/// Reads a picture file. Throws DecodeError if it cannot be read, is not a regular file, or has
+/// Reads an image file. Throws DecodeError if it cannot be read, is not a regular file, or has
 /// more than kMaxPictureBytes bytes.
 std::vector<std::uint8_t> read_picture(const std::filesystem::path& path);
 

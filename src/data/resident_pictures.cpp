@@ -9,7 +9,7 @@
 namespace hpcai::data {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // bytes, of the offset of a picture
+constexpr std::size_t kAlignment = 256;  // bytes, of the offset of an image
 
 bool can_be_resized(const ImageSize& size, std::int64_t image_size) {
     return std::max(size.width, size.height) <= device::kMaxCropReduction * image_size;
@@ -78,7 +78,7 @@ std::string ResidentPictures::prepare(const SampleSet& samples, std::uint32_t sa
     return "";
 }
 
-/// Uploads the pictures of the batch that are not yet in device memory.
+/// Uploads the images of the batch that are not yet in device memory.
 void ResidentPictures::enqueue_pictures(std::span<const device::PictureView> views) {
     for (const device::PictureView& view : views) {
         Image image;

@@ -168,19 +168,19 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
 
 SampleIndex scan_image_folder(const fs::path& root) {
     require(!root.empty(), ExitCode::data,
-            "no folder of pictures is given (data.path, data.validation_path)");
+            "no folder of images is given (data.path, data.validation_path)");
     std::error_code error;
-    require(fs::exists(root, error), ExitCode::data, "{}: the folder of pictures does not exist",
+    require(fs::exists(root, error), ExitCode::data, "{}: the folder of images does not exist",
             root.string());
     require(fs::is_directory(root, error), ExitCode::data,
-            "{}: not a folder; expected <folder>/<class>/<picture>.jpg", root.string());
+            "{}: not a folder; expected <folder>/<class>/<image>.jpg", root.string());
     SampleIndex index;
     index.root = root;
     for (const std::string& name : sorted_names(root)) {
         if (!name.starts_with('.') && fs::is_directory(root / name, error)) scan_class(name, index);
     }
     require(!index.classes.empty(), ExitCode::data,
-            "{}: has no class folder; expected <folder>/<class>/<picture>.jpg", root.string());
+            "{}: has no class folder; expected <folder>/<class>/<image>.jpg", root.string());
     return index;
 }
 

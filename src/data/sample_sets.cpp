@@ -22,7 +22,7 @@ namespace {
 
 void require_three_channels(const config::Config& config) {
     require(config.workload.channels == kImageChannels, ExitCode::usage,
-            "workload.channels: pictures have 3 channels, got {}", config.workload.channels);
+            "workload.channels: images have 3 channels, got {}", config.workload.channels);
 }
 
 /// The copies on this node, by Split; null if samples are read from the shared file system.
@@ -116,7 +116,7 @@ SampleSets annotated_sets(const config::Config& config, comm::Communicator& grou
                        staging_request(validation.root, validation.pictures));
     const ImageSize size{config::image_width(config), config.workload.image_size};
     config::DataConfig uncached = config.data;
-    uncached.decoded_cache_mib = 0;  // the cache is for training pictures
+    uncached.decoded_cache_mib = 0;  // the cache is for training images
     SampleSets sets;
     const auto add = [&](AnnotatedPictures& read, const config::DataConfig& data,
                          std::shared_ptr<const StagedPictures> copies, const char* which) {

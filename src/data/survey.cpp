@@ -15,7 +15,7 @@
 namespace hpcai::data {
 namespace {
 
-/// Sums over the pixels of pictures. 64 bits hold the squares of 2.8e14 pixels.
+/// Sums over the pixels of images. 64 bits hold the squares of 2.8e14 pixels.
 struct PixelSums {
     std::uint64_t pixels = 0;
     std::array<std::uint64_t, kImageChannels> values{};
@@ -40,7 +40,7 @@ struct PixelSums {
     }
 };
 
-/// Decodes a picture and returns use(decoded), or the reason if the picture is bad.
+/// Decodes an image and returns use(decoded), or the reason if the image is bad.
 template <typename Use>
 std::string find_fault(const std::filesystem::path& file, const Use& use) {
     try {

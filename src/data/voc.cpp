@@ -112,7 +112,7 @@ std::vector<std::string> read_names(const fs::path& list) {
                 name);
         names.emplace_back(name);
     }
-    require(!names.empty(), ExitCode::data, "{}: the list has no picture", list.string());
+    require(!names.empty(), ExitCode::data, "{}: the list has no image", list.string());
     return names;
 }
 

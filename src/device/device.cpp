@@ -35,7 +35,7 @@ std::size_t Device::storage_bytes(const tensor::Shape& shape, tensor::DType dtyp
 }
 
 void Device::resize_crops(const ViewBatch& /*batch*/) {
-    throw Error(ExitCode::internal, "this device cannot resize pictures");
+    throw Error(ExitCode::internal, "this device cannot resize images");
 }
 
 std::unique_ptr<Timeline> Device::make_timeline() {

@@ -35,7 +35,7 @@ std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSamp
 }
 
 void log_resident_pictures(const data::ResidentPictures::Contents& contents, Logger& log) {
-    log.info("the GPU's memory holds {} training pictures of rank 0, {:.1f} MiB", contents.pictures,
+    log.info("the GPU's memory holds {} training images of rank 0, {:.1f} MiB", contents.pictures,
              static_cast<double>(contents.bytes) / (1 << 20));
 }
 

@@ -8,7 +8,7 @@ namespace {
 /// Error(usage) when the memory does not suffice.
 std::unique_ptr<data::ResidentPictures> make_resident_pictures(
     const context::RunContext& context, const context::Resources& resources) {
-    // GPU memory that pictures leave free for buffers of all-reduces, for kernels that load at
+    // GPU memory that images leave free for buffers of all-reduces, for kernels that load at
     // their first use, and for the recorded step.
     constexpr std::size_t kSpareBytes = std::size_t{1} << 30;
     const config::Config& config = context.config;

@@ -165,7 +165,7 @@ void check_backend(const config::Config& config, const device::Device& device) {
 void check_residents(const config::Config& config, const device::Device& device) {
     require(config.data.resident_mib == 0 || device.can_resize_crops(), ExitCode::usage,
             "data.resident_mib: expected 0, as the ranks compute on CPUs, got {}; "
-            "data.decoded_cache_mib keeps pictures in host memory",
+            "data.decoded_cache_mib keeps images in host memory",
             config.data.resident_mib);
 }
 

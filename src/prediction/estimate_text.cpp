@@ -176,7 +176,7 @@ void print_memory(Page& page, const PlanRecord& plan) {
              ", filters and weights for forward and for backward");
     line("activations", memory.activation_bytes,
          values + ", kept for the backward pass; without gradients in flight");
-    line("input", memory.input_bytes, "prefetched batches, cache of decoded pictures");
+    line("input", memory.input_bytes, "prefetched batches, cache of decoded images");
     if (memory.exchange_bytes > 0) {
         line("exchange", memory.exchange_bytes, "messages in flight; with int8 also residuals");
     }

@@ -107,7 +107,7 @@ double peak_live_bytes(const graph::Graph& graph, const ComputePrecision& precis
     return static_cast<double>(peak);
 }
 
-/// Returns the in-memory type of climate fields; nothing for pictures. Ignores that transcoded
+/// Returns the in-memory type of climate fields; nothing for images. Ignores that transcoded
 /// files may have another type, which only reading them would show.
 std::optional<tensor::DType> field_type(const config::Config& config) {
     constexpr std::array kTypes{tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16};

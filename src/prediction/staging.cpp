@@ -76,7 +76,7 @@ PlanStagingRecord estimate_staging(const config::Config& config, const EstimateR
     if (!request.bytes_per_sample) {
         staging.fullest_node_bytes = {std::nullopt,
                                       "the size of the samples is not known: "
-                                      "data.path is not a folder of pictures here"};
+                                      "data.path is not a folder of images here"};
     } else if (samples.value) {
         staging.fullest_node_bytes.value =
             std::round(*staging.fullest_node_samples.value * *request.bytes_per_sample);

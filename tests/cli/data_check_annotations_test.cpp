@@ -13,7 +13,7 @@ using data::test::voc_object;
 using data::test::write_file_bytes;
 using data::test::write_text;
 
-/// One picture has a box to clip and a box without area inside it; the other has a good box.
+/// One image has a box to clip and a box without area inside it; the other has a good box.
 class CheckVoc : public ::testing::Test {
 protected:
     CheckVoc() {
@@ -34,11 +34,10 @@ protected:
 TEST_F(CheckVoc, CountsBoxesOfEachClassAndThoseClippedOrDropped) {
     const Outcome text = check();
     EXPECT_EQ(text.exit_code, 0) << text.error;
-    EXPECT_EQ(text.out,
-              folder_.path().string() +
-                  " (train): 3 pictures, 1 without a box; 3 boxes of 2 classes, 1 of them "
-                  "clipped; dropped: 1 without area, 0 crowds\n"
-                  "boxes    fox: 2\nboxes    hen: 1\n");
+    EXPECT_EQ(text.out, folder_.path().string() +
+                            " (train): 3 images, 1 without a box; 3 boxes of 2 classes, 1 of them "
+                            "clipped; dropped: 1 without area, 0 crowds\n"
+                            "boxes    fox: 2\nboxes    hen: 1\n");
     const auto json = nlohmann::json::parse(check({"--json"}).out);
     EXPECT_EQ(json["samples"], 3);
     EXPECT_EQ(json["split"], "train");
@@ -58,7 +57,7 @@ TEST_F(CheckVoc, NamesPicturesThatAreDamagedOrOfAnotherSize) {
     EXPECT_NE(outcome.out.find("JPEGImages/c.jpg: 8 x 9 pixels, but annotated as 32 x 32"),
               std::string::npos)
         << outcome.out;
-    EXPECT_NE(outcome.error.find("2 of 3 pictures are bad"), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find("2 of 3 images are bad"), std::string::npos) << outcome.error;
 }
 
 TEST_F(CheckVoc, NamesTheAnnotationThatIsNotSound) {
@@ -89,10 +88,9 @@ TEST(CheckCoco, ReadsAnnotationsAndPictures) {
     };
     const Outcome text = check({"--pictures", "pictures"});
     EXPECT_EQ(text.exit_code, 0) << text.error;
-    EXPECT_EQ(
-        text.out,
-        "instances.json: 1 pictures, 0 without a box; 1 boxes of 1 classes, 1 of them clipped; "
-        "dropped: 0 without area, 1 crowds\nboxes    fox: 1\n");
+    EXPECT_EQ(text.out,
+              "instances.json: 1 images, 0 without a box; 1 boxes of 1 classes, 1 of them clipped; "
+              "dropped: 0 without area, 1 crowds\nboxes    fox: 1\n");
     expect_refused(check({}), 4, "instances.json: image 7");
 }
 

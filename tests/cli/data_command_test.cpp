@@ -38,7 +38,7 @@ protected:
         arguments.insert(arguments.begin(), "data");
         return run_in(folder_.path(), arguments);
     }
-    /// Cuts the first training picture short.
+    /// Cuts the first training image short.
     void damage() const {
         std::vector<fs::path> pictures;
         for (const auto& entry : fs::recursive_directory_iterator(folder_ / "set/train")) {
@@ -54,10 +54,10 @@ protected:
 
 TEST_F(DataCommands, GenerateWhatCheckFindsSound) {
     EXPECT_EQ(made_.exit_code, 0) << made_.error;
-    EXPECT_EQ(made_.out, "set: 3 classes, each with 4 training and 2 test pictures\n");
+    EXPECT_EQ(made_.out, "set: 3 classes, each with 4 training and 2 test images\n");
     const Outcome check = data({"check", "set/train"});
     EXPECT_EQ(check.exit_code, 0) << check.error;
-    EXPECT_TRUE(check.out.starts_with("set/train: 12 pictures of 3 classes, 4 per class"))
+    EXPECT_TRUE(check.out.starts_with("set/train: 12 images of 3 classes, 4 per class"))
         << check.out;
     EXPECT_EQ(data({"check", "set/val"}).exit_code, 0);
 }
@@ -100,7 +100,7 @@ TEST_F(DataCommands, StatsAreAPieceOfConfiguration) {
 TEST_F(DataCommands, AnIndexStandsForItsFolder) {
     const Outcome index = data({"index", "set/train", "--output", "set/train.jsonl"});
     EXPECT_EQ(index.exit_code, 0) << index.error;
-    EXPECT_EQ(index.out, "wrote set/train.jsonl: 12 pictures of 3 classes\n");
+    EXPECT_EQ(index.out, "wrote set/train.jsonl: 12 images of 3 classes\n");
     auto of_index = nlohmann::json::parse(data({"stats", "set/train.jsonl", "--json"}).out);
     auto of_folder = nlohmann::json::parse(data({"stats", "set/train", "--json"}).out);
     of_index.erase("path");
@@ -115,7 +115,7 @@ TEST_F(DataCommands, CheckNamesATruncatedPicture) {
     const Outcome text = data({"check", "set/train"});
     EXPECT_EQ(text.exit_code, 4);
     EXPECT_NE(text.out.find("\nbad      "), std::string::npos) << text.out;
-    EXPECT_EQ(text.error, "hpcai500: set/train: 1 of 12 pictures is bad\n");
+    EXPECT_EQ(text.error, "hpcai500: set/train: 1 of 12 images is bad\n");
     const Outcome json = data({"check", "set/train", "--json"});
     EXPECT_EQ(json.exit_code, 4);
     const auto document = nlohmann::json::parse(json.out);
@@ -154,7 +154,7 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
     EXPECT_EQ(config["run"]["name"], "my_set");
     EXPECT_EQ(config["workload"]["classes"], 3);
     EXPECT_EQ(config["workload"]["image_size"], 32);
-    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 pictures";
+    EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 images";
     EXPECT_EQ(config["data"]["path"], fs::absolute(folder_ / "set/train").string());
     const Outcome stats = data({"stats", "set/train", "--json"});
     const double mean = nlohmann::json::parse(stats.out)["mean"][0];
@@ -175,7 +175,7 @@ TEST_F(DataCommands, InitRefusesFoldersWithoutTheSameClasses) {
 TEST_F(DataCommands, InitRefusesDamagedPictures) {
     damage();
     expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "x.yaml"}), 4,
-                   "1 of 12 training pictures are bad");
+                   "1 of 12 training images are bad");
     EXPECT_FALSE(fs::exists(folder_ / "x.yaml"));
 }
 

@@ -25,10 +25,10 @@ using MemoryBudget = ResidentPictures::MemoryBudget;
 constexpr int kSide = 12;
 constexpr int kRows = 4;  // of a batch
 constexpr std::uint32_t kSamples = 9;
-constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all pictures have
+constexpr std::size_t kAll = std::size_t{1} << 20;  // bytes, more than all images have
 const std::vector<std::uint32_t> kOrder{0, 1, 2, 3, 3, 4, 0, 5, 6, 7, 8, 1, 2, 2, 6, 8};
 
-/// Nine pictures of different sizes, some of which are reduced to a twelfth.
+/// Nine images of different sizes, some of which are reduced to a twelfth.
 class ResidentPicturesOnGpu : public testing::Test {
 protected:
     void SetUp() override {
@@ -61,7 +61,7 @@ protected:
         BadSampleReport bad;
         ResidentPictures::Contents contents;
     };
-    /// With `bytes` of device memory for pictures; 0: all batches are made on the host.
+    /// With `bytes` of device memory for images; 0: all batches are made on the host.
     Course run(std::size_t bytes, int threads = 2, int side = kSide) {
         SourceSettings settings;
         settings.batch_size = kRows;

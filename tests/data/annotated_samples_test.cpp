@@ -7,7 +7,7 @@
 
 #include "annotated_folder.hpp"
 
-/// Pictures with boxes as the network gets them.
+/// Images with boxes as the network gets them.
 namespace hpcai::data {
 namespace {
 
@@ -40,7 +40,7 @@ struct Written {
     }
 };
 
-/// A picture of 96 x 32 pixels with a box and a different colour in each corner.
+/// An image of 96 x 32 pixels with a box and a different colour in each corner.
 class AnnotatedSamples : public testing::Test {
 protected:
     void SetUp() override {

@@ -11,7 +11,7 @@
 
 #include "fixtures.hpp"
 
-/// The batches of a model, made by any number of ranks and threads, against pictures made one by
+/// The batches of a model, made by any number of ranks and threads, against images made one by
 /// one in the order that DataSampler gives.
 namespace hpcai::data {
 namespace {
@@ -77,7 +77,7 @@ protected:
         return settings;
     }
 
-    /// Batch by batch, one picture after the other, as the contract of TrainingSource requires.
+    /// Batch by batch, one image after the other, as the contract of TrainingSource requires.
     std::vector<Rows> naive_batches(std::uint32_t epoch) const {
         const std::vector<std::uint32_t> samples = order(epoch);
         std::vector<Rows> batches(samples.size() / kBatch);

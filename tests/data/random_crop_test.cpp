@@ -122,7 +122,7 @@ TEST_F(RandomCrop, FallsBackToTorchvisionsCentralCropAfterTenMisses) {
     for (const auto& entry : reference_["cases"]) {
         const auto& box = entry["fallback"];
         CounterStream random(17, RandomPurpose::test);
-        // Areas above the picture's do not fit.
+        // Areas above the image's do not fit.
         const TrainingView view =
             draw_training_view({entry["width"], entry["height"]}, {100, 0, 0}, random);
         EXPECT_EQ(view.crop, (PixelBox{box[0], box[1], box[2], box[3]}));

@@ -88,7 +88,7 @@ public:
         return values;
     }
 
-    /// The sampled pixels of a picture of `size` x `size`: some all over, some round the border.
+    /// The sampled pixels of an image of `size` x `size`: some all over, some round the border.
     std::vector<std::uint8_t> sample(std::span<const std::uint8_t> pixels, int size) const {
         std::vector<std::uint8_t> values;
         for (const int place : places(size)) {

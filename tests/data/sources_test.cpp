@@ -18,7 +18,7 @@ using config::BadSamplePolicy;
 
 constexpr int kSourceSide = 16;
 
-/// Three classes of five pictures of 80 x 60 pixels.
+/// Three classes of five images of 80 x 60 pixels.
 class Sources : public testing::Test {
 protected:
     void SetUp() override {
@@ -233,7 +233,7 @@ TEST_F(Sources, EvaluationScoresEverySampleOnceAndPads) {
 TEST_F(Sources, TheCacheBudgetDoesNotChangePixels) {
     SourceSettings settings;
     settings.batch_size = 5;
-    // Fifteen pictures of 14 400 bytes fit 1 MiB; the second budget is never reached.
+    // Fifteen images of 14 400 bytes fit 1 MiB; the second budget is never reached.
     TrainingSource small(samples(1), settings, 5, 0);
     TrainingSource large(samples(64), settings, 5, 0);
     const auto order = sequence(15, 15);

@@ -32,7 +32,7 @@ protected:
         }
     }
 
-    /// All evaluation pictures, one after the other, as a group of one rank gets them.
+    /// All evaluation images, one after the other, as a group of one rank gets them.
     Bytes evaluation_pictures(int size) const {
         SourceSettings settings;
         settings.batch_size = static_cast<int>(photographs_.all.size());
@@ -43,7 +43,7 @@ protected:
         return {pixels.begin(), pixels.end()};
     }
 
-    /// The evaluation pictures as the first layer hands them on, (photograph, row, column,
+    /// The evaluation images as the first layer hands them on, (photograph, row, column,
     /// channel).
     std::vector<float> network_inputs(int size) const {
         const Bytes pixels = evaluation_pictures(size);
@@ -67,7 +67,7 @@ protected:
         return values;
     }
 
-    /// The pictures of both batches of the epoch of the reference, which has every photograph
+    /// The images of both batches of the epoch of the reference, which has every photograph
     /// twice.
     Bytes training_pictures(int size, int cache_mib) const {
         const auto& facts = photographs_.facts;
@@ -93,7 +93,7 @@ protected:
         return pictures;
     }
 
-    /// Compares training pictures with the reference's tensor `name`; those that are decoded
+    /// Compares training images with the reference's tensor `name`; those that are decoded
     /// reduced without a cache, or the others, or all.
     enum class Which { whole, reduced, all };
     void compare(const Bytes& pictures, int size, const std::string& name, Which which,
@@ -128,7 +128,7 @@ TEST_F(RealPhotographs, AreTheFilesOfTheReference) {
 }
 
 TEST_F(RealPhotographs, DecodeToTheSameBytesAsPillowsAtEveryReduction) {
-    tests::LargestError different("photograph decoding, pictures that differ from Pillow", 0);
+    tests::LargestError different("photograph decoding, images that differ from Pillow", 0);
     for (const test::Photograph& photograph : photographs_.all) {
         for (int power = 0; power < 4; ++power) {
             const auto decoded =
@@ -141,7 +141,7 @@ TEST_F(RealPhotographs, DecodeToTheSameBytesAsPillowsAtEveryReduction) {
 }
 
 TEST_F(RealPhotographs, AreEvaluatedAsTorchvisionsResizeAndCenterCrop) {
-    test::PixelErrors errors("evaluation picture", 0, 0);
+    test::PixelErrors errors("evaluation image", 0, 0);
     for (const int size : kSizes) {
         const Bytes pictures = evaluation_pictures(size);
         for (std::size_t i = 0; i < photographs_.all.size(); ++i) {
@@ -206,28 +206,27 @@ TEST_F(RealPhotographs, BecomeTheNetworkInputOfToTensorAndNormalize) {
 }
 
 TEST_F(RealPhotographs, AreVariedForTrainingAsTorchvisionDoesWithTheNumbersOfTheStream) {
-    test::PixelErrors errors("training picture of a cached photograph", 1, 0.03);
+    test::PixelErrors errors("training image of a cached photograph", 1, 0.03);
     for (const int size : kSizes) {
         compare(training_pictures(size, 64), size, "views", Which::all, errors);
     }
 }
 
 TEST_F(RealPhotographs, AreTheSameWithoutACacheWhereTheCropIsTooSmallToBeReduced) {
-    test::PixelErrors errors("training picture decoded round its crop", 1, 0.03);
+    test::PixelErrors errors("training image decoded round its crop", 1, 0.03);
     for (const int size : kSizes) {
         compare(training_pictures(size, 0), size, "views", Which::whole, errors);
     }
 }
 
 TEST_F(RealPhotographs, AreDecodedReducedForTrainingAsPillowsDraftModeDoes) {
-    test::PixelErrors errors("training picture decoded reduced, against the same by Pillow", 1,
-                             0.05);
+    test::PixelErrors errors("training image decoded reduced, against the same by Pillow", 1, 0.05);
     compare(training_pictures(64, 0), 64, "reduced_views", Which::all, errors);
 }
 
 // This difference is intended: the decoder reduces with another filter than torchvision.
 TEST_F(RealPhotographs, DecodedReducedStayCloseToTorchvisionsOfTheWhole) {
-    test::PixelErrors errors("training picture decoded reduced, against torchvision", 50, 1.5);
+    test::PixelErrors errors("training image decoded reduced, against torchvision", 50, 1.5);
     for (const int size : kSizes) {
         compare(training_pictures(size, 0), size, "views", Which::reduced, errors);
     }

@@ -139,14 +139,14 @@ TEST(Voc, ListsThatLeaveTheFolderRepeatOrAreEmptyAreRefused) {
     EXPECT_THAT(with_list("a\na\n"), HasSubstr("'a' occurs twice"));
     EXPECT_THAT(with_list("../../etc/passwd\n"), HasSubstr("outside the folder"));
     EXPECT_THAT(with_list("/etc/passwd\n"), HasSubstr("outside the folder"));
-    EXPECT_THAT(with_list("\n \n"), HasSubstr("the list has no picture"));
+    EXPECT_THAT(with_list("\n \n"), HasSubstr("the list has no image"));
     EXPECT_THAT(refusal([&] { read_voc(folder.path(), "../x", {}); }), HasSubstr("outside"));
 }
 
 TEST(Voc, ASetWithoutAnyObjectIsRefused) {
     VocFolder folder;
     folder.add("a", 40, 30, "");
-    EXPECT_THAT(refusal_of(folder), HasSubstr("no object in any picture"));
+    EXPECT_THAT(refusal_of(folder), HasSubstr("no object in any image"));
 }
 
 /// WBC and Platelets of BCCD, whose third class is under-annotated.

@@ -11,7 +11,7 @@
 
 #include "device/device_rows.hpp"
 
-/// Rows of batches that a device makes from pictures in its memory.
+/// Rows of batches that a device makes from images in its memory.
 namespace hpcai::device {
 namespace {
 
@@ -19,7 +19,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 class Crops : public testing::TestWithParam<DeviceRow> {};
 
-/// `count` crops of one picture, from a pixel to sixteen times `side`, the last row without.
+/// `count` crops of one image, from a pixel to sixteen times `side`, the last row without.
 std::vector<PictureView> make_views(int count, int side, int picture_side) {
     CounterStream random(6, RandomPurpose::test, 60);
     const auto below = [&](int n) {

@@ -325,7 +325,7 @@ TEST_P(UpdateOf, RecordsNothingThatWaitsAndGoesOnAfterwards) {
     const auto device = GetParam().make();
     if (!device->can_record()) return;
     EXPECT_THROW(device->record([&] { device->synchronize(); }), Error);
-    EXPECT_THROW(device->record([&] { throw Error(ExitCode::data, "no picture"); }), Error);
+    EXPECT_THROW(device->record([&] { throw Error(ExitCode::data, "no image"); }), Error);
     EXPECT_EQ(stepped(*device, Sgd{0.9f}, true), stepped(*device, Sgd{0.9f}, false));
 }
 

@@ -10,7 +10,7 @@
 
 #include "launch.hpp"
 
-/// Unreadable pictures during training.
+/// Unreadable images during training.
 namespace hpcai::end_to_end {
 namespace {
 
@@ -69,7 +69,7 @@ TEST_F(BadSample, LeavesTheStepsBeforeIt) {
 }
 
 TEST_F(BadSample, ThatIsNoJpegFailsTheRunByDefault) {
-    write(picture(20), "no picture at all");
+    write(picture(20), "no image at all");
     const Outcome outcome = run_one_group("fail");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.error;
     EXPECT_NE(outcome.out.find(index_.samples[20].path + ": not a JPEG"), std::string::npos)
@@ -89,7 +89,7 @@ TEST_F(BadSample, ComesAfterTheRulesThatTheRunWillHaveBroken) {
 
 TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {
     cut(5);
-    write(picture(20), "no picture at all");
+    write(picture(20), "no image at all");
     std::vector<std::string> digests;
     for (const char* policy : {"skip", "count"}) {
         const Outcome outcome = run_one_group(policy);
@@ -104,7 +104,7 @@ TEST_F(BadSample, IsCountedWhenSkippedOrCountedAndNamedInTheLog) {
         digests.push_back(record["training_digest"]);
         fs::remove_all(folder_ / "result");
     }
-    EXPECT_NE(digests[0], digests[1]) << "one trains on other pictures than the other";
+    EXPECT_NE(digests[0], digests[1]) << "one trains on other images than the other";
 }
 
 /// A sample of group 1 that group 0 does not train on.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using cli::Outcome;
 using cli::text_of;
 
-/// A full ResNet-50 on pictures of 32 x 32 pixels, with three steps of 8 samples per group.
+/// A full ResNet-50 on images of 32 x 32 pixels, with three steps of 8 samples per group.
 inline constexpr const char* kResNet50Config = R"(run: {name: tiny, seed: 3, roofline: off}
 workload: {classes: 4, image_size: 32, target_quality: 0.25, epochs: 1}
 bagging: {M: 2, P_degree: 1, sampler: none}
@@ -40,7 +40,7 @@ device: {kind: cpu, threads: 1}
 communication: {bucket_mib: 0.4}
 )";
 
-/// 4 classes with 6 training and 3 test pictures each in `folder`/set: a copy of the set that the
+/// 4 classes with 6 training and 3 test images each in `folder`/set: a copy of the set that the
 /// first call in this process generated.
 inline void make_pictures(const fs::path& folder) {
     static const storage::TemporaryFolder made;

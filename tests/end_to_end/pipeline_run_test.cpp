@@ -147,7 +147,7 @@ TEST_F(PipelineRun, EndsAGroupWhoseFirstStageMeetsABadPicture) {
     const fs::path broken = *folder_ / "broken";
     fs::copy(*folder_ / "set", broken, fs::copy_options::recursive);
     for (const auto& entry : fs::recursive_directory_iterator(broken / "train")) {
-        if (!entry.is_directory()) write(entry.path(), "no picture");
+        if (!entry.is_directory()) write(entry.path(), "no image");
     }
     const Outcome outcome = run_ranks(
         folder_->path(), 2,

@@ -33,7 +33,7 @@ protected:
         EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
         return json_of(folder_ / (output + "/result.json"));
     }
-    /// Bytes of the pictures that both models together draw.
+    /// Bytes of the images that both models together draw.
     std::int64_t drawn_bytes() const {
         const data::SampleIndex index = data::scan_image_folder(folder_ / "set/train");
         config::BaggingConfig bagging;

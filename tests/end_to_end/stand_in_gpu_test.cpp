@@ -210,7 +210,7 @@ TEST_F(StandInGpu, TrainsOnResidentPicturesAsOnThoseThatTheHostPrepares) {
     EXPECT_EQ(predictions("gpu_resident"), predictions("gpu_prepared"));
     const std::string log = text_of(folder_ / "gpu_resident/groups/0/log.txt");
     EXPECT_NE(log.find("the GPU's memory holds "), std::string::npos) << log;
-    EXPECT_EQ(log.find("holds 0 training pictures"), std::string::npos) << log;
+    EXPECT_EQ(log.find("holds 0 training images"), std::string::npos) << log;
 }
 
 TEST_F(StandInGpu, IsNeededForResidentPictures) {
@@ -218,7 +218,7 @@ TEST_F(StandInGpu, IsNeededForResidentPictures) {
     EXPECT_EQ(on_cpu.exit_code, 2);
     EXPECT_TRUE(messages(on_cpu).at(0).ends_with(
         "data.resident_mib: expected 0, as device.kind is cpu (data.decoded_cache_mib keeps "
-        "pictures in host memory), got '1'"))
+        "images in host memory), got '1'"))
         << on_cpu.error;
     EXPECT_FALSE(fs::exists(folder_ / "cpu"));
 }

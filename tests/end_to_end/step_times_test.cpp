@@ -6,7 +6,7 @@
 
 #include "launch.hpp"
 
-/// Time measurements of a complete run of two groups of two ranks on synthetic pictures.
+/// Time measurements of a complete run of two groups of two ranks on synthetic images.
 namespace hpcai::end_to_end {
 namespace {
 

@@ -6,7 +6,7 @@
 using namespace hpcai;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // Any picture is given in parts as the program asks for them; a large one takes too long.
+    // Any image is given in parts as the program asks for them; a large one takes too long.
     fuzz::refusing([&] {
         const std::span bytes(data, size);
         const data::ImageSize picture = data::read_jpeg_size(bytes);

@@ -14,7 +14,7 @@
 namespace hpcai::kernels {
 namespace {
 
-/// A picture of random pixels somewhere in memory, and a crop of it.
+/// An image of random pixels somewhere in memory, and a crop of it.
 struct Case {
     int picture_width, picture_height;
     data::PixelBox crop;

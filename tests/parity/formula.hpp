@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-/// Weights, pictures and labels as formulas of integer hashes, to the same bits as in
+/// Weights, images and labels as formulas of integer hashes, to the same bits as in
 /// scripts/reference/resnet50_cases.py, which documents their purpose.
 namespace hpcai::parity {
 

@@ -122,7 +122,7 @@ struct DataConfig {
     DataKind kind = DataKind::synthetic;
     std::string path;             // of the training samples; its form depends on data.kind
     std::string validation_path;  // of the test samples, in the form of `path`
-    std::string image_path;       // coco: folder of the training pictures
+    std::string image_path;       // coco: folder of the training images
     std::string validation_image_path;
     std::string training_split = "train";   // voc: list in ImageSets/Main
     std::string validation_split = "test";  // voc: list in ImageSets/Main
@@ -132,7 +132,7 @@ struct DataConfig {
     int synthetic_validation_samples = 256;  // test samples of a synthetic source
     double random_area_minimum = 0.08;       // of the image's area, for random resized crops
     double flip_probability = 0.5;           // left to right
-    double vertical_flip_probability = 0;    // top to bottom, for aerial pictures
+    double vertical_flip_probability = 0;    // top to bottom, for aerial images
     bool climate_augmentation = true;
     FieldPrecision climate_precision = FieldPrecision::fp32;         // of synthetic or HDF5 fields
     std::vector<double> mean = {0.485, 0.456, 0.406};                // per channel, in [0, 1]
@@ -145,7 +145,7 @@ struct DataConfig {
     Staging staging = Staging::none;
     std::string staging_directory;  // on a local disk of each node
     StagingCleanup staging_cleanup = StagingCleanup::keep;
-    int staging_pack_mib = 256;      // size of a file of staged pictures
+    int staging_pack_mib = 256;      // size of a file of staged images
     int staging_reserve_mib = 1024;  // left free on the disk of staging_directory
 };
 
@@ -216,7 +216,7 @@ constexpr Task task_of(const WorkloadConfig& workload) {
     return row_of(workload.kind).task;
 }
 
-/// Returns true if samples are weather fields, false if they are pictures.
+/// Returns true if samples are weather fields, false if they are images.
 constexpr bool has_fields(const DataConfig& data) {
     return data.kind == DataKind::climate_synthetic || data.kind == DataKind::climate_hdf5;
 }

@@ -18,27 +18,27 @@ namespace hpcai::data {
 struct AnnotatedPicture {
     std::string path;        // relative to the set's root
     ImageSize size;          // as annotated
-    std::vector<Box> boxes;  // in pixels, inside the picture; category = index of the class + 1
+    std::vector<Box> boxes;  // in pixels, inside the image; category = index of the class + 1
 
     HPCAI_RECORD(AnnotatedPicture, path, size, boxes);
 };
 
 /// Numbers of annotated objects that the set omits.
 struct OmittedObjects {
-    std::int64_t without_area = 0;   // boxes without area inside the picture
+    std::int64_t without_area = 0;   // boxes without area inside the image
     std::int64_t other_classes = 0;  // objects of classes that were not chosen
     std::int64_t crowds = 0;         // COCO's iscrowd
 
     HPCAI_RECORD(OmittedObjects, without_area, other_classes, crowds);
 };
 
-/// Pictures with boxes around objects. A picture may have none.
+/// Images with boxes around objects. An image may have none.
 struct AnnotatedPictures {
     std::filesystem::path root;
     std::vector<std::string> classes;
     std::vector<AnnotatedPicture> pictures;
     OmittedObjects omitted;
-    std::int64_t clipped_boxes = 0;  // boxes that exceeded their picture
+    std::int64_t clipped_boxes = 0;  // boxes that exceeded their image
 
     HPCAI_RECORD(AnnotatedPictures, root, classes, pictures, omitted, clipped_boxes);
 };
@@ -49,17 +49,17 @@ struct ClassChoice {
     bool ignore_others = false;      // false: an object of a class not in `names` is an error
 };
 
-/// Reads the annotations of a Pascal VOC folder for the pictures that ImageSets/Main/`split`.txt
+/// Reads the annotations of a Pascal VOC folder for the images that ImageSets/Main/`split`.txt
 /// lists, in its order: Annotations/<name>.xml and JPEGImages/<name>.jpg. VOC numbers pixels from 1
 /// and includes xmax, so a box becomes [xmin - 1, xmax); if xmin = xmax, it has no area instead.
-/// Includes objects marked difficult. Does not open pictures. Throws Error(data) naming the file
+/// Includes objects marked difficult. Does not open images. Throws Error(data) naming the file
 /// for a missing file, invalid XML, corners that are not finite, sides that are not integers from 1
 /// to kMaxImageSide, and paths outside the folder. Also throws for an object of a class not in
-/// `choice` (unless ignore_others) and for a list that is empty or names a picture twice.
+/// `choice` (unless ignore_others) and for a list that is empty or names an image twice.
 AnnotatedPictures read_voc(const std::filesystem::path& root, const std::string& split,
                            const ClassChoice& choice);
 
-/// Reads a COCO annotation file (instances, JSON; a box is x, y, width, height) of pictures below
+/// Reads a COCO annotation file (instances, JSON; a box is x, y, width, height) of images below
 /// `root`, in the order of the file. Throws like read_voc(), and Error(data) for ids or category
 /// names that occur twice and for references to unknown ids.
 AnnotatedPictures read_coco(const std::filesystem::path& file, const std::filesystem::path& root,
@@ -70,11 +70,11 @@ struct ResizedPictures {
     std::int64_t narrow_boxes = 0;  // omitted, because they are less than a pixel wide or high
 };
 
-/// Makes samples that resize entire pictures and their boxes to `size`. Training samples are
+/// Makes samples that resize entire images and their boxes to `size`. Training samples are
 /// mirrored with data.flip_probability and data.vertical_flip_probability. Omits and counts boxes
-/// that become less than a pixel wide or high. A picture whose size is not as annotated is a bad
-/// sample. Caches resized pictures up to data.decoded_cache_mib. Reads files from `staged` if it
-/// has them. Throws Error(data) naming a picture with more than data.max_boxes boxes.
+/// that become less than a pixel wide or high. An image whose size is not as annotated is a bad
+/// sample. Caches resized images up to data.decoded_cache_mib. Reads files from `staged` if it
+/// has them. Throws Error(data) naming an image with more than data.max_boxes boxes.
 ResizedPictures make_annotated_samples(AnnotatedPictures pictures, const config::DataConfig& data,
                                        ImageSize size,
                                        std::shared_ptr<const StagedPictures> staged = nullptr);

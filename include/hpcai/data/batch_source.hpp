@@ -24,7 +24,7 @@ struct Batch {
     tensor::TensorView keys{nullptr, {0}, tensor::DType::s32};
     std::int64_t samples = 0;  // rows with samples; N - samples rows of padding follow
     /// If not null, the device makes each row whose entry in `views` (N) has offset_bytes >= 0 from
-    /// these pictures; `images` has no pixels for such a row.
+    /// `pictures`; `images` has no pixels for such a row.
     ResidentPictures* pictures = nullptr;
     std::span<const device::PictureView> views;
 };

@@ -47,7 +47,7 @@ public:
                    comm::Communicator& everyone, int threads);
     ~DataDuplicator();
 
-    /// Adds one picture per sample. Does not copy pictures that this node does not need, files over
+    /// Adds one image per sample. Does not copy images that this node does not need, files over
     /// 512 MiB, and unreadable files. Throws Error(data) if the manifest is malformed or cannot be
     /// read.
     void add_pictures(Split split, const StagingRequest& request);
@@ -62,7 +62,7 @@ public:
     /// a file that changes during the copy or differs from the manifest.
     void run();
 
-    /// Returns the copied pictures, after run(); null for a split that data.staging does not copy.
+    /// Returns the copied images, after run(); null for a split that data.staging does not copy.
     std::shared_ptr<const StagedPictures> pictures(Split split) const;
     /// Returns the folder of copied files, after run(); "" for a split that is not copied.
     std::filesystem::path folder(Split split) const;

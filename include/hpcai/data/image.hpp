@@ -42,7 +42,7 @@ struct ImageView {
     }
 };
 
-/// An RGB picture, rows contiguous.
+/// An RGB image, rows contiguous.
 struct Image {
     int width = 0;
     int height = 0;
@@ -59,7 +59,7 @@ struct Image {
     }
 };
 
-/// A labelled object of a picture: [x1, x2) columns x [y1, y2) rows. Pixel i covers [i, i + 1).
+/// A labelled object of an image: [x1, x2) columns x [y1, y2) rows. Pixel i covers [i, i + 1).
 struct Box {
     float x1 = 0;
     float y1 = 0;

@@ -34,15 +34,15 @@ struct DecodeRequest {
     std::optional<PixelBox> region;  // part to decode, in full-size pixels; if absent, everything
 };
 
-/// Returns the pixels of the downscaled picture that overlap a box in full-size pixels.
+/// Returns the pixels of the downscaled image that overlap a box in full-size pixels.
 PixelBox downscaled_box(const PixelBox& box, int denominator);
 
-/// Decoded pixels and their position in the downscaled picture.
+/// Decoded pixels and their position in the downscaled image.
 struct DecodedImage {
     Image image;
-    ImageSize full_size;  // of the entire picture, before downscaling
-    int left = 0;         // column of the downscaled picture where `image` begins
-    int top = 0;          // row of the downscaled picture where `image` begins
+    ImageSize full_size;  // of the entire image, before downscaling
+    int left = 0;         // column of the downscaled image where `image` begins
+    int top = 0;          // row of the downscaled image where `image` begins
     std::string damage;   // first sign of damage; empty if there is none
 };
 

@@ -21,7 +21,7 @@ struct PhotographSet {
 /// Returns number, outline and surface of a class, for example "0003_triangle_rings".
 std::string photograph_class_name(int label);
 
-/// Makes one picture of class `label`: an object with the outline and surface of the class in front
+/// Makes one image of class `label`: an object with the outline and surface of the class in front
 /// of a background and plain objects of random outlines. Colours, position, scale, rotation, light,
 /// noise, aspect ratio and background are random and independent of the class, so the mean colour
 /// does not reveal the class. From class 64 on, pairs of outline and surface repeat with another

@@ -16,9 +16,9 @@
 
 namespace hpcai::data {
 
-/// A cache of decoded training pictures in device memory. The device crops and resizes them into
-/// the rows of batches. Pictures are added when first used, until one does not fit; damaged and
-/// very large pictures are never added. The host prepares other pictures with bitwise equal
+/// A cache of decoded training images in device memory. The device crops and resizes them into
+/// the rows of batches. Images are added when first used, until one does not fit; damaged and
+/// very large images are never added. The host prepares other images with bitwise equal
 /// results, so pixels do not depend on the contents of the cache.
 class ResidentPictures {
 public:
@@ -29,7 +29,7 @@ public:
 
     /// The device memory to allocate.
     struct MemoryBudget {
-        std::size_t bytes = 0;        // for pictures
+        std::size_t bytes = 0;        // for images
         std::int64_t rows = 0;        // of a batch; each has a PictureView
         std::size_t spare_bytes = 0;  // that must stay free for later allocations
     };
@@ -38,14 +38,14 @@ public:
     /// object. Throws Error(usage) naming data.resident_mib when the device lacks memory.
     ResidentPictures(device::Device& device, const MemoryBudget& budget);
 
-    /// Prepares a row: sets `view` if the picture is in the cache or now added, else writes `row`.
+    /// Prepares a row: sets `view` if the image is in the cache or now added, else writes `row`.
     /// Returns the same as SampleSet::training_sample(). Thread-safe.
     std::string prepare(const SampleSet& samples, std::uint32_t sample, const CounterStream& random,
                         const SampleView& row, device::PictureView& view);
 
     /// Enqueues the work that writes a batch to `images` (N, H, W, 3) in device memory. prepare()
     /// must have prepared its rows. Calls Device::enqueue_upload at most twice and
-    /// enqueue_fresh_upload once per new picture. The batch may change after the call. Must be
+    /// enqueue_fresh_upload once per new image. The batch may change after the call. Must be
     /// called by the thread that uses the device.
     void enqueue(const Batch& batch, std::uint8_t* images);
 

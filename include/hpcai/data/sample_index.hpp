@@ -16,13 +16,13 @@ struct Sample {
     bool operator==(const Sample&) const = default;
 };
 
-/// The contents of an ImageNet-style folder `root/<class>/<picture>.jpg`. Samples are numbered in
+/// The contents of an ImageNet-style folder `root/<class>/<image>.jpg`. Samples are numbered in
 /// order of class name, then file name, both sorted by bytes, as in torchvision.
 struct SampleIndex {
     std::filesystem::path root;
     std::vector<std::string> classes;
     std::vector<Sample> samples;
-    std::vector<std::string> ignored;  // named like pictures, but not regular files
+    std::vector<std::string> ignored;  // named like images, but not regular files
 
     std::filesystem::path path_of(std::size_t sample) const { return root / samples[sample].path; }
 };
@@ -39,7 +39,7 @@ SampleIndex scan_image_folder(const std::filesystem::path& root);
 /// UTF-8.
 void write_index(const SampleIndex& index, const std::filesystem::path& file);
 
-/// Reads the output of write_index(), but no picture. Throws Error(data) naming file and line for
+/// Reads the output of write_index(), but no image. Throws Error(data) naming file and line for
 /// anything else, including paths outside the root.
 SampleIndex read_index(const std::filesystem::path& file);
 

@@ -68,19 +68,19 @@ public:
     virtual std::string location(std::uint32_t sample) const { return name(sample); }
 
     /// Writes the sample with an augmentation drawn from `random`. Returns the reason if the sample
-    /// is bad, else "". A bad picture has the pixels that could be decoded, or is grey; bad fields
+    /// is bad, else "". A bad image has the pixels that could be decoded, or is grey; bad fields
     /// are 0 before augmentation.
     virtual std::string training_sample(std::uint32_t sample, CounterStream random,
                                         const SampleView& out) const = 0;
-    /// Decodes a picture file at full size. Throws DecodeError like decode_jpeg(). Throws
+    /// Decodes an image file at full size. Throws DecodeError like decode_jpeg(). Throws
     /// Error(internal) for all sets except those of make_folder_samples() and their subsets.
     virtual DecodedImage decode_full_size(std::uint32_t sample) const;
-    /// Returns the augmentation that training_sample() would draw for a picture of this size.
+    /// Returns the augmentation that training_sample() would draw for an image of this size.
     /// Throws Error(internal) like decode_full_size().
     virtual TrainingView training_view(ImageSize size, CounterStream random) const;
     /// Writes the sample without augmentation. Returns the reason like training_sample().
     virtual std::string evaluation_sample(std::uint32_t sample, const SampleView& out) const = 0;
-    /// Returns the bytes of the sample for a digest: the file of a picture, or the output of
+    /// Returns the bytes of the sample for a digest: the file of an image, or the output of
     /// evaluation_sample(). Throws DecodeError for a file that cannot be read.
     virtual std::vector<std::byte> contents(std::uint32_t sample) const;
 };
@@ -89,9 +89,9 @@ class DataDuplicator;
 class StagingLock;
 class StagedPictures;
 
-/// Makes samples of a folder of pictures. For training, only the crop is decoded, downscaled as far
+/// Makes samples of a folder of images. For training, only the crop is decoded, downscaled as far
 /// as it keeps at least image_size pixels per side. With data.decoded_cache_mib > 0 or
-/// data.resident_mib > 0, pictures are decoded completely at full size and cached up to
+/// data.resident_mib > 0, images are decoded completely at full size and cached up to
 /// decoded_cache_mib. Pixels then differ slightly from downscaled decoding, but do not depend on
 /// the budget or the contents of the cache. Reads files from `staged` if it has them.
 std::shared_ptr<const SampleSet> make_folder_samples(
@@ -100,7 +100,7 @@ std::shared_ptr<const SampleSet> make_folder_samples(
 
 enum class Split : std::uint32_t { training = 0, validation = 1 };
 
-/// Makes synthetic pictures for measurements without a file system: a pattern of 8 x 8 cells per
+/// Makes synthetic images for measurements without a file system: a pattern of 8 x 8 cells per
 /// class, randomly shifted, with noise. Sample i has label i % workload.classes.
 std::shared_ptr<const SampleSet> make_synthetic_samples(const config::Config& config, Split split);
 
@@ -122,7 +122,7 @@ struct SampleSets {
 /// Makes the data sets of a run. Rank 0 of `group` lists folders and reads annotations for all
 /// ranks. A `duplicator` first copies the data that data.staging selects to each node. Throws
 /// Error(data) if the data are not usable or do not fit the workload, Error(usage) if
-/// workload.channels is not 3 for pictures, and the errors of the duplicator. Collective.
+/// workload.channels is not 3 for images, and the errors of the duplicator. Collective.
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 

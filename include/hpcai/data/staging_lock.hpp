@@ -8,7 +8,7 @@
 
 namespace hpcai::data {
 
-/// The picture files of a data set, in packs that a DataDuplicator has copied. Thread-safe.
+/// The image files of a data set, in packs that a DataDuplicator has copied. Thread-safe.
 class StagedPictures {
 public:
     virtual ~StagedPictures() = default;

@@ -13,14 +13,14 @@
 
 namespace hpcai::data {
 
-/// The result of decoding every picture of a folder at full size.
+/// The result of decoding every image of a folder at full size.
 struct FolderReport {
     std::vector<std::int64_t> samples_per_class;  // including bad ones
     std::vector<BadSample> bad;                   // path and reason, in index order
-    std::int64_t smallest_side = 0;               // pixels, of good pictures; 0 if there is none
+    std::int64_t smallest_side = 0;               // pixels, of good images; 0 if there is none
     std::int64_t largest_side = 0;                // likewise
-    std::int64_t pixels = 0;                      // of good pictures
-    /// Per channel over all pixels of good pictures, scaled to [0, 1]; 0 if there is none.
+    std::int64_t pixels = 0;                      // of good images
+    /// Per channel over all pixels of good images, scaled to [0, 1]; 0 if there is none.
     std::array<double, kImageChannels> mean{};
     std::array<double, kImageChannels> standard_deviation{};
 
@@ -28,14 +28,14 @@ struct FolderReport {
     ExitCode exit_code() const { return bad.empty() ? ExitCode::ok : ExitCode::data; }
 };
 
-/// The result of decoding every picture of an annotated set at full size.
+/// The result of decoding every image of an annotated set at full size.
 struct AnnotationReport {
     std::vector<std::int64_t> boxes_per_class;
     std::int64_t pictures_without_box = 0;
     std::vector<BadSample> bad;  // path and reason, in the set's order
 };
 
-/// Decodes every picture of the set. A picture whose size is not as annotated is bad. The result
+/// Decodes every image of the set. An image whose size is not as annotated is bad. The result
 /// does not depend on the number of threads.
 AnnotationReport survey(const AnnotatedPictures& set, int threads);
 

@@ -11,9 +11,9 @@
 
 namespace hpcai::data {
 
-/// The augmentation of training pictures.
+/// The augmentation of training images.
 struct Augmentation {
-    double area_minimum = 0.08;              // of a crop, as a share of the picture's area
+    double area_minimum = 0.08;              // of a crop, as a share of the image's area
     double flip_probability = 0.5;           // swaps left and right
     double vertical_flip_probability = 0.0;  // swaps top and bottom
 };
@@ -25,7 +25,7 @@ struct TrainingView {
     bool vertical_flip = false;
 };
 
-/// Draws a crop whose area is uniform in [area_minimum, 1] of the picture and whose width / height
+/// Draws a crop whose area is uniform in [area_minimum, 1] of the image and whose width / height
 /// is log-uniform in [3/4, 4/3]. After ten crops that do not fit, uses the largest central crop
 /// with a ratio in this range. Then draws the flips (torchvision RandomResizedCrop.get_params,
 /// RandomHorizontalFlip).

@@ -5,10 +5,10 @@
 
 namespace hpcai::ops {
 
-/// A crop of a decoded picture that becomes one image of a batch. Pictures are RGB bytes in device
+/// A crop of a decoded image that becomes one image of a batch. Images are RGB bytes in device
 /// memory, with contiguous rows.
 struct PictureView {
-    std::int64_t offset_bytes = -1;  // of the picture; -1: the image is not written
+    std::int64_t offset_bytes = -1;  // of the image; -1: the image is not written
     std::int32_t picture_width = 0;  // pixels, like the next four fields
     std::int32_t left = 0;           // of the crop
     std::int32_t top = 0;
