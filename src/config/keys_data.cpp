@@ -83,7 +83,7 @@ std::vector<Key> data_feeding_keys() {
         key("decode_threads", &C::decode_threads, between(0, 1024, "threads"),
             "Sample preparation threads per rank; 0 derives them from the rank's cores."),
         key("decoded_cache_mib", &C::decoded_cache_mib, between(0, kMaxInt, "MiB"),
-            "Memory per rank for decoded training images or generated weather; 0 is no cache."),
+            "Memory per rank for decoded training images or generated weather; 0 disables it."),
         key("resident_mib", &C::resident_mib, between(0, kMaxInt, "MiB"),
             "GPU memory per rank for decoded training images, which the GPU then crops, resizes "
             "and mirrors. Images that do not fit are prepared on the CPU."),

@@ -30,7 +30,7 @@ public:
     std::optional<double> joules(NvmlDevice device) const;
     double watts(NvmlDevice device) const;
 
-    /// Returns why the clocks are lowered now: the bits nvmlClocksEventReason... of nvml.h.
+    /// Returns why the clocks are throttled now: the bits nvmlClocksEventReason... of nvml.h.
     std::uint64_t clock_event_reasons(NvmlDevice device) const;
     /// Returns the number of errors in all memories of the GPU since the driver was loaded.
     std::uint64_t ecc_errors(NvmlDevice device, EccErrors kind) const;

@@ -86,14 +86,14 @@ private:
         }
         SweepPoint point{.ranks = ranks};
         const Quantity not_divisible{
-            std::nullopt, fmt::format("{} ranks are no multiple of P_degree {}", ranks, degree_)};
+            std::nullopt, fmt::format("P_degree {} does not divide {} ranks", degree_, ranks)};
         point.bagging_flops = ranks % degree_ == 0
                                   ? speed(one_model(degree_), request_, ranks / degree_, degree_)
                                   : not_divisible;
         const bool fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
         point.data_parallel_flops =
             fits_int ? speed(one_model(ranks), request_, 1, ranks)
-                     : Quantity{std::nullopt, "the batch has more samples than can be counted"};
+                     : Quantity{std::nullopt, "the batch exceeds the largest integer"};
         point.bagging_efficiency = efficiency(point.bagging_flops, ranks, *one_rank_);
         point.data_parallel_efficiency = efficiency(point.data_parallel_flops, ranks, *one_rank_);
         return point;

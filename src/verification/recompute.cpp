@@ -44,12 +44,12 @@ void recompute_workload(const Claim& claim, RunRecord& record) {
 /// Keeps stored scores that differ only by rounding, because the pow() of the machine that wrote
 /// them may round differently.
 void keep_rounded_scores(const Claim& claim, RunRecord& record) {
-    constexpr double kRoundings = 1e-15;
+    constexpr double kTolerance = 1e-15;
     const ScoresRecord& stored = claim.record.scores;
     Quantity& penalty = record.scores.penalty_coefficient;
     if (penalty.value && stored.penalty_coefficient.value &&
         std::abs(*penalty.value - *stored.penalty_coefficient.value) <=
-            kRoundings * std::abs(*penalty.value)) {
+            kTolerance * std::abs(*penalty.value)) {
         penalty = stored.penalty_coefficient;
         if (record.scores.flops.value) {
             record.scores.vflops = {*record.scores.flops.value * *penalty.value, ""};
@@ -58,7 +58,7 @@ void keep_rounded_scores(const Claim& claim, RunRecord& record) {
     const auto keep = [](const Quantity& old, Quantity& score) {
         const bool is_rounding =
             old.value && score.value &&
-            std::abs(*old.value - *score.value) <= 2 * kRoundings * std::abs(*score.value);
+            std::abs(*old.value - *score.value) <= 2 * kTolerance * std::abs(*score.value);
         if (is_rounding) score = old;
     };
     keep(stored.vflops_interval.low, record.scores.vflops_interval.low);

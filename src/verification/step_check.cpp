@@ -48,12 +48,12 @@ void check_phases(const std::vector<StepRecord>& steps, const std::string& file,
 /// Checks the learning rates. pow() and cos() may round differently on another machine.
 void check_rates(const config::Config& config, const std::vector<StepRecord>& steps,
                  std::int64_t steps_per_epoch, const std::string& file, Inspector& inspector) {
-    constexpr double kRoundings = 1e-12;
+    constexpr double kTolerance = 1e-12;
     const training::Schedule schedule =
         training::make_schedule(config.training, config.workload.epochs, steps_per_epoch);
     for (const StepRecord& step : steps) {
         const double expected = schedule(step.step);
-        const double allowed = kRoundings * config.training.learning_rate *
+        const double allowed = kTolerance * config.training.learning_rate *
                                config.training.batch_size / config.training.learning_rate_batch;
         if (std::abs(step.learning_rate - expected) <= allowed) continue;
         inspector.report(

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// Formatting of numbers for people. A number that is not finite becomes "n/a".
+/// Formats numbers for people to read. A number that is not finite becomes "n/a".
 namespace hpcai {
 
 /// Binary prefixes, three significant digits: "512 B", "1.50 KiB", "97.5 MiB".

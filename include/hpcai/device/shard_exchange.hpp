@@ -25,7 +25,7 @@ class ShardExchange {
 public:
     virtual ~ShardExchange() = default;
     virtual int shards() const = 0;
-    virtual int shard() const = 0;  // number of this shard
+    virtual int shard() const = 0;  // index of this shard
     /// Collective over the shards. Returns when each message has been read. Throws Error when
     /// another shard does not respond or has failed; the object is then unusable.
     virtual void exchange(ShardMessages& messages) = 0;

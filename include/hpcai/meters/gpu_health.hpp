@@ -24,7 +24,7 @@ public:
     GpuHealthLog& operator=(const GpuHealthLog&) = delete;
     ~GpuHealthLog();
 
-    /// Adds the current reasons for lower clocks, and new driver errors (XIDs, at most 256 in all).
+    /// Adds the current reasons for throttling, and new driver errors (XIDs, at most 256 in all).
     void poll();
 
     /// Returns the results so far without polling. The ECC error counts are null, without a reason

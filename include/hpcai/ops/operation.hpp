@@ -164,7 +164,7 @@ struct AllGather {
     Shape input;                // of x
     std::int64_t channels = 0;  // C, of all shards
     int shards = 1;
-    int shard = 0;  // number of this shard
+    int shard = 0;  // index of this shard
     bool sums_gradients = true;
     std::optional<tensor::DType> dtype;  // of x and y; absent: the compute type
 };
@@ -174,7 +174,7 @@ struct AllGather {
 struct ReduceScatter {
     Shape input;  // of x
     int shards = 1;
-    int shard = 0;  // number of this shard
+    int shard = 0;  // index of this shard
 };
 
 using Operation =

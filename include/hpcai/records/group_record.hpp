@@ -132,8 +132,8 @@ struct DeviceHealthRecord {
     std::string host;
     std::string device;                  // UUID of the GPU
     std::vector<std::string> slowed_by;  // in at least one poll: "hw_thermal_slowdown", ...
-    Quantity slowed_share;               // share of the polls, one per second, with lowered clocks
-    Quantity corrected_ecc_errors;       // this and the next two: counted in training
+    Quantity slowed_share;          // share of the polls, one per second, with throttled clocks
+    Quantity corrected_ecc_errors;  // this and the next two: counted in training
     Quantity uncorrected_ecc_errors;
     std::vector<std::int64_t> xids;  // driver errors, in order
     HPCAI_RECORD(DeviceHealthRecord, world_rank, host, device, slowed_by, slowed_share,

@@ -27,7 +27,7 @@ std::string roofline_text(const RooflineRecord& record);
 /// Empty if there are none.
 std::string errors_text(const DeviceHealthRecord& health);
 
-/// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never lowered.
+/// "hw_thermal_slowdown in 41 % of the readings"; empty if the clocks were never throttled.
 std::string slowdown_text(const DeviceHealthRecord& health);
 
 /// A line "name : text" of the summary.

@@ -56,7 +56,7 @@ void rethrow_fault();
 KernelPtr build_frozen_norm(const ops::BatchNorm&, const KernelOptions&, const Context&);
 
 /// Throws Error(internal) for an `exchange`, buffers of different lengths, and ranges out of order,
-/// outside the buffers or with a `begin` that is no multiple of 8.
+/// outside the buffers or with a `begin` that is not a multiple of 8.
 std::unique_ptr<Update> build_update(const Optimizer& optimizer, const OptimizerTensors& tensors,
                                      const Context& context, Device& device);
 
