@@ -60,7 +60,7 @@ std::string ClimateSet::training_sample(std::uint32_t sample, CounterStream rand
     const bool is_flipped = random.uniform() < 0.5;
     const std::uint32_t shift = random.below(static_cast<std::uint32_t>(size.width));
     const bool is_rolled = size.width == kClimateColumns;
-    if (is_augmented_ && (is_flipped || is_rolled)) {
+    if (reason.empty() && is_augmented_ && (is_flipped || is_rolled)) {
         update_in_fp32(out.pixels, format_.dtype, [&](std::span<float> fields) {
             if (is_flipped) {
                 flip_hemispheres(fields, size, sample_boxes, statistics_.mean,

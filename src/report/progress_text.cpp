@@ -33,26 +33,6 @@ bool is_at_work(const ProgressRecord& progress) {
     return progress.state == ProgressState::training || progress.state == ProgressState::evaluating;
 }
 
-ProgressRow row_of(const GroupProgress& group, std::int64_t now) {
-    ProgressRow row;
-    row.group = std::to_string(group.group);
-    if (!group.progress) {
-        row.state = group.read_error.empty() ? "not started" : "unreadable";
-        return row;
-    }
-    const ProgressRecord& progress = *group.progress;
-    row.state = word_of(progress.state);
-    row.epoch = fmt::format("{}/{}", progress.epoch, progress.epochs);
-    row.step = fmt::format("{}/{}", progress.step, progress.steps);
-    row.loss = number(progress.loss, "{:.4f}");
-    row.speed = number(progress.images_per_second, "{:.1f}");
-    const bool has_end = is_at_work(progress) && progress.seconds_left.value;
-    row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
-    row.heartbeat = heartbeat_age(progress.written_unix_seconds, now);
-    row.host = printable(progress.host);
-    return row;
-}
-
 std::ptrdiff_t count(const RunProgress& run, ProgressState state) {
     return std::ranges::count_if(run.groups, [&](const GroupProgress& group) {
         return group.progress && group.progress->state == state;
@@ -78,6 +58,26 @@ bool have_all_ended(const RunProgress& run) {
 /// True if the lock is free and no group has sent a heartbeat for kUnlockedSilenceSeconds.
 bool has_died(const RunProgress& run) {
     return run.is_locked == false && silence_seconds(run).value_or(0) >= kUnlockedSilenceSeconds;
+}
+
+ProgressRow row_of(const GroupProgress& group, const RunProgress& run) {
+    ProgressRow row;
+    row.group = std::to_string(group.group);
+    if (!group.progress) {
+        row.state = group.read_error.empty() ? "not started" : "unreadable";
+        return row;
+    }
+    const ProgressRecord& progress = *group.progress;
+    row.state = word_of(progress.state);
+    row.epoch = fmt::format("{}/{}", progress.epoch, progress.epochs);
+    row.step = fmt::format("{}/{}", progress.step, progress.steps);
+    row.loss = number(progress.loss, "{:.4f}");
+    row.speed = number(progress.images_per_second, "{:.1f}");
+    const bool has_end = is_at_work(progress) && !has_died(run) && progress.seconds_left.value;
+    row.remaining = has_end ? format_seconds(*progress.seconds_left.value) : "";
+    row.heartbeat = heartbeat_age(progress.written_unix_seconds, run.now_unix_seconds);
+    row.host = printable(progress.host);
+    return row;
 }
 
 /// Explains a silence by the lock of the directory: held, free or unknown.
@@ -128,7 +128,7 @@ std::string progress_table(const RunProgress& run) {
         {"group", "state", "epoch", "step", "loss", "images/s", "left", "heartbeat", "host"});
     std::string reasons;
     for (const GroupProgress& group : run.groups) {
-        text += progress_line(row_of(group, run.now_unix_seconds));
+        text += progress_line(row_of(group, run));
         const std::string& reason = group.progress ? group.progress->reason : group.read_error;
         if (reason.empty()) continue;
         reasons += fmt::format("reason: group {}: {}\n", group.group, printable(reason));

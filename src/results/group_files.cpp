@@ -92,8 +92,10 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
             }
         }
         const auto predictions = directory / workloads::workload_of(workload).files.member;
-        if (result.record.group != group ||
-            storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
+        if (result.record.group != group) {
+            return reject(fmt::format("its record.json is that of group {}", result.record.group));
+        }
+        if (storage::sha256_hex_of_file(predictions) != result.record.predictions_sha256) {
             return reject(fmt::format("'{}' does not have the digest in the group's record.json",
                                       predictions.string()));
         }

@@ -176,6 +176,18 @@ TEST_F(LoadedClimate, ValuesThatAreNotFiniteMakeASampleBad) {
     EXPECT_EQ(skipping.bad_samples().count, 1);
 }
 
+TEST_F(LoadedClimate, AugmentationLeavesTheZerosOfABadSample) {
+    write("train/a.h5", {0, 1}, kNan);
+    config_.data.climate_augmentation = true;
+    const SampleSets sets = load();
+    LoadedSample got(*sets.training, 0);
+    for (std::uint32_t draw = 0; draw < 8; ++draw) {  // flipped in about half of the draws
+        const CounterStream random(2, RandomPurpose::augmentation, draw);
+        EXPECT_NE(sets.training->training_sample(0, random, {got.bytes, got.boxes}), "");
+        EXPECT_EQ(got.bytes, std::vector<std::byte>(got.bytes.size()));
+    }
+}
+
 TEST_F(LoadedClimate, ValuesThatThePrecisionCannotHoldMakeASampleBad) {
     write("train/a.h5", {0, 1}, 1e30F);
     config_.data.climate_precision = config::FieldPrecision::fp16;

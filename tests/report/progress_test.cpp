@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/progress.hpp>
@@ -76,14 +76,18 @@ TEST(ProgressJson, IsRefusedByTheNameOfItsKey) {
 }
 
 TEST(ProgressTable, HasARowForEachGroup) {
-    const auto lines =
-        status_lines(run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}}));
+    auto run = run_of({group_in(0, ProgressState::training), {1, std::nullopt, ""}});
+    run.is_locked = true;
+    const auto lines = status_lines(run);
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines[1],
               "0       training          2/3           17/24    1.2500       512.0    1 min 30 s"
               "  2 min 05 s ago  node7");
     EXPECT_TRUE(lines[2].starts_with("1       not started"));
     EXPECT_EQ(lines[3], "STATUS UNFINISHED  groups=2 training=1 directory=results/a");
+    run.is_locked = false;
+    EXPECT_THAT(status_lines(run)[1], testing::Not(testing::HasSubstr("1 min 30 s")))
+        << "a run that has died has no time left";
 }
 
 TEST(ProgressTable, SaysWhyGroupsFailedWithoutTheirEscapes) {

@@ -190,7 +190,7 @@ void StageFolder::make_marker() {
     ::fsync(folder_.number());  // a staging folder without its marker cannot be used
     marker_ = Descriptor(::openat(folder_.number(), kMarker, kMarkerFlags));
     if (marker_.is_open()) return;  // this or another process made it
-    errno = error;
+    if (error != 0) errno = error;  // else of openat
     fail_with_errno(path_ / kMarker, "write");
 }
 
