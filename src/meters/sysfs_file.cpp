@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <system_error>
@@ -41,11 +40,10 @@ std::string read_first_line(const std::filesystem::path& file) {
 
 std::uint64_t read_unsigned(const std::filesystem::path& file) {
     const std::string line = read_first_line(file);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    require(error == std::errc() && end == line.data() + line.size(), ExitCode::data,
-            "{}: expected a whole number, found \"{}\"", printable(file.string()), printable(line));
-    return value;
+    const auto value = parse_number<std::uint64_t>(line);
+    require(value.has_value(), ExitCode::data, "{}: expected a whole number, found \"{}\"",
+            printable(file.string()), printable(line));
+    return *value;
 }
 
 std::vector<std::string> list_names(const std::filesystem::path& folder) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/graph/graph.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/workloads/prediction_check.hpp>
@@ -52,11 +51,6 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 /// Checks `leader`, the leader's row in ranks.csv, against the steps, which the leader stored.
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector);
-
-/// Returns the training digest of the weights in `file` of a model that was trained for
-/// `steps_trained` steps. Reports a finding and returns nothing if the weights do not fit `graph`.
-std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
-                                             std::int64_t steps_trained, Inspector& inspector);
 
 /// Returns the stored record with all derived values recomputed from the configuration, the steps
 /// and the predictions. `groups` are the expected results of the groups, `quality` is the quality
