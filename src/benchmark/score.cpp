@@ -32,7 +32,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The groups of a run, from their files.
 struct StoredGroups {
     std::vector<group::GroupOutcome> finished;  // without predictions
     std::vector<comm::GroupStatus> statuses;    // of all groups

@@ -180,7 +180,6 @@ private:
         return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
     }
 
-    /// Checks that a choice is legal for workload.kind.
     template <typename Section, typename Choice>
     void check_legal_choice(std::span<const Choice> legal, Section Config::*section,
                             Choice Section::*member, const std::string& full_name) const {

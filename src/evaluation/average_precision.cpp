@@ -21,7 +21,6 @@ class Curve {
 public:
     explicit Curve(std::int64_t positives) : positives_(static_cast<double>(positives)) {}
 
-    /// Adds the next best detection, `times` times.
     void add(bool hit, std::uint32_t times) {
         if (!hit) detections_ += times;
         for (std::uint32_t count = 0; hit && count < times; ++count) {

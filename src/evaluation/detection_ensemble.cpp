@@ -134,7 +134,6 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
 
 constexpr double kMaxFusedImages = 1e5;  // over all draws; takes about ten seconds
 
-/// Returns the members of a draw with their weights.
 std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> drawn;
     for (std::size_t index = 0; index < members.local.size(); ++index) {

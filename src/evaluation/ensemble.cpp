@@ -33,7 +33,6 @@ std::int64_t samples_in(std::span<const float> probabilities, std::int64_t class
                : -1;
 }
 
-/// One member's predictions and its chunk size.
 struct VoteInput {
     std::span<const float> probabilities;  // (samples, classes)
     std::int64_t classes;

@@ -79,7 +79,6 @@ std::optional<std::size_t> best_box(const Detection& detection, std::span<const 
     return matched_box;
 }
 
-/// Matches the detections of one image and category.
 void match_image(std::span<const Detection> detections, std::span<const LabelledBox> boxes,
                  double threshold, CategoryMatches& matches) {
     std::vector<bool> is_matched(boxes.size());

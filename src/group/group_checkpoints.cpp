@@ -41,7 +41,6 @@ std::int64_t microseconds_since_1970() {
 
 }  // namespace
 
-/// The result of try_restore().
 struct GroupCheckpoints::Attempt {
     std::string failure;  // empty if the rank has restored its checkpoint
     std::int64_t launch_id = 0;

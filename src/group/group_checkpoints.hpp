@@ -63,7 +63,6 @@ public:
         steps_per_epoch_ = steps_per_epoch;
         phases_.set_interval(steps_per_epoch * epochs_per_phase);
     }
-    /// Records the duration of the phase after `steps_done` steps.
     void phase_ended(std::int64_t steps_done, double seconds);
 
     bool must_read_results(std::int64_t steps_done) const override;

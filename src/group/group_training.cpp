@@ -45,7 +45,6 @@ std::string describe_rank(const context::RunContext& context) {
                        world_rank, context.hostnames[world_rank]);
 }
 
-/// The trainer of a group and the objects that its steps use.
 struct Session {
     const GroupTraining& training;
     training::Trainer& trainer;
@@ -94,7 +93,6 @@ void evaluate_between_epochs(const Session& session, int epochs_done, GroupRecor
     training.clock.resume();
 }
 
-/// Trains one epoch from batch `first_batch` on.
 void train_epoch(const Session& session, int epoch, std::int64_t first_batch, GroupRecord& record) {
     const GroupTraining& training = session.training;
     training::Trainer& trainer = session.trainer;

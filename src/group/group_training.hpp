@@ -18,7 +18,6 @@
 
 namespace hpcai::group {
 
-/// The arguments of a training run on one rank.
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;

@@ -108,7 +108,6 @@ constexpr const char* kContinuations = "continuations";
 constexpr const char* kBadSamples = "bad_samples";
 constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
 
-/// Returns a line "<step> <UTC>" for each resumption.
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
     std::string text;
     for (const ContinuationRecord& continuation : continuations) {

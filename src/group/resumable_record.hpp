@@ -72,7 +72,6 @@ public:
         trainer_ = &trainer;
         checkpoints_ = &checkpoints;
     }
-    /// Adds a resumption to the record.
     void add_continuation(const ContinuationRecord& continuation) {
         record_.continuations.push_back(continuation);
     }

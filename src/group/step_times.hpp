@@ -16,7 +16,6 @@
 
 namespace hpcai::group {
 
-/// The times of a group's steps.
 struct StepTimes {
     std::vector<RankRecord> ranks;  // by group rank
     TimeBreakdownRecord breakdown;

@@ -14,7 +14,6 @@ public:
     /// Adds the `seconds` of an earlier launch.
     void add(double seconds) { offset_seconds_ -= seconds; }
     void stop() { stopped_at_ = seconds(); }
-    /// Continues after stop().
     void resume() {
         offset_seconds_ = watch_.seconds() - *stopped_at_;
         stopped_at_.reset();

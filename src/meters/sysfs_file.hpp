@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-/// Readers of files in sysfs.
 namespace hpcai::meters {
 
 /// Reads the first line of `file`. Throws Error(data) naming the file and, if denied, EACCES.

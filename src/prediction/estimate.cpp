@@ -56,7 +56,6 @@ void check(const EstimateRequest& request) {
             "expected one of --roofline, --flops-per-rank and --images-per-second, got {}", rates);
 }
 
-/// Returns whether this is the official workload, image classification on ImageNet-1k.
 bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
@@ -234,7 +233,6 @@ private:
         }
     }
 
-    /// Returns the number of gradient elements that a rank of the stage all-reduces.
     std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
@@ -255,7 +253,6 @@ private:
         return bytes;
     }
 
-    /// Returns the bytes of the all-reduce buffers of a rank of the stage.
     double all_reduce_buffer_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = all_reduces_[stage * layout().parts];

@@ -19,7 +19,6 @@ using metrics::LedgerRow;
 using nlohmann::ordered_json;
 using ops::Ledger;
 
-/// The FLOPs of one sample and the values that are printed with them.
 struct ModelFlops {
     graph::Graph graph;
     metrics::FlopsLedger ledger;

@@ -207,7 +207,6 @@ private:
         return measured_link(between_nodes ? "between nodes" : "node");
     }
 
-    /// Predicts the times of all-reduces and messages.
     void predict_communication() {
         const double message_bytes =
             plan_.parallel.message_bytes_per_step + plan_.parallel.shard_bytes_per_step;

@@ -292,7 +292,6 @@ private:
         enter(log_, Phase::communication);
         boundary_.send_gradients(network);
     }
-    /// Agrees with all ranks of the group whether to skip the update.
     void agree_on_update() {
         constexpr double good = 0, not_finite = 1, failed = 2;
         device_.check_finite(checked_gradients_, network_.step_scalars());

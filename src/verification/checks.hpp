@@ -9,7 +9,6 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/workloads/prediction_check.hpp>
 
-/// The checks of verify().
 namespace hpcai::verification {
 
 using workloads::Inspector;
@@ -30,7 +29,6 @@ std::string check_manifest(Inspector& inspector);
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
-/// The paths of one group's files in the result directory.
 struct GroupFiles {
     std::string record;
     std::string steps;

@@ -34,7 +34,6 @@ std::string text_of(const fs::path& path) {
     return std::string(storage::text_of(bytes));
 }
 
-/// One run of a result directory.
 struct StoredResult {
     fs::path directory;
     RunRecord record;

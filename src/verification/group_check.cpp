@@ -120,7 +120,6 @@ struct Model {
     std::int64_t training_flops_per_sample;
 };
 
-/// Checks the files of one group.
 class GroupCheck {
 public:
     GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
@@ -130,7 +129,6 @@ public:
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
-    /// Returns the expected result.
     GroupResult check(workloads::PredictionCheck* predictions) {
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
@@ -164,7 +162,6 @@ private:
         return workloads::group_prefix(group_) + name;
     }
 
-    /// Returns the result of a group that has stored no result.
     GroupResult missing_result(const GroupRecord& listed) const {
         GroupResult result;
         result.record.group = group_;
@@ -308,7 +305,6 @@ private:
                                      times.overlapped_communication.minimum.reason});
     }
 
-    /// Checks the places of the ranks against topology.map.
     void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
         for (const RankRecord& rank : ranks) {
             const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);

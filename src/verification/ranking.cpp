@@ -199,7 +199,6 @@ std::string text_table(const Ranking& ranking) {
     return text;
 }
 
-/// Returns the keys and values of a row in CSV and JSON.
 nlohmann::ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
     const auto optional = [](const Quantity& quantity) {
         return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();

@@ -11,7 +11,6 @@
 namespace hpcai::verification {
 namespace {
 
-/// Recomputes the ceiling from the measured rates.
 void recompute_ceiling(const Claim& claim, RunRecord& record) {
     CeilingRecord& ceiling = record.roofline;
     const std::string& from = claim.config.run.roofline;

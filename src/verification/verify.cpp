@@ -20,13 +20,11 @@ namespace {
 
 constexpr const char* kResult = "result.json";
 
-/// Returns whether the run has begun but has no result.
 bool is_unfinished(const Inspector& inspector) {
     return inspector.has(kLaunchName) && !inspector.has(kResult) &&
            !inspector.has(storage::kManifestName);
 }
 
-/// Reports the first line of `file` that differs from `expected`.
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
     if (const auto text = inspector.read_text(file)) {
         inspector.compare_lines(file, *text, expected);

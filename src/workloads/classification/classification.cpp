@@ -105,7 +105,6 @@ private:
         quality.members_interval = members_interval_record(reason, interval);
     }
 
-    /// Adds the interval over members and the out-of-bag vote.
     void add_quality(const MemberPredictions& member, comm::Communicator& leaders,
                      QualityRecord& quality) const override {
         bootstrap_members(member.validation, leaders, quality);

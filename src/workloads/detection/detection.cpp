@@ -98,7 +98,6 @@ private:
         return member.detections ? *member.detections : detections_of(member.validation);
     }
 
-    /// Returns the detections in scored samples.
     static std::vector<evaluation::Detection> detections_of(
         const training::Predictions& predictions) {
         std::vector<evaluation::Detection> detections;

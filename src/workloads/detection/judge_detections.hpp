@@ -27,7 +27,6 @@ void score_fusion(const evaluation::Annotations& truth,
 /// Returns the fusion options of the configuration's `bagging` and `detector` sections.
 evaluation::FusionOptions fusion_options(const config::Config& config);
 
-/// The detectors of this rank.
 struct DetectorMembers {
     std::span<const evaluation::Member> local;
     int first = 0;  // index of local.front() among all detectors
