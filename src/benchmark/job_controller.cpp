@@ -9,7 +9,6 @@
 #include <thread>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/peer_groups.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>

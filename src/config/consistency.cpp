@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consistency.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -9,9 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/config/keys.hpp>
 
-#include "document.hpp"
+#include "values.hpp"
 
 namespace hpcai::config {
 namespace {

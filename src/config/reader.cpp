@@ -10,7 +10,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
 
-#include "consistency.hpp"
 #include "document.hpp"
 #include "values.hpp"
 

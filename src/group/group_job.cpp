@@ -12,7 +12,6 @@
 #include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/group_job.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/group_files.hpp>

@@ -59,13 +59,6 @@ void ProgressReporter::step(const training::StepReport& step) {
     if (since_file_.seconds() >= kFileIntervalSeconds) write();
 }
 
-void ProgressReporter::finish() {
-    if (line_) line_->finish();
-    record_.state = ProgressState::evaluating;
-    record_.seconds_left = {std::nullopt, "training has ended"};
-    write();
-}
-
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
     if (line_) line_->finish();
     if (is_acting_leader) replace_leader();

@@ -171,10 +171,9 @@ private:
                 "ImageNet-1k's 1 281 167 training samples, as the workload is the official one "
                 "and data.path was not counted");
         } else {
-            data.samples = {
-                std::nullopt,
-                "the number of training samples is not known: data.path was not counted "
-                "and --samples is not given"};
+            data.samples = no_value(
+                "the number of training samples is not known: data.path was not counted and "
+                "--samples is not given");
         }
     }
 
@@ -291,11 +290,10 @@ private:
 
     void fill_time() {
         PlanTimeRecord& time = plan_.time;
-        const Quantity unknown{
-            std::nullopt, "no rate was given (--roofline, --images-per-second, --flops-per-rank)"};
-        time.step_seconds = time.compute_seconds = unknown;
-        time.communication_seconds = time.exposed_seconds = {
-            std::nullopt, "the time of communication is unknown (--roofline)"};
+        time.step_seconds = time.compute_seconds =
+            no_value("no rate was given (--roofline, --images-per-second, --flops-per-rank)");
+        time.communication_seconds = time.exposed_seconds =
+            no_value("the time of communication is unknown (--roofline)");
         if (request_.roofline) {
             time = predict_step(config_, request_, layout(), plan_);
         } else if (request_.flops_per_rank || request_.images_per_second) {
@@ -313,11 +311,10 @@ private:
         }
         time.epoch_seconds = times(time.step_seconds, plan_.data.steps_per_epoch);
         time.run_seconds = times(time.step_seconds, plan_.data.steps_per_run);
-        Quantity& joules = plan_.energy.joules;
-        joules = {std::nullopt, "no power was given (--watts-per-rank)"};
-        if (request_.watts_per_rank) {
-            joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
-        }
+        plan_.energy.joules =
+            request_.watts_per_rank
+                ? times(time.run_seconds, *request_.watts_per_rank * request_.ranks)
+                : no_value("no power was given (--watts-per-rank)");
     }
 
     const config::Config& config_;

@@ -11,7 +11,6 @@
 #include <hpcai/plan/pipeline.hpp>
 #include <hpcai/training/step_runner.hpp>
 
-#include "kernel_observer.hpp"
 #include "stage_boundary.hpp"
 
 namespace hpcai::training {

@@ -2,10 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/training/feed.hpp>
+#include <hpcai/training/predict.hpp>
 #include <hpcai/training/training_step.hpp>
-
-#include "kernel_observer.hpp"
 
 namespace hpcai::training {
 namespace {

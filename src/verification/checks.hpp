@@ -7,7 +7,7 @@
 #include <hpcai/config/config.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/step_record.hpp>
-#include <hpcai/workloads/prediction_check.hpp>
+#include <hpcai/workloads/workload.hpp>
 
 namespace hpcai::verification {
 
@@ -49,11 +49,5 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 /// Checks `leader`, the leader's row in ranks.csv, against the steps, which the leader stored.
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector);
-
-/// Returns the stored record with all derived values recomputed from the configuration, the steps
-/// and the predictions. `groups` are the expected results of the groups, `quality` is the quality
-/// of the ensemble's predictions.
-RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
-                    const QualityRecord& quality);
 
 }  // namespace hpcai::verification

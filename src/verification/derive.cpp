@@ -3,7 +3,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <string>
 
 #include <fmt/core.h>
 

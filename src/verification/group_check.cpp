@@ -8,8 +8,8 @@
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
-#include <hpcai/storage/safetensors.hpp>
 #include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -32,33 +32,12 @@ const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::s
     return *tensor;
 }
 
-/// Converts from (rows, channels, pixels), the layout of the file, to (rows, pixels, channels), the
-/// layout of the digest.
-std::vector<float> to_digest_layout(const StoredTensor& tensor, std::int64_t rows,
-                                    std::int64_t pixels) {
-    std::vector<float> stored(tensor.bytes.size() / sizeof(float));
-    std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
-    if (pixels == 1 || stored.empty()) return stored;
-    std::vector<float> values(stored.size());
-    const auto area = static_cast<std::size_t>(pixels);
-    const std::size_t channels = stored.size() / static_cast<std::size_t>(rows) / area;
-    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-        for (std::size_t channel = 0; channel < channels; ++channel) {
-            for (std::size_t pixel = 0; pixel < area; ++pixel) {
-                values[(row * area + pixel) * channels + channel] =
-                    stored[(row * channels + channel) * area + pixel];
-            }
-        }
-    }
-    return values;
-}
-
 std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& graph) {
     storage::Sha256 digest;
     const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
                          std::int64_t pixels) {
         const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);
-        const std::vector<float> values = to_digest_layout(tensor, rows, pixels);
+        const std::vector<float> values = training::values_in_store(tensor, rows, pixels);
         digest.update(std::as_bytes(std::span(values)));
     };
     for (const graph::Parameter& parameter : graph.parameters()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
-#include <hpcai/workloads/intervals.hpp>
 #include <hpcai/workloads/probability_check.hpp>
 #include <hpcai/workloads/probability_evaluator.hpp>
 #include <hpcai/workloads/tasks.hpp>

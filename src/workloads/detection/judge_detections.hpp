@@ -38,8 +38,6 @@ IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Confi
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members);
 
-std::unique_ptr<PredictionCheck> make_detection_check(const CheckedResult& result);
-
 /// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results);
 
