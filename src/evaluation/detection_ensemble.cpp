@@ -114,7 +114,6 @@ private:
     std::vector<std::size_t> next_;  // [member] the first detection not yet read
 };
 
-/// Fuses the detections `sent` by each rank, image by image.
 std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;

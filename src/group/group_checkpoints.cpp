@@ -168,7 +168,6 @@ bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     return every > 0 && steps_done % every == 0;
 }
 
-/// Returns whether run.checkpoint_seconds applies after this step.
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&

@@ -68,7 +68,6 @@ void ProgressReporter::end(const std::string& failure, ProgressState state, bool
     write();
 }
 
-/// Continues with the last progress that the leader wrote.
 void ProgressReporter::replace_leader() {
     reports_ = true;
     if (auto last = results::read_progress(context_.output, context_.place.group).progress)

@@ -66,12 +66,6 @@ bool is_official(const config::WorkloadConfig& workload) {
            workload.epochs == official.epochs;
 }
 
-std::string official_name() {
-    const auto* found =
-        std::ranges::find(ops::kLedgers, metrics::kOfficialLedger, &ops::LedgerName::ledger);
-    return std::string(found->name);
-}
-
 /// Returns the ranks per node. Without --ranks-per-node, assumes one group on each node.
 int ranks_per_node(const config::BaggingConfig& bagging, const EstimateRequest& request,
                    std::vector<std::string>& assumptions) {
@@ -210,10 +204,10 @@ private:
     void fill_work() {
         const metrics::FlopsLedger ledger(models::make_model(config_));
         PlanWorkRecord& work = plan_.work;
-        work.convention = official_name();
         for (const ops::LedgerName& name : ops::kLedgers) {
             work.ledgers.push_back({std::string(name.name), ledger.forward_per_sample(name.ledger),
                                     ledger.training_per_sample(name.ledger)});
+            if (name.ledger == metrics::kOfficialLedger) work.convention = name.name;
         }
         const double step =
             static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *

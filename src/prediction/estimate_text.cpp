@@ -56,7 +56,6 @@ private:
     std::string text_;
 };
 
-/// Prints which ranks of a group hold which stage and shard, if they are few enough to read.
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;
