@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_checkpoints.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>

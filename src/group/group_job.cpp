@@ -9,7 +9,6 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/group/autotune_log.hpp>
-#include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/group_job.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <set>
-#include <span>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <set>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

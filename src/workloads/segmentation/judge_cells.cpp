@@ -5,7 +5,6 @@
 
 #include <hpcai/evaluation/segmentation.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/workloads/probabilities.hpp>
 #include <hpcai/workloads/tasks.hpp>
 
 namespace hpcai::workloads {
