@@ -9,7 +9,6 @@
 #include <thread>
 
 #include <hpcai/base/text.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/peer_groups.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
@@ -75,16 +74,6 @@ void mark_absent(const context::RunContext& context, int group) {
     progress.reason = fmt::format("{}; its last report was at step {} of {}", kNoStatus,
                                   progress.step, progress.steps);
     results::write_progress(context.output, group, std::move(progress));
-}
-
-/// A stopped group waits for others at least its own stop time; checkpoints have equal sizes.
-comm::MembershipAgreementDeadlines make_deadlines(const context::RunContext& context,
-                                                  const group::GroupOutcome& outcome,
-                                                  double training_seconds) {
-    comm::MembershipAgreementDeadlines deadlines;
-    deadlines.status_seconds = group::peer_wait_seconds(context.config.run, training_seconds);
-    deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, outcome.stop_seconds);
-    return deadlines;
 }
 
 Error exclusion_error(const group::GroupOutcome& outcome) {
@@ -169,8 +158,11 @@ results::RunEnd JobController::run_as_leader(const group::GroupOutcome& outcome,
                                              std::ostream& out) {
     const int group = context_.place.group;
     const std::vector<int> leaders = this->leaders();
-    comm::MembershipAgreementDeadlines deadlines =
-        make_deadlines(context_, outcome, since_training_.seconds());
+    comm::MembershipAgreementDeadlines deadlines;
+    deadlines.status_seconds =
+        group::peer_wait_seconds(context_.config.run, since_training_.seconds());
+    // A stopped group waits for others at least its own stop time; checkpoints have equal sizes.
+    deadlines.stopped_seconds = std::max(deadlines.stopped_seconds, outcome.stop_seconds);
     deadlines.longest_seconds = world_.grace_seconds();
     const comm::AgreedMembers agreed = world_.agree_on_members(outcome.status, leaders, deadlines);
     if (!agreed.decision.agreed) return {report_error(exclusion_error(outcome), log), false};

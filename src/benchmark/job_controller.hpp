@@ -6,7 +6,7 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/mpi_world.hpp>
-#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/completed_group.hpp>
 #include <hpcai/results/record.hpp>
 #include <hpcai/results/repetitions.hpp>
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/group/group_outcome.hpp>
+#include <hpcai/group/completed_group.hpp>
 #include <hpcai/results/record.hpp>
 
 namespace hpcai::benchmark {

@@ -17,7 +17,7 @@
 #include <hpcai/group/autotune_log.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/group_job.hpp>
-#include <hpcai/group/training_state.hpp>
+#include <hpcai/group/model.hpp>
 #include <hpcai/launch/prepare_run.hpp>
 #include <hpcai/launch/run_under_mpi.hpp>
 #include <hpcai/plan/group_map.hpp>

@@ -14,7 +14,6 @@
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/config/writer.hpp>
 #include <hpcai/group/completed_group.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/results/directory_lock.hpp>
 #include <hpcai/results/group_files.hpp>
@@ -32,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The groups of a run, from their files.
 struct StoredGroups {
     std::vector<group::GroupOutcome> finished;  // without predictions
     std::vector<comm::GroupStatus> statuses;    // of all groups

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consistency.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -9,9 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/config/keys.hpp>
 
-#include "document.hpp"
+#include "values.hpp"
 
 namespace hpcai::config {
 namespace {
@@ -180,7 +177,6 @@ private:
         return fmt::format(", as {} is {}", full_name, value_text(config_, full_name));
     }
 
-    /// Checks that a choice is legal for workload.kind.
     template <typename Section, typename Choice>
     void check_legal_choice(std::span<const Choice> legal, Section Config::*section,
                             Choice Section::*member, const std::string& full_name) const {

@@ -35,7 +35,6 @@ struct Entry {
 
 inline constexpr int kMaxDepth = 3;  // document, section, value
 
-/// The source of a value, as messages print it.
 class Origin {
 public:
     /// A file: "name:line:column".

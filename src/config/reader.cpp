@@ -10,7 +10,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
 
-#include "consistency.hpp"
 #include "document.hpp"
 #include "values.hpp"
 
@@ -24,7 +23,6 @@ void check_size(std::size_t bytes, const std::string& file_name) {
             "{}: expected a configuration of at most 1 MiB, got more", file_name);
 }
 
-/// Builds a Config and stores the location of each value.
 class ConfigReader {
 public:
     void read_file_text(const std::string& yaml, const std::string& file_name) {

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/config/keys.hpp>
 #include <hpcai/config/nearest.hpp>
 
 #include "document.hpp"
@@ -99,10 +98,8 @@ const std::vector<Key>& keys() {
 }
 
 const Section* find_section(std::string_view name) {
-    for (const Section& section : sections()) {
-        if (section.name == name) return &section;
-    }
-    return nullptr;
+    const auto found = std::ranges::find(sections(), name, &Section::name);
+    return found == sections().end() ? nullptr : &*found;
 }
 
 const Key* find_key(std::string_view section, std::string_view name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "values.hpp"
 
+#include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <optional>
 #include <regex>
 
@@ -114,11 +114,9 @@ private:
 
     std::string choice(const Node& node) const {
         check(node.kind == NodeKind::scalar, node);
-        for (const std::string& name : key_.choices) {
-            if (name == node.text) return name;
-        }
-        check(false, node, did_you_mean(node.text, key_.choices));
-        return {};
+        const bool is_legal = std::ranges::count(key_.choices, node.text) > 0;
+        check(is_legal, node, is_legal ? "" : did_you_mean(node.text, key_.choices));
+        return node.text;
     }
 
     void check_list(const Node& node) const {

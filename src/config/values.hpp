@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <hpcai/config/keys.hpp>
@@ -24,5 +25,13 @@ std::string number_text(double value);
 const Section& require_section(const std::string& name, const std::string& where);
 const Key& require_key(const std::string& section, const std::string& name,
                        const std::string& where);
+
+/// Returns the location where a key's value was set: "file:line:column", "--set a.b=v", or the file
+/// alone for a default.
+using LocationOf = std::function<std::string(const std::string& full_name)>;
+
+/// Throws Error(usage) for the first contradiction between values that are legal individually.
+/// Module plan checks what depends on the launch (eq. 5).
+void check_consistency(const Config& config, const LocationOf& location_of);
 
 }  // namespace hpcai::config

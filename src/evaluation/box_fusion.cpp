@@ -10,7 +10,6 @@
 namespace hpcai::evaluation {
 namespace {
 
-/// A detection to fuse.
 struct Candidate {
     std::int32_t category;
     double weighted_score;

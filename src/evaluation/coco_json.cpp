@@ -154,7 +154,6 @@ void check_counts(const Annotations& annotations) {
            annotations.truth.categories);
 }
 
-/// Appends the keys that labelled boxes and detections have in common.
 template <typename Entry>
 void append_common_keys(std::string& text, const Annotations& annotations, const Entry& entry) {
     ensure(entry.image >= 0 && entry.image < std::ssize(annotations.images) &&
@@ -171,7 +170,6 @@ std::string quoted(const std::string& text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// Returns the separator before the next entry of a list.
 std::string_view separator(bool& first) {
     return std::exchange(first, false) ? "\n" : ",\n";
 }

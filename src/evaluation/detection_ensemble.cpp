@@ -114,7 +114,6 @@ private:
     std::vector<std::size_t> next_;  // [member] the first detection not yet read
 };
 
-/// Fuses the detections `sent` by each rank, image by image.
 std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection>>& sent,
                                    std::span<const double> weights, const FusionOptions& options) {
     std::vector<MemberDetection> pooled;
@@ -134,7 +133,6 @@ std::vector<Detection> fuse_images(const std::vector<std::vector<MemberDetection
 
 constexpr double kMaxFusedImages = 1e5;  // over all draws; takes about ten seconds
 
-/// Returns the members of a draw with their weights.
 std::vector<Member> select_members(const DrawnMembers& members, const std::vector<float>& weights) {
     std::vector<Member> drawn;
     for (std::size_t index = 0; index < members.local.size(); ++index) {

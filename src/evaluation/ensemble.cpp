@@ -26,14 +26,10 @@ void check_agreement(comm::Communicator& members, std::int64_t samples, std::int
 
 /// Returns the number of samples, or -1 if the sizes do not match.
 std::int64_t samples_in(std::span<const float> probabilities, std::int64_t classes) {
-    if (classes < 1) return -1;
-    const auto width = static_cast<std::size_t>(classes);
-    return probabilities.size() % width == 0
-               ? static_cast<std::int64_t>(probabilities.size() / width)
-               : -1;
+    const std::int64_t size = std::ssize(probabilities);
+    return classes < 1 || size % classes != 0 ? -1 : size / classes;
 }
 
-/// One member's predictions and its chunk size.
 struct VoteInput {
     std::span<const float> probabilities;  // (samples, classes)
     std::int64_t classes;

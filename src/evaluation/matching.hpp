@@ -10,17 +10,14 @@
 #include <hpcai/evaluation/detection.hpp>
 #include <hpcai/evaluation/statistics.hpp>
 
-/// Matching of detections and labels, for the metrics and their confidence intervals.
 namespace hpcai::evaluation {
 
-/// A true or false positive.
 struct RankedDetection {
     std::int64_t image = 0;
     double score = 0;
     bool hit = false;
 };
 
-/// The matches of one category.
 struct CategoryMatches {
     std::vector<RankedDetection> ranked;     // best first
     std::vector<std::int64_t> image_of_box;  // [labelled box, without crowds]

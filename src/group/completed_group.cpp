@@ -8,7 +8,6 @@
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
 #include <hpcai/group/completed_group.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/workloads/workload.hpp>

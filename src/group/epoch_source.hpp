@@ -23,7 +23,6 @@ public:
     /// `pictures` may be null.
     EpochSource(const context::RunContext& context, const context::Resources& resources,
                 data::ResidentPictures* pictures, std::int64_t steps_per_epoch);
-    /// Begins the epoch at batch `first_batch`.
     void begin(std::uint32_t epoch, std::int64_t first_batch = 0);
     data::BatchSource& batches() { return samples_ == nullptr ? *no_samples_ : *samples_; }
     /// Both are empty on ranks that read no samples.

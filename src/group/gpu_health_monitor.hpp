@@ -3,11 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/meters/gpu_health.hpp>
-#include <hpcai/records/run_record.hpp>
 
 namespace hpcai::group {
 
@@ -15,11 +15,25 @@ namespace hpcai::group {
 /// nothing if the rank computes on a CPU or run.meters is none.
 class GpuHealthMonitor {
 public:
-    explicit GpuHealthMonitor(const context::RunContext& context);
+    explicit GpuHealthMonitor(const context::RunContext& context) : context_(context) {
+        constexpr double kHealthIntervalSeconds = 1;
+        const auto& uuid = context.ranks[context.place.world_rank].device_uuid;
+        if (uuid.empty() || context.config.run.meters == config::Meters::none) return;
+        watch_.emplace(meters::NvmlSource{}.library, uuid, kHealthIntervalSeconds);
+    }
 
     /// Polls for the last time and returns the readings: one record, or none without a GPU. Waits
     /// at most `timeout_seconds` for a driver that does not answer. Later calls return the same.
-    const std::vector<DeviceHealthRecord>& finish(double timeout_seconds);
+    const std::vector<DeviceHealthRecord>& finish(double timeout_seconds) {
+        if (!watch_) return records_;
+        meters::GpuHealth health = watch_->finish(timeout_seconds);
+        watch_.reset();
+        health.record.world_rank = context_.place.world_rank;
+        health.record.host = context_.host();
+        records_ = {std::move(health.record)};
+        xids_failure_ = std::move(health.xids_failure);
+        return records_;
+    }
 
     /// Why the driver reports no errors (XIDs); empty if it does. Call it after finish().
     const std::string& xids_failure() const { return xids_failure_; }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group_checkpoints.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -41,7 +40,6 @@ std::int64_t microseconds_since_1970() {
 
 }  // namespace
 
-/// The result of try_restore().
 struct GroupCheckpoints::Attempt {
     std::string failure;  // empty if the rank has restored its checkpoint
     std::int64_t launch_id = 0;
@@ -169,7 +167,6 @@ bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     return every > 0 && steps_done % every == 0;
 }
 
-/// Returns whether run.checkpoint_seconds applies after this step.
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&

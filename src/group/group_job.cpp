@@ -9,10 +9,8 @@
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/group/autotune_log.hpp>
-#include <hpcai/group/completed_group.hpp>
 #include <hpcai/group/energy_monitor.hpp>
 #include <hpcai/group/group_job.hpp>
-#include <hpcai/group/group_outcome.hpp>
 #include <hpcai/group/make_gradient_reducer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/results/group_files.hpp>
@@ -38,7 +36,6 @@ namespace {
 
 constexpr double kHealthTimeoutAfterFailureSeconds = 5;
 
-/// The ranks that train one model.
 struct GroupRanks {
     comm::Communicator& group;
     // The ranks with the same stage and shard; null if every rank trains the whole model.
@@ -83,7 +80,6 @@ std::unique_ptr<comm::Communicator> split_by_shard(const context::RunContext& co
     return group.split(layout.partition_of(group.rank()), group.rank());
 }
 
-/// Connects the shards of this rank's layers.
 void connect_shards(const context::RunContext& context, comm::Communicator& group, Model& model) {
     if (model.exchange() == nullptr) return;
     const plan::Layout& layout = context.controller.layout();
@@ -95,7 +91,6 @@ void connect_shards(const context::RunContext& context, comm::Communicator& grou
     model.exchange()->connect(group, std::move(ranks));
 }
 
-/// The arguments of the functions that start and end a group.
 struct GroupJob {
     const context::RunContext& context;
     const context::Resources& resources;
@@ -115,7 +110,6 @@ void connect(const GroupJob& job, GroupWatch& watch, TrainingState& state, Group
                                               all_reduce_options_of(job.context).node_of_rank);
 }
 
-/// Logs the notes about the samples, only in the first group.
 void log_notes(const GroupJob& job) {
     if (job.context.place.group != 0 || job.group.rank() != 0) return;
     for (const std::string& note : job.resources.samples.notes) job.log.info("{}", note);

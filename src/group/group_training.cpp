@@ -26,25 +26,6 @@ namespace {
 constexpr double kNoTimeLimit = -1;
 constexpr double kHealthTimeoutSeconds = 60;
 
-std::int64_t bad_training_samples(comm::Communicator& group, const data::BadSampleReport& report,
-                                  Logger& log) {
-    log_bad_samples(report, "training", log);
-    // Several ranks may read the same bad sample in different epochs, so a sum over the ranks would
-    // count that sample twice. The largest count is a lower bound.
-    return max_over_ranks(group, report.count);
-}
-
-void log_resident_pictures(const data::ResidentPictures::Contents& contents, Logger& log) {
-    log.info("the GPU's memory holds {} training images of rank 0, {:.1f} MiB", contents.pictures,
-             static_cast<double>(contents.bytes) / (1 << 20));
-}
-
-std::string describe_rank(const context::RunContext& context) {
-    const auto world_rank = static_cast<std::size_t>(context.place.world_rank);
-    return fmt::format("rank {} of the group, world rank {} on {}", context.place.group_rank,
-                       world_rank, context.hostnames[world_rank]);
-}
-
 /// The trainer of a group and the objects that its steps use.
 struct Session {
     const GroupTraining& training;
@@ -94,7 +75,6 @@ void evaluate_between_epochs(const Session& session, int epochs_done, GroupRecor
     training.clock.resume();
 }
 
-/// Trains one epoch from batch `first_batch` on.
 void train_epoch(const Session& session, int epoch, std::int64_t first_batch, GroupRecord& record) {
     const GroupTraining& training = session.training;
     training::Trainer& trainer = session.trainer;
@@ -166,7 +146,9 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& so_
     record.training_seconds = {steps.steps().back().end_seconds, ""};
     progress.finish();
     if (state.pictures != nullptr && group.rank() == 0) {
-        log_resident_pictures(state.pictures->contents(), log);
+        const data::ResidentPictures::Contents contents = state.pictures->contents();
+        log.info("the GPU's memory holds {} training images of rank 0, {:.1f} MiB",
+                 contents.pictures, static_cast<double>(contents.bytes) / (1 << 20));
     }
     const metrics::FlopsLedger ledger(models::make_model(context.config));
     verification::derive_speed(ledger.training_per_sample(metrics::kOfficialLedger), record);
@@ -177,7 +159,11 @@ StepTimes gather_measurements(const Session& session, const ResumableRecord& so_
     gather_readings(session.training, std::move(readings), result);
     StepTimes times = gather_step_times(context, group, steps, overlapped_seconds);
     record.time_breakdown = std::move(times.breakdown);
-    result.bad_samples = bad_training_samples(group, session.source.bad_samples(), log);
+    const data::BadSampleReport bad_samples = session.source.bad_samples();
+    log_bad_samples(bad_samples, "training", log);
+    // Several ranks may read the same bad sample in different epochs, so a sum over the ranks would
+    // count that sample twice. The largest count is a lower bound.
+    result.bad_samples = max_over_ranks(group, bad_samples.count);
     return times;
 }
 
@@ -210,7 +196,9 @@ StepTimes train(const GroupTraining& training, GroupResult& result) {
                                .log = &training.steps,
                                .sync_batch_norm = &model.sync_batch_norm_group(),
                                .step_callback = &checkpoints,
-                               .rank_name = describe_rank(context),
+                               .rank_name = fmt::format("rank {} of the group, world rank {} on {}",
+                                                        context.place.group_rank,
+                                                        context.place.world_rank, context.host()),
                                .faults = training::faults_of_environment(),
                                .group = context.place.group},
                               *training.resources.device, model.store(), training.group);

@@ -6,7 +6,7 @@
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/data/bad_samples.hpp>
 #include <hpcai/group/energy_monitor.hpp>
-#include <hpcai/group/training_state.hpp>
+#include <hpcai/group/model.hpp>
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/training/step_log.hpp>
 
@@ -14,11 +14,9 @@
 #include "group_watch.hpp"
 #include "progress_reporter.hpp"
 #include "step_times.hpp"
-#include "training_clock.hpp"
 
 namespace hpcai::group {
 
-/// The arguments of a training run on one rank.
 struct GroupTraining {
     const context::RunContext& context;
     const context::Resources& resources;

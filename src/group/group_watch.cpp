@@ -2,7 +2,6 @@
 #include "group_watch.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <thread>
 

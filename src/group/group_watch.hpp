@@ -44,16 +44,13 @@ public:
     /// Makes `ranks` poll this object whenever a call waits for other ranks.
     void watch(comm::Communicator& ranks);
 
-    /// Begins the first step of this launch, after `steps_done` steps.
     void begin(std::int64_t steps_done);
     /// Throws Error(watchdog) if the step exceeded its time limit.
     void step_done(const training::StepReport& step);
     /// Begins a phase between two steps, such as "checkpoint". It may take `seconds`; a negative
     /// number means no limit.
     void pause(const char* name, double seconds);
-    /// Ends the phase that pause() began.
     void resume() { watchdog_.resume(); }
-    /// Ends the last step.
     void end() { watchdog_.end(); }
 
     double checkpoint_timeout_seconds() const {
@@ -69,7 +66,6 @@ public:
 private:
     void poll();
     std::optional<int> find_polled_rank() const;
-    /// The known state of another rank.
     struct RankState {
         std::optional<FlightRecord> record;
         bool answers = false;  // the rank has detected the failure and has not died since

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
-#include <string>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/nccl_reducer.hpp>

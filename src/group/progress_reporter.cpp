@@ -59,13 +59,6 @@ void ProgressReporter::step(const training::StepReport& step) {
     if (since_file_.seconds() >= kFileIntervalSeconds) write();
 }
 
-void ProgressReporter::finish() {
-    if (line_) line_->finish();
-    record_.state = ProgressState::evaluating;
-    record_.seconds_left = {std::nullopt, "training has ended"};
-    write();
-}
-
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
     if (line_) line_->finish();
     if (is_acting_leader) replace_leader();
@@ -75,7 +68,6 @@ void ProgressReporter::end(const std::string& failure, ProgressState state, bool
     write();
 }
 
-/// Continues with the last progress that the leader wrote.
 void ProgressReporter::replace_leader() {
     reports_ = true;
     if (auto last = results::read_progress(context_.output, context_.place.group).progress)

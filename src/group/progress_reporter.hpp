@@ -25,7 +25,7 @@ public:
     void begin();
     void step(const training::StepReport& step);
     /// Ends the training and begins the evaluation.
-    void finish();
+    void finish() { end("", ProgressState::evaluating, false); }
     /// Ends the group in `state`. `failure` is the reason; empty if the group is complete.
     void end(const std::string& failure, ProgressState state, bool is_acting_leader);
 

@@ -1,13 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resumable_record.hpp"
 
+#include <array>
 #include <limits>
+#include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <hpcai/comm/all_reduce_traffic.hpp>
+
+#include "step_times.hpp"
+
 namespace hpcai::group {
 namespace {
+
+constexpr const char* kName = "costs";
+
+/// Returns references to all numbers, in the order of the checkpoint.
+template <typename Costs>
+auto numbers_of(Costs& costs) {
+    auto& [input_wait_seconds, checkpoint_seconds, sums, statistics, gradients, messages] = costs;
+    return std::tie(input_wait_seconds, checkpoint_seconds, sums.steps, sums.bytes_reduced,
+                    sums.exposed_seconds, sums.interleaved_seconds, sums.overlapped_seconds,
+                    sums.timed_steps, statistics.sums, statistics.bytes, statistics.sent.total,
+                    statistics.sent.to_other_nodes, statistics.seconds, messages.steps,
+                    messages.bytes_sent, messages.wait_seconds, messages.shards.bytes_sent,
+                    messages.shards.wait_seconds);
+}
+
+comm::AllReduceSeconds sum_of(const std::optional<comm::AllReduceSeconds>& one,
+                              const std::optional<comm::AllReduceSeconds>& other) {
+    const comm::AllReduceSeconds first = one.value_or(comm::AllReduceSeconds{});
+    const comm::AllReduceSeconds second = other.value_or(comm::AllReduceSeconds{});
+    return {first.exposed + second.exposed, first.in_flight + second.in_flight};
+}
+
+Quantity mean_over_ranks(comm::Communicator& group, double value) {
+    group.all_reduce_sum(std::span(&value, 1));
+    return {value / static_cast<double>(group.size()), ""};
+}
+
+/// Returns no value if a rank has no value: shards of a model may use different all-reduces.
+Quantity mean_over_ranks(comm::Communicator& group, const Quantity& mine) {
+    std::array<double, 2> sums{mine.value.value_or(0), mine.value ? 0.0 : 1.0};
+    group.all_reduce_sum(sums);
+    if (sums[1] == 0) return {sums[0] / static_cast<double>(group.size()), ""};
+    return {std::nullopt, mine.value ? "another shard has no number" : mine.reason};
+}
+
+/// Returns the exposed time of this rank's all-reduces; with `is_device_sum` by the device's clock.
+Quantity exposed_seconds(const comm::BucketAccounting& sums,
+                         const comm::SyncBatchNormAccounting& statistics, bool is_device_sum) {
+    if (!is_device_sum) {
+        return {sums.exposed_seconds + sums.interleaved_seconds + statistics.seconds, ""};
+    }
+    if (!sums.timed) return {std::nullopt, "no recorded step was replayed"};
+    return {sums.timed->exposed, ""};
+}
+
+Quantity bandwidth_of(const comm::BucketAccounting& sums) {
+    if (!sums.timed) return {std::nullopt, "no device has timed the all-reduces separately"};
+    const double bytes = static_cast<double>(sums.bytes_reduced) *
+                         static_cast<double>(sums.timed_steps) / static_cast<double>(sums.steps);
+    return {bytes / sums.timed->in_flight, ""};
+}
+
+/// Records the bytes sent per step. All steps send the same number of bytes.
+void record_traffic(const context::RunContext& context, comm::Communicator& group,
+                    const comm::GradientReducer& reducer, const TrainingCosts& costs,
+                    GroupResult& result) {
+    const comm::SyncBatchNormAccounting& statistics = costs.statistics;
+    const bool is_known = max_over_ranks(group, costs.gradients ? 0 : 1) == 0;
+    comm::SentBytes sent = costs.gradients.value_or(comm::SentBytes{});
+    sent += statistics.sent;
+    const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
+    if (reducer.size() > 1) result.all_reduce_backend = reducer.backend();
+    const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*member) -> Quantity {
+        if (!is_known) return {std::nullopt, "NCCL does not report its messages"};
+        return {static_cast<double>(bytes.*member / result.record.iterations), ""};
+    };
+    result.sent_bytes_per_step = per_step(&comm::AllReduceTraffic::sent);
+    result.between_nodes_bytes_per_step = per_step(&comm::AllReduceTraffic::between_nodes);
+    result.out_of_node_bytes_per_step = per_step(&comm::AllReduceTraffic::out_of_node);
+    result.statistics_sums_per_step =
+        max_over_ranks(group, statistics.sums / result.record.iterations);
+    result.statistics_bytes_per_step =
+        max_over_ranks(group, statistics.bytes / result.record.iterations);
+    result.statistics_seconds = mean_over_ranks(group, statistics.seconds);
+}
+
+/// Records the mean wait over the ranks and the maximum of the bytes that a rank has sent.
+void record_messages(comm::Communicator& group, const training::MessageAccounting& messages,
+                     GroupResult& result) {
+    if (messages.steps == 0) return;
+    result.message_wait_seconds = mean_over_ranks(group, messages.wait_seconds);
+    result.message_bytes_per_step = max_over_ranks(group, messages.bytes_sent / messages.steps);
+    result.shard_wait_seconds = mean_over_ranks(group, messages.shards.wait_seconds);
+    result.shard_bytes_per_step =
+        max_over_ranks(group, messages.shards.bytes_sent / messages.steps);
+}
 
 constexpr const char* kEpochs = "epoch_seconds";
 constexpr const char* kCurve = "quality_by_epoch";
@@ -15,7 +109,6 @@ constexpr const char* kContinuations = "continuations";
 constexpr const char* kBadSamples = "bad_samples";
 constexpr std::size_t kUtcDigits = 20;  // of "2022-11-05T14:03:09Z"
 
-/// Returns a line "<step> <UTC>" for each resumption.
 std::string text_of(const std::vector<ContinuationRecord>& continuations) {
     std::string text;
     for (const ContinuationRecord& continuation : continuations) {
@@ -43,6 +136,82 @@ std::vector<ContinuationRecord> continuations_of(const training::Snapshot& from)
 }
 
 }  // namespace
+
+void TrainingCosts::add(const TrainingCosts& earlier) {
+    const auto add_all = [&](auto&... mine) {
+        std::apply([&](const auto&... theirs) { ((mine += theirs), ...); }, numbers_of(earlier));
+    };
+    std::apply(add_all, numbers_of(*this));
+    if (sums.timed || earlier.sums.timed) sums.timed = sum_of(sums.timed, earlier.sums.timed);
+    if (gradients && earlier.gradients) *gradients += *earlier.gradients;
+}
+
+void TrainingCosts::save(training::Snapshot& to) const {
+    const auto to_doubles = [](const auto&... number) {
+        return std::vector<double>{static_cast<double>(number)...};
+    };
+    to.put_numbers(kName, std::apply(to_doubles, numbers_of(*this)));
+    std::vector<double> timed, sent;
+    if (sums.timed) timed = {sums.timed->exposed, sums.timed->in_flight};
+    if (gradients) {
+        sent = {static_cast<double>(gradients->total),
+                static_cast<double>(gradients->to_other_nodes)};
+    }
+    to.put_numbers("costs.timed", std::move(timed));
+    to.put_numbers("costs.gradients", std::move(sent));
+}
+
+TrainingCosts TrainingCosts::from_snapshot(const training::Snapshot& from) {
+    TrainingCosts costs;
+    const auto all = numbers_of(costs);
+    const std::span<const double> stored = from.numbers(kName, std::tuple_size_v<decltype(all)>);
+    std::size_t at = 0;
+    const auto read = [&]<typename Number>(Number& number) {
+        if constexpr (std::is_same_v<Number, std::int64_t>) {
+            number = from.integer(kName, stored[at++], 0, std::int64_t{1} << 53);
+        } else {
+            number = stored[at++];
+        }
+    };
+    std::apply([&](auto&... number) { (read(number), ...); }, all);
+    const std::span<const double> timed = from.table("costs.timed", 2);
+    if (!timed.empty()) costs.sums.timed = comm::AllReduceSeconds{timed[0], timed[1]};
+    const std::span<const double> sent = from.table("costs.gradients", 2);
+    if (!sent.empty()) {
+        const auto bytes = [&](double value) {
+            return from.integer("costs.gradients", value, 0, std::int64_t{1} << 53);
+        };
+        costs.gradients = comm::SentBytes{bytes(sent[0]), bytes(sent[1])};
+    }
+    return costs;
+}
+
+std::int64_t max_over_ranks(comm::Communicator& group, std::int64_t value) {
+    auto largest = static_cast<double>(value);
+    group.all_reduce_max(std::span(&largest, 1));
+    return static_cast<std::int64_t>(largest);
+}
+
+Quantity record_costs(const CostSources& sources, const TrainingCosts& costs, GroupResult& result) {
+    const auto& [context, group, replicas, reducer, buckets, gradient_bytes] = sources;
+    GroupRecord& record = result.record;
+    record.input_wait_seconds = mean_over_ranks(group, costs.input_wait_seconds);
+    // The mean is over all ranks, but only ranks with the first shard of stage 0 read samples.
+    *record.input_wait_seconds.value *= context.controller.layout().partitions();
+    record.checkpoint_seconds = mean_over_ranks(group, costs.checkpoint_seconds);
+    const bool is_device_sum = replicas.size() > 1 && reducer.can_be_recorded();
+    record.communication_seconds =
+        mean_over_ranks(group, exposed_seconds(costs.sums, costs.statistics, is_device_sum));
+    result.bandwidth_bytes_per_second = bandwidth_of(costs.sums);
+    result.communicated_bytes = max_over_ranks(group, costs.sums.bytes_reduced);
+    if (replicas.size() > 1) {
+        result.gradient_bytes = max_over_ranks(group, gradient_bytes);
+        result.buckets = max_over_ranks(group, buckets);
+    }
+    record_traffic(context, group, reducer, costs, result);
+    record_messages(group, costs.messages, result);
+    return overlapped_seconds_per_step(costs.sums, replicas.size(), is_device_sum);
+}
 
 TrainingCosts ResumableRecord::costs() const {
     TrainingCosts costs;

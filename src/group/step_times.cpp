@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t kClockReadings = 9;
 
-/// The numbers of a rank that are sent as one message.
 constexpr double RankRecord::*kRankNumbers[] = {
     &RankRecord::median_step_seconds, &RankRecord::p99_step_seconds,
     &RankRecord::longest_step_seconds, &RankRecord::overlapped_communication,

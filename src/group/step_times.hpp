@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <hpcai/base/clock.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_buckets.hpp>
 #include <hpcai/context/run_context.hpp>
@@ -12,11 +14,26 @@
 #include <hpcai/records/step_record.hpp>
 #include <hpcai/training/step_log.hpp>
 
-#include "training_clock.hpp"
-
 namespace hpcai::group {
 
-/// The times of a group's steps.
+/// The clock of a group's training, from the end of its start-up. It stops during evaluations.
+class TrainingClock {
+public:
+    double seconds() const { return stopped_at_.value_or(watch_.seconds() - offset_seconds_); }
+    /// Adds the `seconds` of an earlier launch.
+    void add(double seconds) { offset_seconds_ -= seconds; }
+    void stop() { stopped_at_ = seconds(); }
+    void resume() {
+        offset_seconds_ = watch_.seconds() - *stopped_at_;
+        stopped_at_.reset();
+    }
+
+private:
+    Stopwatch watch_;
+    double offset_seconds_ = 0;
+    std::optional<double> stopped_at_;
+};
+
 struct StepTimes {
     std::vector<RankRecord> ranks;  // by group rank
     TimeBreakdownRecord breakdown;

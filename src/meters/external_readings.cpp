@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
@@ -24,14 +22,6 @@ std::string_view take_line(std::string_view& text) {
     return line;
 }
 
-std::optional<double> parse_value(std::string_view cell) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    const bool is_complete = error == std::errc() && end == cell.data() + cell.size();
-    if (!is_complete || !(value >= 0 && value <= kMaxValue)) return std::nullopt;
-    return value;
-}
-
 std::string quoted(std::string_view cell) {
     constexpr std::size_t kMaxShown = 60;
     return fmt::format("\"{}{}\"", printable(cell.substr(0, kMaxShown)),
@@ -51,9 +41,10 @@ ExternalReading parse_line(std::string_view line, const ExternalReadings& previo
     require(time.has_value(), ExitCode::data,
             "{}: time: expected UTC as 2026-11-05T14:03:09.25Z or seconds since 1970, found {}",
             location, quoted(time_cell));
-    const auto value = parse_value(value_cell);
-    require(value.has_value(), ExitCode::data, "{}: {}: expected a number from 0 to {}, found {}",
-            location, previous.is_counter ? "joules" : "watts", kMaxValue, quoted(value_cell));
+    const auto value = parse_number<double>(value_cell);
+    require(value && *value >= 0 && *value <= kMaxValue, ExitCode::data,
+            "{}: {}: expected a number from 0 to {}, found {}", location,
+            previous.is_counter ? "joules" : "watts", kMaxValue, quoted(value_cell));
     if (!previous.readings.empty()) {
         const ExternalReading& last = previous.readings.back();
         require(*time > last.utc_seconds, ExitCode::data,

@@ -38,7 +38,6 @@ void read_into(Number& number, std::string& failure, const Read& read) {
     }
 }
 
-/// Counts ECC errors since construction.
 class EccCount {
 public:
     EccCount(const Nvml& nvml, NvmlDevice device, EccErrors kind) : device_(device), kind_(kind) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +8,7 @@
 
 #include <fmt/chrono.h>
 
+#include <hpcai/base/text.hpp>
 #include <hpcai/meters/utc.hpp>
 
 namespace hpcai::meters {
@@ -16,21 +16,12 @@ namespace {
 
 constexpr double kYear10000 = 253402300800.0;
 
-std::optional<double> parse_number(std::string_view text) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool is_complete = error == std::errc() && end == text.data() + text.size();
-    if (!is_complete || !(value >= 0 && value < kYear10000)) return std::nullopt;
-    return value;
-}
-
 /// Removes and returns a fraction such as ".25" at the start of `text`; 0 if there is none.
 std::optional<double> take_fraction(std::string_view& text) {
     if (!text.starts_with('.')) return 0;
     const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
     if (end < 2) return std::nullopt;
-    double value = 0;
-    std::from_chars(text.data(), text.data() + end, value);
+    const double value = parse_number<double>(text.substr(0, end)).value_or(0);
     text.remove_prefix(end);
     return value;
 }
@@ -50,7 +41,8 @@ std::string utc_text(double utc_seconds) {
 
 std::optional<double> parse_utc(std::string_view text) {
     using namespace std::chrono;
-    if (const auto number = parse_number(text)) return number;
+    const auto number = parse_number<double>(text);
+    if (number && *number >= 0 && *number < kYear10000) return number;
     static const std::regex kDateAndTime(R"((\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d))");
     constexpr std::size_t kLength = 19;
     std::cmatch match;

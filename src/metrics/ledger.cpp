@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
 
 #include <hpcai/base/error.hpp>
@@ -6,13 +7,6 @@
 
 namespace hpcai::metrics {
 namespace {
-
-constexpr std::size_t index_of(ops::Ledger ledger) {
-    for (std::size_t index = 0; index < ops::kLedgers.size(); ++index) {
-        if (ops::kLedgers[index].ledger == ledger) return index;
-    }
-    return ops::kLedgers.size();
-}
 
 bool is_fused(const ops::Operation& operation) {
     const auto* norm = std::get_if<ops::BatchNorm>(&operation);
@@ -47,7 +41,8 @@ void add(LedgerRow& total, const LedgerRow& row) {
 }  // namespace
 
 const ops::Flops& LedgerRow::flops_in(ops::Ledger ledger) const {
-    return flops.at(index_of(ledger));
+    const auto* const row = std::ranges::find(ops::kLedgers, ledger, &ops::LedgerName::ledger);
+    return flops.at(static_cast<std::size_t>(row - ops::kLedgers.begin()));
 }
 
 FlopsLedger::FlopsLedger(const graph::Graph& graph) {

@@ -2,7 +2,6 @@
 #include <array>
 #include <cstddef>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/prediction/all_reduce_options.hpp>
 
 namespace hpcai::prediction {

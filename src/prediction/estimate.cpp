@@ -56,7 +56,6 @@ void check(const EstimateRequest& request) {
             "expected one of --roofline, --flops-per-rank and --images-per-second, got {}", rates);
 }
 
-/// Returns whether this is the official workload, image classification on ImageNet-1k.
 bool is_official(const config::WorkloadConfig& workload) {
     const config::WorkloadConfig official;
     return workload.kind == official.kind && workload.classes == official.classes &&
@@ -65,12 +64,6 @@ bool is_official(const config::WorkloadConfig& workload) {
            workload.target_quality == official.target_quality &&
            workload.penalty_exponent == official.penalty_exponent &&
            workload.epochs == official.epochs;
-}
-
-std::string official_name() {
-    const auto* found =
-        std::ranges::find(ops::kLedgers, metrics::kOfficialLedger, &ops::LedgerName::ledger);
-    return std::string(found->name);
 }
 
 /// Returns the ranks per node. Without --ranks-per-node, assumes one group on each node.
@@ -172,10 +165,9 @@ private:
                 "ImageNet-1k's 1 281 167 training samples, as the workload is the official one "
                 "and data.path was not counted");
         } else {
-            data.samples = {
-                std::nullopt,
-                "the number of training samples is not known: data.path was not counted "
-                "and --samples is not given"};
+            data.samples = no_value(
+                "the number of training samples is not known: data.path was not counted and "
+                "--samples is not given");
         }
     }
 
@@ -212,10 +204,10 @@ private:
     void fill_work() {
         const metrics::FlopsLedger ledger(models::make_model(config_));
         PlanWorkRecord& work = plan_.work;
-        work.convention = official_name();
         for (const ops::LedgerName& name : ops::kLedgers) {
             work.ledgers.push_back({std::string(name.name), ledger.forward_per_sample(name.ledger),
                                     ledger.training_per_sample(name.ledger)});
+            if (name.ledger == metrics::kOfficialLedger) work.convention = name.name;
         }
         const double step =
             static_cast<double>(ledger.training_per_sample(metrics::kOfficialLedger)) *
@@ -234,7 +226,6 @@ private:
         }
     }
 
-    /// Returns the number of gradient elements that a rank of the stage all-reduces.
     std::size_t gradients(std::size_t stage) const {
         return plan_.parallel.stages[stage].parameters;
     }
@@ -255,7 +246,6 @@ private:
         return bytes;
     }
 
-    /// Returns the bytes of the all-reduce buffers of a rank of the stage.
     double all_reduce_buffer_bytes(std::size_t stage) const {
         if (layout().data_degree() == 1) return 0;
         const comm::AllReduceOptions& options = all_reduces_[stage * layout().shards];
@@ -294,11 +284,10 @@ private:
 
     void fill_time() {
         PlanTimeRecord& time = plan_.time;
-        const Quantity unknown{
-            std::nullopt, "no rate was given (--roofline, --images-per-second, --flops-per-rank)"};
-        time.step_seconds = time.compute_seconds = unknown;
-        time.communication_seconds = time.exposed_seconds = {
-            std::nullopt, "the time of communication is unknown (--roofline)"};
+        time.step_seconds = time.compute_seconds =
+            no_value("no rate was given (--roofline, --images-per-second, --flops-per-rank)");
+        time.communication_seconds = time.exposed_seconds =
+            no_value("the time of communication is unknown (--roofline)");
         if (request_.roofline) {
             time = predict_step(config_, request_, layout(), plan_);
         } else if (request_.flops_per_rank || request_.images_per_second) {
@@ -316,11 +305,10 @@ private:
         }
         time.epoch_seconds = times(time.step_seconds, plan_.data.steps_per_epoch);
         time.run_seconds = times(time.step_seconds, plan_.data.steps_per_run);
-        Quantity& joules = plan_.energy.joules;
-        joules = {std::nullopt, "no power was given (--watts-per-rank)"};
-        if (request_.watts_per_rank) {
-            joules = times(time.run_seconds, *request_.watts_per_rank * request_.ranks);
-        }
+        plan_.energy.joules =
+            request_.watts_per_rank
+                ? times(time.run_seconds, *request_.watts_per_rank * request_.ranks)
+                : no_value("no power was given (--watts-per-rank)");
     }
 
     const config::Config& config_;

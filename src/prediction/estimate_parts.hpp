@@ -20,7 +20,6 @@ struct ComputePrecision {
     std::int64_t bytes = 4;  // per element of an activation
     bool assumed = false;    // fp32, because training.precision is auto and device.kind is not cuda
     bool int8 = false;       // see ops::computes_in_int8
-    /// Returns the name of the format of activations.
     std::string activation_format() const { return int8 ? "fp32" : name; }
 };
 

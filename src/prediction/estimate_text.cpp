@@ -32,12 +32,10 @@ std::string flops_text(double flops) {
     return format_si(flops, "FLOPs");
 }
 
-/// Returns the total number of shards of all stages.
 int count_shards(const PlanParallelRecord& parallel) {
     return parallel.pipeline_degree * parallel.model_degree;
 }
 
-/// Text in sections with a title and lines "  name  value".
 class Page {
 public:
     void title(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
@@ -58,7 +56,6 @@ private:
     std::string text_;
 };
 
-/// Prints which ranks of a group hold which stage and shard, if they are few enough to read.
 void print_shards(Page& page, const PlanRecord& plan) {
     constexpr int kMaxRanks = 16;
     const PlanParallelRecord& parallel = plan.parallel;

@@ -19,7 +19,6 @@ using metrics::LedgerRow;
 using nlohmann::ordered_json;
 using ops::Ledger;
 
-/// The FLOPs of one sample and the values that are printed with them.
 struct ModelFlops {
     graph::Graph graph;
     metrics::FlopsLedger ledger;
@@ -61,12 +60,6 @@ std::string line(const std::vector<std::string>& cells, std::size_t node_width) 
         "|{:>10}{:>10}{:>10}\n",
         cells[0], node_width, cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7],
         cells[8], cells[9], cells[10], cells[11]);
-}
-
-std::size_t node_width_of(const metrics::FlopsLedger& ledger) {
-    std::size_t width = 21;
-    for (const LedgerRow& row : ledger.rows()) width = std::max(width, row.node.size());
-    return width;
 }
 
 std::string line(const LedgerRow& row, const std::string& node, std::size_t node_width,
@@ -123,7 +116,8 @@ ordered_json json_of(const LedgerRow& row, std::int64_t activation_bytes) {
 std::string flops_table(const config::Config& config) {
     const ModelFlops counts(config);
     const metrics::FlopsLedger& ledger = counts.ledger;
-    const std::size_t width = node_width_of(ledger);
+    std::size_t width = 21;
+    for (const LedgerRow& row : ledger.rows()) width = std::max(width, row.node.size());
     std::string text = fmt::format(
         "{}, {} x {} x {} pixels, {} classes: one sample, MFLOPs (1e6) by ledger and pass\n"
         "activations in {}{}; table3 has no backward pass of a single operator: each of the two "

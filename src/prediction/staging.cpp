@@ -63,20 +63,18 @@ double max_staged_share(const config::Config& config, const plan::LayoutSummary&
 
 PlanStagingRecord estimate_staging(const config::Config& config, const EstimateRequest& request,
                                    const plan::LayoutSummary& layout, const Quantity& samples) {
-    PlanStagingRecord staging{config::value_text(config, "data.staging"), {}, {}};
+    PlanStagingRecord staging{config::value_text(config, "data.staging"), samples, {}};
     if (config.data.staging == config::Staging::none) {
-        const Quantity nothing{std::nullopt, "data.staging is none"};
+        const Quantity nothing = no_value("data.staging is none");
         return {staging.scope, nothing, nothing};
     }
     const bool copies_all = config.data.kind == config::DataKind::climate_hdf5;
     const double share = copies_all ? 1 : max_staged_share(config, layout);
-    staging.fullest_node_samples = samples;
     if (samples.value) staging.fullest_node_samples.value = std::round(share * *samples.value);
     staging.fullest_node_bytes = staging.fullest_node_samples;  // missing for the same reason
     if (!request.bytes_per_sample) {
-        staging.fullest_node_bytes = {std::nullopt,
-                                      "the size of the samples is not known: "
-                                      "data.path is not a folder of images here"};
+        staging.fullest_node_bytes = no_value(
+            "the size of the samples is not known: data.path is not a folder of images here");
     } else if (samples.value) {
         staging.fullest_node_bytes.value =
             std::round(*staging.fullest_node_samples.value * *request.bytes_per_sample);

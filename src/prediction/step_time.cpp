@@ -207,7 +207,6 @@ private:
         return measured_link(between_nodes ? "between nodes" : "node");
     }
 
-    /// Predicts the times of all-reduces and messages.
     void predict_communication() {
         const double message_bytes =
             plan_.parallel.message_bytes_per_step + plan_.parallel.shard_bytes_per_step;
@@ -218,12 +217,10 @@ private:
         const bool spans_nodes = plan_.layout.nodes_of_widest_group > 1;
         const std::optional<config::Link> intra_node = link(false), inter_node = link(true);
         const auto missing = [&](const char* what) {
-            time_.communication_seconds = time_.exposed_seconds = {
-                std::nullopt,
-                fmt::format(
-                    "the roofline file has no all-reduces {}; measure with mpirun, or describe "
-                    "the machine (--interconnect)",
-                    what)};
+            time_.communication_seconds = time_.exposed_seconds = no_value(fmt::format(
+                "the roofline file has no all-reduces {}; measure with mpirun, or describe the "
+                "machine (--interconnect)",
+                what));
         };
         if (!intra_node) return missing("within a node");
         if (spans_nodes && !inter_node) return missing("between nodes");

@@ -85,11 +85,10 @@ private:
             if (one_rank_->value) *one_rank_->value /= full_node.ranks;
         }
         SweepPoint point{.ranks = ranks};
-        const Quantity not_divisible{
-            std::nullopt, fmt::format("P_degree {} does not divide {} ranks", degree_, ranks)};
-        point.bagging_flops = ranks % degree_ == 0
-                                  ? speed(one_model(degree_), request_, ranks / degree_, degree_)
-                                  : not_divisible;
+        point.bagging_flops =
+            ranks % degree_ == 0
+                ? speed(one_model(degree_), request_, ranks / degree_, degree_)
+                : no_value(fmt::format("P_degree {} does not divide {} ranks", degree_, ranks));
         const bool fits_int = ranks <= std::numeric_limits<int>::max() / samples_;
         point.data_parallel_flops =
             fits_int ? speed(one_model(ranks), request_, 1, ranks)

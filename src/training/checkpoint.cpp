@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/records/checkpoint_record.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/storage/file.hpp>
@@ -44,14 +44,10 @@ CheckpointMarker read_marker(const CheckpointLocation& place, std::int64_t step)
 }
 
 /// Returns the step in the name of a checkpoint folder; empty for another name.
-std::optional<std::int64_t> step_of(const std::string& name) {
+std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDigits) return std::nullopt;
-    const char* const begin = name.data() + kPrefix.size();
-    const char* const end = name.data() + name.size();
-    std::int64_t step = 0;
-    const auto [rest, error] = std::from_chars(begin, end, step);
-    if (error != std::errc() || rest != end || step < 0) return std::nullopt;
-    return step;
+    const auto step = parse_number<std::int64_t>(name.substr(kPrefix.size()));
+    return step && *step >= 0 ? step : std::nullopt;
 }
 
 }  // namespace

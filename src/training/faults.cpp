@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <iostream>
@@ -17,6 +16,7 @@
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
 #include <hpcai/training/faults.hpp>
 
 namespace hpcai::training {
@@ -80,10 +80,8 @@ std::optional<std::string_view> take_until(char end, std::string_view& text) {
 
 template <typename Number>
 bool read_number(std::optional<std::string_view> text, Number& number) {
-    if (!text || text->empty()) return false;
-    const char* const end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, number);
-    return error == std::errc{} && rest == end && number >= 0;
+    number = parse_number<Number>(text.value_or("")).value_or(-1);
+    return number >= 0;
 }
 
 Fault read_fault(std::string_view text) {

@@ -19,7 +19,6 @@ constexpr std::array kHashedParts{HashedPart{"parameters", &ReplicaHashes::param
                                   HashedPart{"optimizer state", &ReplicaHashes::optimizer_state},
                                   HashedPart{"statistics", &ReplicaHashes::statistics}};
 
-/// Returns the group ranks of each shard, ascending.
 std::vector<std::vector<int>> ranks_by_shard(std::span<const int> shards) {
     std::map<int, std::vector<int>> ranks;
     for (std::size_t rank = 0; rank < shards.size(); ++rank) {

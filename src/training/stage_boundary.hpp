@@ -48,7 +48,6 @@ class Outbox {
 public:
     explicit Outbox(comm::Communicator& group) : group_(group) {}
 
-    /// Calls `write` to make a message and starts to send it.
     void send(const Route& route, const std::function<void(std::span<std::byte>)>& write);
     /// Lets messages advance; returns true if all are sent.
     bool test();
@@ -65,7 +64,6 @@ class Inbox {
 public:
     Inbox(comm::Communicator& group, const Route& route);
 
-    /// Begins a step with `messages` messages.
     void begin(int messages);
     bool test() { return buffer_.test(); }
     /// Calls `use` with the message that has arrived, then starts to receive the next message.
@@ -93,19 +91,16 @@ public:
     StageBoundary(comm::Communicator& group, device::Device& device, const graph::Network& network,
                   const Neighbours& neighbours);
 
-    /// Begins a step with `micro_batches` micro-batches.
     void begin(int micro_batches);
     /// Returns whether the input of the next forward or backward pass has arrived.
     bool has_values() { return values_in_.test(); }
     bool has_gradients() { return gradients_in_.test(); }
-    /// Copy a message that has arrived to the network.
     void take_values(const graph::Network& network) {
         take(values_in_, received_, network, &Network::input);
     }
     void take_gradients(const graph::Network& network) {
         take(gradients_in_, output_gradients_, network, &Network::output_gradient);
     }
-    /// Start to send the output of a pass.
     void send_values(const graph::Network& network) {
         send(values_out_, outputs_, network, &Network::value);
     }
@@ -118,7 +113,6 @@ public:
 
 private:
     using Network = graph::Network;
-    /// Names of the values in one message.
     using Names = std::vector<std::string>;
     template <typename Byte>
     using Accessor = std::span<Byte> (Network::*)(const std::string&) const;

@@ -53,7 +53,6 @@ std::span<const float> checked_gradients(const graph::Network& network,
     return graph.outputs().empty() ? all : all.last(1);
 }
 
-/// Calls visit(values of a bucket, name of its residual) for each bucket.
 template <typename Visit>
 void for_each_residual(comm::GradientReducer& reducer, const comm::GradientBuckets& buckets,
                        graph::ParameterStore& store, const Visit& visit) {

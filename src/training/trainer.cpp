@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/comm/collectives.hpp>
 #include <hpcai/training/trainer.hpp>
 #include <hpcai/training/training_step.hpp>
-
-#include "pipeline_step.hpp"
 
 namespace hpcai::training {
 namespace {

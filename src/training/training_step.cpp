@@ -2,10 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include <hpcai/training/feed.hpp>
+#include <hpcai/training/predict.hpp>
 #include <hpcai/training/training_step.hpp>
-
-#include "kernel_observer.hpp"
 
 namespace hpcai::training {
 namespace {
@@ -80,20 +78,15 @@ void TrainingStep::enqueue() {
     mark();
 }
 
-std::optional<PhaseSeconds> TrainingStep::timed_phases() {
-    if (timeline_ == nullptr || !std::exchange(has_run_recording_, false)) return std::nullopt;
+StepResults TrainingStep::read() {
+    StepResults results = StepRunner::read();
+    if (timeline_ == nullptr || !std::exchange(has_run_recording_, false)) return results;
     const std::vector<double> seconds = timeline_->seconds();
-    PhaseSeconds phases;
+    PhaseSeconds& phases = results.phases.emplace();
     phases.forward = seconds.at(0);
     phases.backward = seconds.at(1);
     phases.communication = seconds.at(2);
     phases.optimizer = seconds.at(3);
-    return phases;
-}
-
-StepResults TrainingStep::read() {
-    StepResults results = StepRunner::read();
-    results.phases = timed_phases();
     return results;
 }
 

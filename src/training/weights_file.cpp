@@ -4,13 +4,11 @@
 #include <cstring>
 #include <set>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/storage/safetensors.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/weights_file.hpp>
 
@@ -58,10 +56,9 @@ std::vector<Entry> entries(const graph::Graph& graph, graph::ParameterStore& sto
 
 /// Calls body(index in the store, index in the file) for every element.
 template <typename Body>
-void for_each_element(const Entry& entry, const Body& body) {
-    const auto rows = static_cast<std::size_t>(entry.shape.front());
-    const auto pixels = static_cast<std::size_t>(entry.pixels);
-    const std::size_t channels = entry.target.size() / rows / pixels;
+void for_each_element(std::size_t elements, std::size_t rows, std::size_t pixels,
+                      const Body& body) {
+    const std::size_t channels = elements / rows / pixels;
     for (std::size_t row = 0; row < rows; ++row) {
         for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
             for (std::size_t channel = 0; channel < channels; ++channel) {
@@ -76,7 +73,8 @@ std::vector<float> stored_values(const graph::ParameterStore& store, const Entry
     const std::vector<float> values = store.read(entry.target);
     if (entry.pixels == 1) return values;
     std::vector<float> stored(values.size());
-    for_each_element(entry,
+    for_each_element(values.size(), static_cast<std::size_t>(entry.shape.front()),
+                     static_cast<std::size_t>(entry.pixels),
                      [&](std::size_t here, std::size_t there) { stored[there] = values[here]; });
     return stored;
 }
@@ -99,17 +97,6 @@ const storage::StoredTensor& checked_tensor(const storage::SafetensorsFile& file
     return *tensor;
 }
 
-void load(const storage::StoredTensor& tensor, const Entry& entry, graph::ParameterStore& store) {
-    std::vector<float> stored(entry.target.size());
-    std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
-    std::vector<float> values = stored;
-    if (entry.pixels > 1) {
-        for_each_element(
-            entry, [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
-    }
-    store.write(values, entry.target);
-}
-
 /// Reads the tensors of `all`. Other tensors are legal only if their names begin with
 /// `ignored`, which may be empty.
 void load_all(const std::filesystem::path& path, const storage::SafetensorsFile& file,
@@ -128,11 +115,25 @@ void load_all(const std::filesystem::path& path, const storage::SafetensorsFile&
                 "{}: tensor {} does not belong to this model", path.string(), tensor.name);
     }
     for (std::size_t index = 0; index < all.size(); ++index) {
-        load(*tensors[index], all[index], store);
+        const Entry& entry = all[index];
+        store.write(values_in_store(*tensors[index], entry.shape.front(), entry.pixels),
+                    entry.target);
     }
 }
 
 }  // namespace
+
+std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int64_t rows,
+                                   std::int64_t pixels) {
+    std::vector<float> stored(tensor.bytes.size() / sizeof(float));
+    std::memcpy(stored.data(), tensor.bytes.data(), tensor.bytes.size());
+    if (pixels == 1 || stored.empty()) return stored;
+    std::vector<float> values(stored.size());
+    for_each_element(values.size(), static_cast<std::size_t>(rows),
+                     static_cast<std::size_t>(pixels),
+                     [&](std::size_t here, std::size_t there) { values[here] = stored[there]; });
+    return values;
+}
 
 void write_weights(const std::filesystem::path& path, const graph::Graph& graph,
                    graph::ParameterStore& store, std::int64_t steps_trained) {

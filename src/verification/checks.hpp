@@ -5,12 +5,10 @@
 #include <vector>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/graph/graph.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/step_record.hpp>
-#include <hpcai/workloads/prediction_check.hpp>
+#include <hpcai/workloads/workload.hpp>
 
-/// The checks of verify().
 namespace hpcai::verification {
 
 using workloads::Inspector;
@@ -31,7 +29,6 @@ std::string check_manifest(Inspector& inspector);
 std::vector<GroupResult> check_groups(const Claim& claim, workloads::PredictionCheck* predictions,
                                       Inspector& inspector);
 
-/// The paths of one group's files in the result directory.
 struct GroupFiles {
     std::string record;
     std::string steps;
@@ -52,16 +49,5 @@ void check_epochs(const config::Config& config, const GroupRecord& record,
 /// Checks `leader`, the leader's row in ranks.csv, against the steps, which the leader stored.
 void check_leader(const RankRecord& leader, const std::vector<StepRecord>& steps,
                   const GroupFiles& files, Inspector& inspector);
-
-/// Returns the training digest of the weights in `file` of a model that was trained for
-/// `steps_trained` steps. Reports a finding and returns nothing if the weights do not fit `graph`.
-std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
-                                             std::int64_t steps_trained, Inspector& inspector);
-
-/// Returns the stored record with all derived values recomputed from the configuration, the steps
-/// and the predictions. `groups` are the expected results of the groups, `quality` is the quality
-/// of the ensemble's predictions.
-RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
-                    const QualityRecord& quality);
 
 }  // namespace hpcai::verification

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -29,12 +28,6 @@ constexpr double kSameRelative = 0.02;   // smaller relative differences do not 
 constexpr double kRatioRounding = 1e-9;  // relative
 constexpr double kTestLevel = 0.05;      // of the rank-sum test
 
-std::string text_of(const fs::path& path) {
-    const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
-    return std::string(storage::text_of(bytes));
-}
-
-/// One run of a result directory.
 struct StoredResult {
     fs::path directory;
     RunRecord record;
@@ -104,7 +97,9 @@ evaluation::StepSeconds step_seconds_of(const StoredResult& result) {
         if (!fs::is_regular_file(path, error)) return {};
         std::vector<double> seconds;
         double before = 0;
-        for (const StepRecord& step : report::steps_from_csv(text_of(path), path.string())) {
+        const auto bytes = storage::read_file_bytes(path, kComparedFileLimitBytes);
+        for (const StepRecord& step :
+             report::steps_from_csv(storage::text_of(bytes), path.string())) {
             seconds.push_back(step.end_seconds - before);
             before = step.end_seconds;
         }
@@ -227,10 +222,6 @@ MetricComparison compare_quality(const StoredResult& first, const StoredResult& 
     return {"quality.ensemble", metric_name(a.metric), a.ensemble, b.ensemble, judgement, why};
 }
 
-double value_or_nan(const Quantity& quantity) {
-    return quantity.value.value_or(std::nan(""));
-}
-
 std::vector<MetricComparison> compare_metrics(const StoredResult& first,
                                               const StoredResult& second) {
     const RunRecord &a = first.record, &b = second.record;
@@ -255,7 +246,8 @@ std::vector<MetricComparison> compare_metrics(const StoredResult& first,
     const Judgement speed = metrics.back().judgement;
     const MetricComparison quality = compare_quality(first, second);
     MetricComparison vflops{"scores.vflops", "FLOP/s", a.scores.vflops, b.scores.vflops};
-    if (std::isfinite(value_or_nan(vflops.first) + value_or_nan(vflops.second))) {
+    if (vflops.first.value && vflops.second.value &&
+        std::isfinite(*vflops.first.value + *vflops.second.value)) {
         vflops = compare_vflops(vflops, speed, quality.judgement);
     } else {
         vflops.why = "one result has no VFLOPS";
@@ -282,15 +274,12 @@ struct RepetitionMetric {
     bool is_speed;
 };
 
-constexpr std::array kRepetitionMetrics{
-    RepetitionMetric{"scores.flops", &RepetitionRecord::flops, &RepetitionsRecord::flops, true,
-                     true},
-    RepetitionMetric{"scores.vflops", &RepetitionRecord::vflops, &RepetitionsRecord::vflops, true,
-                     false},
-    RepetitionMetric{"quality.ensemble", &RepetitionRecord::quality, &RepetitionsRecord::quality,
-                     true, false},
-    RepetitionMetric{"time.training_seconds", &RepetitionRecord::training_seconds,
-                     &RepetitionsRecord::training_seconds, false, true},
+constexpr RepetitionMetric kRepetitionMetrics[] = {
+    {"scores.flops", &RepetitionRecord::flops, &RepetitionsRecord::flops, true, true},
+    {"scores.vflops", &RepetitionRecord::vflops, &RepetitionsRecord::vflops, true, false},
+    {"quality.ensemble", &RepetitionRecord::quality, &RepetitionsRecord::quality, true, false},
+    {"time.training_seconds", &RepetitionRecord::training_seconds,
+     &RepetitionsRecord::training_seconds, false, true},
 };
 
 /// Returns whether each run of one result is within kSameRelative of each run of the other.

@@ -3,7 +3,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <string>
 
 #include <fmt/core.h>
 
@@ -230,7 +229,6 @@ ParameterRecord as_configured(const config::Config& config, const std::string& k
     return {key, config::value_text(config, key), row != nullptr ? row->meaning : ""};
 }
 
-/// Adds the settings of parallel training that the mode uses.
 void add_parallel(const config::Config& config, const plan::Layout& layout,
                   std::vector<ParameterRecord>& parameters) {
     parameters.push_back({"parallel.mode", config::value_text(config, "parallel.mode"),

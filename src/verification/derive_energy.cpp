@@ -164,7 +164,6 @@ Quantity add_core_phase(const Counters& counters, EnergyRecord& energy) {
     return no_value("the core phase has no length");
 }
 
-/// Returns why there is no energy if no meter has a reading.
 std::string why_no_meter(const std::string& unread, const EnergyRecord& energy, bool has_groups) {
     if (!unread.empty()) return unread;
     if (!has_groups) return kNoGroup;

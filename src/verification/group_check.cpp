@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <hpcai/metrics/step_statistics.hpp>
 #include <hpcai/models/make_model.hpp>
 #include <hpcai/plan/data_sampler.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/csv.hpp>
+#include <hpcai/storage/sha256.hpp>
+#include <hpcai/training/weights_file.hpp>
 #include <hpcai/verification/derive.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -15,12 +18,87 @@
 namespace hpcai::verification {
 namespace {
 
+using storage::ElementType;
+using storage::StoredTensor;
+
+const StoredTensor& tensor_of(const storage::SafetensorsFile& file, const std::string& name,
+                              ElementType type, std::int64_t elements) {
+    const StoredTensor* tensor = file.find(name);
+    require(tensor != nullptr, ExitCode::data, "has no tensor {}", name);
+    const std::size_t bytes = static_cast<std::size_t>(elements) * storage::size_of(type);
+    require(tensor->type == type && tensor->bytes.size() == bytes, ExitCode::data,
+            "tensor {} has another type or {} bytes; must have {}", name, tensor->bytes.size(),
+            bytes);
+    return *tensor;
+}
+
+std::string digest_of(const storage::SafetensorsFile& file, const graph::Graph& graph) {
+    storage::Sha256 digest;
+    const auto add = [&](const std::string& name, std::int64_t elements, std::int64_t rows,
+                         std::int64_t pixels) {
+        const StoredTensor& tensor = tensor_of(file, name, ElementType::f32, elements);
+        const std::vector<float> values = training::values_in_store(tensor, rows, pixels);
+        digest.update(std::as_bytes(std::span(values)));
+    };
+    for (const graph::Parameter& parameter : graph.parameters()) {
+        const bool is_filters = parameter.kind == graph::ParameterKind::filters;
+        const std::int64_t pixels =
+            is_filters ? parameter.shape[1] * parameter.shape[2] : parameter.pixels;
+        add(parameter.name, parameter.shape.elements(), parameter.shape[0], pixels);
+    }
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        add(statistics.name + ".running_mean", statistics.channels, 1, 1);
+        add(statistics.name + ".running_var", statistics.channels, 1, 1);
+    }
+    return digest.finish_hex();
+}
+
+/// Checks the step counts, which the digest does not include, and the number of tensors.
+void check_other_tensors(const storage::SafetensorsFile& file, const graph::Graph& graph,
+                         std::int64_t steps_trained) {
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        const std::string name = statistics.name + ".num_batches_tracked";
+        std::int64_t steps = 0;
+        std::memcpy(&steps, tensor_of(file, name, ElementType::i64, 1).bytes.data(), sizeof(steps));
+        require(steps == steps_trained, ExitCode::data, "{} is {}; must be {}", name, steps,
+                steps_trained);
+    }
+    const std::size_t expected = graph.parameters().size() + 3 * graph.statistics().size();
+    require(file.tensors().size() == expected, ExitCode::data,
+            "has {} tensors; must have {} for this model", file.tensors().size(), expected);
+}
+
+/// Returns the largest size of a file with the parameters, statistics and step counts of `graph`.
+std::size_t limit_bytes_of(const graph::Graph& graph) {
+    constexpr std::size_t kHeader = 100'000'008;
+    std::int64_t elements = 0;
+    for (const graph::Parameter& parameter : graph.parameters()) {
+        elements += parameter.shape.elements();
+    }
+    for (const graph::NormStatistics& statistics : graph.statistics()) {
+        elements += 2 * statistics.channels + 2;
+    }
+    return kHeader + sizeof(float) * static_cast<std::size_t>(elements);
+}
+
+/// Returns the training digest of the weights in `file` of a model that was trained for
+/// `steps_trained` steps. Reports a finding and returns nothing if the weights do not fit `graph`.
+std::optional<std::string> digest_of_weights(const std::string& file, const graph::Graph& graph,
+                                             std::int64_t steps_trained, Inspector& inspector) {
+    return inspector.attempt(file, [&] {
+        const std::size_t limit_bytes = limit_bytes_of(graph);
+        const auto weights =
+            storage::read_safetensors(inspector.checked_path(file, limit_bytes), limit_bytes);
+        check_other_tensors(weights, graph, steps_trained);
+        return digest_of(weights, graph);
+    });
+}
+
 struct Model {
     graph::Graph graph;
     std::int64_t training_flops_per_sample;
 };
 
-/// Checks the files of one group.
 class GroupCheck {
 public:
     GroupCheck(const Claim& claim, const Model& model, Inspector& inspector, int group)
@@ -30,7 +108,6 @@ public:
           group_(group),
           files_{file("record.json"), file("steps.csv"), file("ranks.csv")} {}
 
-    /// Returns the expected result.
     GroupResult check(workloads::PredictionCheck* predictions) {
         const std::string& name = files_.record;
         const GroupRecord& listed = claim_.record.work.groups[group_];
@@ -64,7 +141,6 @@ private:
         return workloads::group_prefix(group_) + name;
     }
 
-    /// Returns the result of a group that has stored no result.
     GroupResult missing_result(const GroupRecord& listed) const {
         GroupResult result;
         result.record.group = group_;
@@ -208,7 +284,6 @@ private:
                                      times.overlapped_communication.minimum.reason});
     }
 
-    /// Checks the places of the ranks against topology.map.
     void check_places(const std::vector<RankRecord>& ranks, std::int64_t steps) {
         for (const RankRecord& rank : ranks) {
             const int world_rank = claim_.controller.world_rank_of(group_, rank.group_rank);

@@ -15,8 +15,6 @@
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
 
-#include "checks.hpp"
-
 namespace hpcai::verification {
 namespace {
 

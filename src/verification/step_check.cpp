@@ -19,7 +19,6 @@ double length_of(const std::vector<StepRecord>& steps, std::size_t index) {
     return steps[index].end_seconds - (index == 0 ? 0 : steps[index - 1].end_seconds);
 }
 
-/// Returns the sum of the measured phases.
 double sum_of(const PhaseSeconds& phases) {
     double sum = 0;
     for (const metrics::NamedSpread& row : metrics::kPhaseSpreads) {

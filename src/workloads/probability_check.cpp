@@ -136,7 +136,6 @@ void ProbabilityCheck::report_unscored(const std::string& limit) {
                              limit);
 }
 
-/// Reads a file and sets `digest` to its SHA-256.
 template <typename T>
 std::optional<storage::NpyArray> ProbabilityCheck::read(const std::string& name,
                                                         const tensor::Shape& shape,

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/training/feed.hpp>
+#include <hpcai/training/predict.hpp>
 #include <hpcai/training/training_step.hpp>
 
 #include "device/cuda/cuda_device.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "group/checkpoint_lead_time.hpp"
-
 #include <gtest/gtest.h>
+
+#include "group/group_checkpoints.hpp"
 
 namespace hpcai::group {
 namespace {

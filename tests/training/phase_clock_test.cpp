@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <hpcai/training/phase_clock.hpp>
+#include <hpcai/training/step_log.hpp>
 
 namespace hpcai::training {
 namespace {

@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include <hpcai/evaluation/top_k.hpp>
-
 /// Quality of predicted cell classes.
 namespace hpcai::evaluation {
 

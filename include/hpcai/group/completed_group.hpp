@@ -5,12 +5,26 @@
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>
+#include <hpcai/comm/membership_agreement.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/training_state.hpp>
+#include <hpcai/group/model.hpp>
+#include <hpcai/records/progress_record.hpp>
+#include <hpcai/records/run_record.hpp>
+#include <hpcai/workloads/evaluator.hpp>
 
 /// Groups that an earlier launch of the run completed.
 namespace hpcai::group {
+
+/// The outcome of a group's training on one rank. Only the leader has predictions.
+struct GroupOutcome {
+    comm::GroupStatus status;
+    GroupResult result;
+    workloads::MemberPredictions predictions;
+    bool has_lost_leader = false;   // the group's first rank does not answer
+    bool is_acting_leader = false;  // the leader is lost, and this rank is the first that answers
+    ProgressState end = ProgressState::failed;
+    double stop_seconds = 0;  // from the last step to the end of the stop; 0: no stop
+};
 
 /// Adds the stored predictions of a completed group to `outcome`, which has the group's result.
 /// Predictions of out-of-bag samples are not stored. Decoding uses data.decode_threads threads, or

@@ -6,8 +6,8 @@
 #include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
-#include <hpcai/group/group_outcome.hpp>
-#include <hpcai/group/training_state.hpp>
+#include <hpcai/group/completed_group.hpp>
+#include <hpcai/group/model.hpp>
 
 namespace hpcai::group {
 

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include <hpcai/records/run_record.hpp>
 #include <hpcai/records/step_record.hpp>

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <hpcai/base/median.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::metrics {
@@ -28,13 +29,27 @@ public:
     explicit TimingObserver(std::function<double()> now) : now_(std::move(now)) {}
 
     void before(const graph::KernelCall&) override { started_ = now_(); }
-    void after(const graph::KernelCall& call) override;
+    void after(const graph::KernelCall& call) override {
+        const double seconds = now_() - started_;
+        const auto [found, is_new] = calls_.try_emplace({call.kernel, call.pass});
+        if (is_new) {
+            found->second.order = calls_.size() - 1;
+            found->second.name = call.name;
+        }
+        found->second.seconds.push_back(seconds);
+    }
 
     /// Discards all times, for example those of warm-up steps.
     void clear() { calls_.clear(); }
 
     /// Returns one entry per kernel and pass, in the order of first runs; none before any run.
-    std::vector<OperationTime> times_by_kernel() const;
+    std::vector<OperationTime> times_by_kernel() const {
+        std::vector<OperationTime> times(calls_.size());
+        for (const auto& [key, call] : calls_) {
+            times[call.order] = {call.name, key.second, median(call.seconds)};
+        }
+        return times;
+    }
 
 private:
     struct Call {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/device/device.hpp>
 #include <hpcai/graph/network.hpp>
 
 namespace hpcai::training {

@@ -10,6 +10,12 @@
 
 namespace hpcai::training {
 
+/// Sets the inputs "images", "labels", "boxes" and "keys", as far as the network has them.
+void feed(graph::Network& network, const data::Batch& batch);
+
+/// Sets all inputs to padding: labels to -1, other inputs to zero, which means no boxes.
+void feed_padding(graph::Network& network);
+
 /// A model's predictions, in the order of the samples.
 struct Predictions {
     std::vector<float> outputs;        // (samples, columns) of the network's last node

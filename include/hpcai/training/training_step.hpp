@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include <hpcai/training/step_runner.hpp>
 
@@ -29,7 +28,6 @@ private:
     void mark() {
         if (timeline_ != nullptr) timeline_->mark();
     }
-    std::optional<PhaseSeconds> timed_phases();
 
     bool can_be_recorded_;
     std::int64_t steps_ = 0;

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <hpcai/graph/parameter_store.hpp>
+#include <hpcai/storage/safetensors.hpp>
 
 namespace hpcai::training {
+
+/// Converts an fp32 tensor from (rows, channels, pixels), the layout of a file, to (rows, pixels,
+/// channels), the layout of a store.
+std::vector<float> values_in_store(const storage::StoredTensor& tensor, std::int64_t rows,
+                                   std::int64_t pixels);
 
 /// Writes parameters and running statistics durably as safetensors with torchvision's state-dict
 /// names: filters (K, C, R, S), all tensors fp32, `num_batches_tracked` int64 scalars equal to

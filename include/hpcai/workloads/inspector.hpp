@@ -16,7 +16,6 @@
 #include <fmt/core.h>
 
 #include <hpcai/base/error.hpp>
-#include <hpcai/storage/file.hpp>
 
 namespace hpcai::workloads {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <hpcai/evaluation/ballot.hpp>
-#include <hpcai/workloads/probability_task.hpp>
+#include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
 

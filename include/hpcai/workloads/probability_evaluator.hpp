@@ -3,7 +3,7 @@
 
 #include <hpcai/data/sample_set.hpp>
 #include <hpcai/workloads/evaluator.hpp>
-#include <hpcai/workloads/probability_task.hpp>
+#include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/evaluation/ensemble.hpp>
 #include <hpcai/evaluation/member_bootstrap.hpp>
-#include <hpcai/workloads/intervals.hpp>
 #include <hpcai/workloads/probability_check.hpp>
 #include <hpcai/workloads/probability_evaluator.hpp>
 #include <hpcai/workloads/tasks.hpp>
@@ -105,7 +104,6 @@ private:
         quality.members_interval = members_interval_record(reason, interval);
     }
 
-    /// Adds the interval over members and the out-of-bag vote.
     void add_quality(const MemberPredictions& member, comm::Communicator& leaders,
                      QualityRecord& quality) const override {
         bootstrap_members(member.validation, leaders, quality);

@@ -2,7 +2,7 @@
 #include "judge_detections.hpp"
 
 #include <hpcai/evaluation/average_precision.hpp>
-#include <hpcai/workloads/intervals.hpp>
+#include <hpcai/workloads/tasks.hpp>
 
 namespace hpcai::workloads {
 namespace {

@@ -27,7 +27,6 @@ void score_fusion(const evaluation::Annotations& truth,
 /// Returns the fusion options of the configuration's `bagging` and `detector` sections.
 evaluation::FusionOptions fusion_options(const config::Config& config);
 
-/// The detectors of this rank.
 struct DetectorMembers {
     std::span<const evaluation::Member> local;
     int first = 0;  // index of local.front() among all detectors
@@ -38,8 +37,6 @@ struct DetectorMembers {
 IntervalRecord detectors_interval(comm::Communicator& ranks, const config::Config& config,
                                   const evaluation::DetectionTruth& truth,
                                   const DetectorMembers& members);
-
-std::unique_ptr<PredictionCheck> make_detection_check(const CheckedResult& result);
 
 /// Compares two ensembles by a paired bootstrap over the test samples.
 QualityComparison compare_detections(const ComparedResults& results);

@@ -5,8 +5,7 @@
 
 #include <hpcai/evaluation/segmentation.hpp>
 #include <hpcai/models/make_model.hpp>
-#include <hpcai/workloads/intervals.hpp>
-#include <hpcai/workloads/probability_task.hpp>
+#include <hpcai/workloads/tasks.hpp>
 
 namespace hpcai::workloads {
 namespace {
