@@ -14,11 +14,13 @@ namespace hpcai::launch {
 namespace {
 
 constexpr std::array kVariables{
-    "SLURM_JOB_ID",         "SLURM_NNODES",         "SLURM_NTASKS",    "SLURM_JOB_PARTITION",
-    "SLURM_CPUS_PER_TASK",  "OMPI_COMM_WORLD_SIZE", "OMPI_VERSION",    "OMP_NUM_THREADS",
-    "OMP_PROC_BIND",        "OMP_PLACES",           "OMP_WAIT_POLICY", "DNNL_MAX_CPU_ISA",
-    "GOMP_CPU_AFFINITY",    "CUDA_VISIBLE_DEVICES", "NCCL_ALGO",       "NCCL_PROTO",
-    "NVIDIA_TF32_OVERRIDE",
+    "SLURM_JOB_ID",        "SLURM_NNODES",         "SLURM_NTASKS",
+    "SLURM_JOB_PARTITION", "SLURM_CPUS_PER_TASK",  "OMPI_COMM_WORLD_SIZE",
+    "OMPI_VERSION",        "OMP_NUM_THREADS",      "OMP_PROC_BIND",
+    "OMP_PLACES",          "OMP_WAIT_POLICY",      "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",   "CUDA_VISIBLE_DEVICES", "NCCL_ALGO",
+    "NCCL_PROTO",          "NVIDIA_TF32_OVERRIDE", "PMI_SIZE",
+    "PBS_JOBID",           "FLUX_JOB_SIZE",
 };
 
 }  // namespace
