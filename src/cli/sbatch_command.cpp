@@ -229,7 +229,7 @@ void add_site_options(Command command, slurm::BatchJob& job) {
         const auto store = [&job, name](const std::string& text) {
             job.directives.push_back(fmt::format("--{}={}", name, text));
         };
-        command.add_parsed(fmt::format("--{}", name), store, "VALUE", "the same option of sbatch");
+        command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in sbatch");
     }
     command.add_texts("--module", job.modules, "NAME", "module to load; may be repeated");
     command.add_text("--prologue", job.prologue, "FILE",
