@@ -228,6 +228,7 @@ EstimateRequest on_gpus(const config::Config& config, std::map<std::string, doub
 TEST(StepTime, IsThatOfTheTrainingRateOfAMachine) {
     config::Config config = single(100);
     config.device.kind = config::DeviceKind::cuda;
+    config.training.precision = config::Precision::automatic;
     const double flops = 24'610'397'184;
     const std::map<std::string, double> device{{"mixed_training_tflops", flops * 1000}};
     EXPECT_NEAR(step_seconds(config, on_gpus(config, device)), 0.1, 1e-12);
