@@ -7,7 +7,10 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
@@ -33,7 +36,7 @@ struct PlanOptions {
     std::optional<int> nodes;
     std::optional<int> gpus_per_node;
     std::string roofline;
-    std::string interconnect;
+    std::string machine;
     std::optional<prediction::SweepRange> sweep;
     std::string svg;
     bool json = false;
@@ -52,15 +55,30 @@ prediction::SweepRange sweep_range(const std::string& text) {
     return {*first, *last};
 }
 
-void read_machine(const PlanOptions& options, prediction::EstimateRequest& request) {
+/// Reads --roofline and --machine. A machine with GPUs sets --gpus-per-node if it is absent.
+void read_machine(PlanOptions& options) {
+    prediction::EstimateRequest& request = options.request;
     if (!options.roofline.empty()) {
         request.roofline = records::read_file<RooflineRecord>(options.roofline);
     }
-    if (options.interconnect.empty()) return;
-    require(!options.roofline.empty(), ExitCode::usage,
-            "plan: --interconnect: expected with --roofline FILE only");
-    request.interconnect =
-        config::read_interconnect(config::read_file(options.interconnect), options.interconnect);
+    if (options.machine.empty()) return;
+    request.machine = config::read_machine(config::read_file(options.machine), options.machine);
+    const std::optional<double> found = request.machine->device_value("gpus_per_node");
+    if (!found || options.gpus_per_node) return;
+    const int gpus = static_cast<int>(*found);
+    options.gpus_per_node = std::min(request.ranks_per_node.value_or(gpus), gpus);
+}
+
+/// Warns if the memory of the machine's device is too small.
+void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRecord& memory) {
+    if (!request.machine) return;
+    const bool is_gpu = request.machine->device_value("gpus_per_node").has_value();
+    const double needed = is_gpu ? memory.total_bytes : memory.fullest_node_bytes;
+    const double available = request.machine->device_value("memory_gb").value_or(needed);
+    if (needed <= available) return;
+    std::cerr << fmt::format("the run will not fit: a {} needs {}, --machine has {}\n",
+                             is_gpu ? "rank" : "node", format_si(needed, "B"),
+                             format_si(available, "B"));
 }
 
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
@@ -113,7 +131,7 @@ config::Config load_for_devices(const PlanOptions& options) {
     config::Config config = load(options.config);
     if (!options.gpus_per_node || config.device.kind == config::DeviceKind::cuda) return config;
     require(config.device.kind == config::DeviceKind::automatic, ExitCode::usage,
-            "plan: --gpus-per-node: expected device.kind auto or cuda, got cpu");
+            "plan: --gpus-per-node or --machine: expected device.kind auto or cuda, got cpu");
     config::Sources sources = options.config;
     sources.overrides.emplace_back("device.kind=cuda");
     return load(sources);
@@ -136,11 +154,13 @@ void set_ranks(const PlanOptions& options, prediction::EstimateRequest& request)
     request.ranks = static_cast<int>(ranks);
 }
 
-ExitCode plan(const PlanOptions& options, const Context& context) {
+ExitCode plan(const PlanOptions& given, const Context& context) {
+    PlanOptions options = given;
+    read_machine(options);
     const config::Config config = load_for_devices(options);
-    prediction::EstimateRequest request = options.request;
+    prediction::EstimateRequest& request = options.request;
     set_ranks(options, request);
-    read_machine(options, request);
+    if (request.machine) prediction::set_machine_rates(config, request);
     require(!options.sweep || request.ranks == 0, ExitCode::usage,
             "plan: --sweep: expected no --ranks and no --nodes, which the sweep replaces");
     if (options.sweep) return sweep(options, config, request, context.out);
@@ -150,6 +170,7 @@ ExitCode plan(const PlanOptions& options, const Context& context) {
     set_sample_facts(config.data, request);
     const PlanRecord plan = prediction::estimate(config, request);
     context.out << (options.json ? records::to_json(plan) : prediction::to_text(plan));
+    check_memory(request, plan.memory_per_rank);
     for (const std::string& rule : verification::rules_broken_by_settings(config)) {
         std::cerr << "the result will be INVALID: " << rule << '\n';
     }
@@ -182,8 +203,8 @@ void add_machine_options(Command command, PlanOptions& options) {
     command.add_text("--roofline", options.roofline, "FILE",
                      "output of `hpcai500 roofline`, to predict the time");
     command.add_text(
-        "--interconnect", options.interconnect, "FILE",
-        "latency and bandwidth within and between nodes, instead of measured all-reduces");
+        "--machine", options.machine, "FILE",
+        "devices and links of a machine (configs/machines), instead of measured rates");
     command.add_parsed(
         "--sweep", [&options](const std::string& text) { options.sweep = sweep_range(text); },
         "ranks=A..B", "predict bagging and one model on A, 2 A, ... B ranks");
@@ -206,8 +227,8 @@ void add_plan_command(Command parent) {
          "energy.",
          {"hpcai500 plan --config configs/imagenet_goyal.yaml --nodes 32 --gpus-per-node 8 "
           "--images-per-second 8000",
-          "hpcai500 plan --config configs/imagenet_goyal.yaml --ranks 64 --flops-per-rank 2e13 "
-          "--json",
+          "hpcai500 plan --config configs/imagenet_nvidia.yaml --nodes 4 --machine "
+          "configs/machines/h200.yaml --json",
           "hpcai500 plan --config configs/quickstart.yaml --roofline roofline.json --sweep "
           "ranks=1..100000 --svg sweep.svg"}},
         plan);

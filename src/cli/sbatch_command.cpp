@@ -223,6 +223,19 @@ void add_allocation_options(Command command, SbatchOptions& options) {
                         "cores per rank on shared nodes; default: whole nodes");
 }
 
+/// Adds the options that depend on the centre. Without them the script has nothing of the kind.
+void add_site_options(Command command, slurm::BatchJob& job) {
+    for (const char* name : {"account", "partition", "qos", "constraint", "mem"}) {
+        const auto store = [&job, name](const std::string& text) {
+            job.directives.push_back(fmt::format("--{}={}", name, text));
+        };
+        command.add_parsed(fmt::format("--{}", name), store, "VALUE", "as in sbatch");
+    }
+    command.add_texts("--module", job.modules, "NAME", "module to load; may be repeated");
+    command.add_text("--prologue", job.prologue, "FILE",
+                     "file with commands of bash to source before the launch");
+}
+
 void add_time(Command command, std::string& time) {
     const auto read = [&time](const std::string& text) {
         const auto seconds = slurm::time_limit_seconds(text);
@@ -245,10 +258,12 @@ void add_sbatch_command(Command parent) {
          {"hpcai500 sbatch --config configs/imagenet_nvidia.yaml --set bagging.P_degree=8 "
           "--nodes 4 --gpus-per-node 8 --time 12:00:00 --requeue 3 --output job.sbatch",
           "hpcai500 sbatch --config configs/quickstart.yaml --nodes 2 --ranks-per-node 4 "
-          "--launcher srun --array M=1,2,4 --array P_degree=1,2"}},
+          "--launcher srun --array M=1,2,4 --array P_degree=1,2 --account physics --module "
+          "openmpi"}},
         sbatch);
     add_config_options(command, options.config, Presence::required);
     add_allocation_options(command, options);
+    add_site_options(command, options.job);
     command.add_choice("--launcher", options.job.launcher,
                        {{"mpirun", slurm::Launcher::mpirun}, {"srun", slurm::Launcher::srun}},
                        "mpirun|srun", "launcher of the ranks; default: mpirun");

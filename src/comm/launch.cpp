@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <string_view>
 
 #include <hpcai/base/error.hpp>
@@ -12,10 +13,13 @@ namespace hpcai::comm {
 namespace {
 
 // The launcher's own variable comes first: `mpirun -np 1` in an allocation of many tasks starts one
-// rank.
-constexpr std::array kSizeVariables{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
-constexpr std::array kLauncherVariables{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
-                                        "PMI_SIZE"};
+// rank. PMI_ variables are those of Hydra (MPICH, Intel MPI), `srun --mpi=pmi2` and Flux.
+constexpr std::array kSizeVariables{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE",
+                                    "SLURM_NTASKS"};
+constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                    "FLUX_TASK_RANK"};
+// A launcher other than srun sets one of these and passes SLURM_PROCID on to its ranks.
+constexpr std::array kOtherLaunchers{"OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "FLUX_TASK_RANK"};
 
 std::optional<int> positive_integer(const char* text) {
     if (text == nullptr) return std::nullopt;
@@ -26,8 +30,8 @@ std::optional<int> positive_integer(const char* text) {
     return value;
 }
 
-bool started_by_launcher(const EnvironmentLookup& environment) {
-    return std::ranges::any_of(kLauncherVariables,
+bool has_any(const EnvironmentLookup& environment, std::span<const char* const> names) {
+    return std::ranges::any_of(names,
                                [&](const char* name) { return environment(name) != nullptr; });
 }
 
@@ -41,7 +45,7 @@ bool is_one_task_per_node(const char* tasks_per_node) {
 
 void check_launch(std::optional<int> world_size, const EnvironmentLookup& environment,
                   const std::string& command_line) {
-    if (!world_size && started_by_launcher(environment)) return;
+    if (!world_size && has_any(environment, kRankVariables)) return;
     if (world_size.value_or(1) > 1) return;
     for (const char* name : kSizeVariables) {
         const std::optional<int> expected = positive_integer(environment(name));
@@ -66,8 +70,14 @@ int launched_ranks(const EnvironmentLookup& environment) {
 }
 
 bool started_by_srun(const EnvironmentLookup& environment) {
-    // mpirun passes SLURM_PROCID on to its ranks.
-    return environment("SLURM_PROCID") != nullptr && environment("OMPI_COMM_WORLD_SIZE") == nullptr;
+    return environment("SLURM_PROCID") != nullptr && !has_any(environment, kOtherLaunchers);
+}
+
+bool is_other_than_first_rank(const EnvironmentLookup& environment) {
+    const auto* name = std::ranges::find_if(
+        kRankVariables, [&](const char* variable) { return environment(variable) != nullptr; });
+    const char* rank = environment(name == kRankVariables.end() ? "SLURM_PROCID" : *name);
+    return rank != nullptr && std::string_view(rank) != "0";
 }
 
 bool exit_ends_other_ranks(const EnvironmentLookup& environment) {

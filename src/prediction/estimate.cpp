@@ -113,6 +113,9 @@ public:
                 "activations in fp32, the larger format, as training.precision is auto and no "
                 "device is queried");
         }
+        if (request_.machine)
+            std::ranges::for_each(request_.machine->figures,
+                                  [&](const auto& text) { assume(text); });
         fill_staging();
         fill_traffic(partition);
         fill_time();

@@ -10,6 +10,7 @@
 #include <hpcai/base/median.hpp>
 #include <hpcai/base/rounding.hpp>
 #include <hpcai/base/text.hpp>
+#include <hpcai/base/units.hpp>
 #include <hpcai/config/keys.hpp>
 #include <hpcai/metrics/moved_bytes.hpp>
 #include <hpcai/models/make_model.hpp>
@@ -53,9 +54,11 @@ public:
           slowdown_(slowdown()) {}
 
     PlanTimeRecord predict() {
-        time_.source =
-            fmt::format("predicted from {} rank{} of {}, measured {}", roofline_.ranks,
-                        roofline_.ranks == 1 ? "" : "s", roofline_.device, roofline_.measured_utc);
+        time_.source = roofline_.measured_utc.empty()
+                           ? "predicted from " + roofline_.device
+                           : fmt::format("predicted from {} of {}, measured {}",
+                                         counted(roofline_.ranks, "rank"), roofline_.device,
+                                         roofline_.measured_utc);
         time_.compute_seconds = {compute_seconds(), ""};
         predict_communication();
         time_.step_seconds = time_.exposed_seconds;
@@ -71,7 +74,7 @@ private:
     /// Returns a rank's time / that of a measured rank, which differ if the cores per rank do.
     /// Nodes are assumed to be equal.
     double slowdown() {
-        if (roofline_.is_gpu) return 1;
+        if (roofline_.is_gpu || roofline_.cores == 0) return 1;  // a rate that is of one rank
         const double cores = roofline_.cores;
         const auto used_cores = [&](int threads, int ranks) {
             return std::min<double>(threads, cores / ranks);
@@ -112,11 +115,13 @@ private:
         const double fixed = std::max(0.0, 2 * micro_batch_seconds(rows / 2) - micro_batch);
         const double step = fixed + layout_.micro_batches * (micro_batch - fixed);
         assume(
-            is_calibrated()
+            is_calibrated() && roofline_.calibration.points.size() == 1
+                ? std::string("one training rate for any number of samples; input is ready in time")
+            : is_calibrated()
                 ? std::string("training steps as they were measured, interpolated between numbers "
                               "of samples; input is ready in time")
                 : std::string("no training steps of this model in this precision were measured: "
-                              "the time is the sum of its operations, measured one by one, "
+                              "the time is the sum of its operations, each at its own rate, "
                               "per sample"));
         const std::string optimizer = config::value_text(config_, "training.optimizer");
         const std::string& measured = roofline_.calibration.optimizer;
@@ -200,9 +205,10 @@ private:
     }
 
     std::optional<config::Link> link(bool between_nodes) const {
-        if (request_.interconnect) {
-            return between_nodes ? request_.interconnect->between_nodes
-                                 : request_.interconnect->within_node;
+        if (request_.machine) {
+            const auto& described =
+                between_nodes ? request_.machine->between_nodes : request_.machine->within_node;
+            if (described) return described;
         }
         return measured_link(between_nodes ? "between nodes" : "node");
     }
@@ -219,7 +225,7 @@ private:
         const auto missing = [&](const char* what) {
             time_.communication_seconds = time_.exposed_seconds = no_value(fmt::format(
                 "the roofline file has no all-reduces {}; measure with mpirun, or describe the "
-                "machine (--interconnect)",
+                "machine (--machine)",
                 what));
         };
         if (!intra_node) return missing("within a node");
@@ -247,7 +253,8 @@ private:
             (plan_.traffic_per_rank.sent_bytes_per_step - between) / intra_node.bytes_per_second;
         const int ranks_of_node = ceil_div(ranks, nodes);
         // The cores that ranks share execute the copies within a node.
-        const double copies = request_.interconnect ? within : slowdown_ * within;
+        const double copies =
+            request_.machine && request_.machine->within_node ? within : slowdown_ * within;
         return 2 * message_rounds(ranks_of_node) * intra_node.latency_seconds + copies +
                (spans_nodes ? 2 * message_rounds(nodes) * inter_node.latency_seconds +
                                   out_of_node / inter_node.bytes_per_second
@@ -259,9 +266,8 @@ private:
         if (seconds == 0) return 0;
         if (!config_.communication.overlap) return seconds;
         const double max_overlap = kBackwardShare * *time_.compute_seconds.value;
-        if (request_.interconnect && request_.interconnect->overlapped_share) {
-            return seconds -
-                   std::min(*request_.interconnect->overlapped_share * seconds, max_overlap);
+        if (request_.machine && request_.machine->overlapped_share) {
+            return seconds - std::min(*request_.machine->overlapped_share * seconds, max_overlap);
         }
         if (const auto ratio = measured_exposure()) return *ratio * seconds;
         if (!roofline_.is_gpu) {

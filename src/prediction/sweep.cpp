@@ -38,7 +38,7 @@ public:
     Sweeper(const config::Config& config, const EstimateRequest& request)
         : config_(config), request_(request) {
         require(request.roofline.has_value(), ExitCode::usage,
-                "--sweep: expected --roofline FILE, which has the rates, got none");
+                "--sweep: expected --roofline FILE or --machine FILE with rates, got none");
         // All points have the same number of ranks per node, so that nodes are equally loaded.
         if (!request_.ranks_per_node) {
             request_.ranks_per_node = request.roofline->ranks_of_fullest_node;

@@ -20,11 +20,16 @@ void print_operations(Page& page, const RooflineRecord& record) {
     page.line("{:<26} {:<6} {:<16} {:>8} {:>10} {:>11}  {}", "operation", "format", "pass",
               "FLOP/B", "time", "speed", "shape");
     for (const OperationRate& rate : record.operations) {
+        if (!rate.seconds.value) continue;
         page.line("{:<26} {:<6} {:<16} {:>8.1f} {:>10} {:>11}  {}{}", one_line(rate.name),
                   one_line(rate.precision), one_line(rate.pass), rate.flops / rate.bytes,
                   seconds(rate.seconds), si(rate.flops_per_second, "FLOPS"), one_line(rate.shape),
                   rate.nodes > 1 ? fmt::format(" ({} layers)", rate.nodes) : "");
     }
+    const auto left_out = std::ranges::count_if(
+        record.operations, [](const OperationRate& rate) { return !rate.seconds.value; });
+    if (left_out > 0)
+        page.line("not measured: {}, for lack of time (--seconds)", counted(left_out, "operation"));
 }
 
 void print_all_reduces(Page& page, const RooflineRecord& record) {

@@ -20,6 +20,19 @@ void check(const BatchJob& job) {
     for (const std::string& file : job.configs) require_one_line("--config", file);
     require_one_line("--results", job.results);
     require_one_line("run.name", job.name);
+    require_one_line("--prologue", job.prologue);
+    for (const std::string& module : job.modules) {
+        require_one_line("--module", module);
+        require(!module.starts_with('-'), ExitCode::usage,
+                "sbatch: --module: expected the name of a module, got '{}'", module);
+    }
+    const std::regex plain(R"(--[a-z]+=[\w.,:@%+=&|()*!/\[\]-]+)");
+    for (const std::string& directive : job.directives) {
+        require(std::regex_match(directive, plain), ExitCode::usage,
+                "sbatch: {}: expected letters, digits and .,:@%+=&|()*!/[]-_ alone, got '{}'",
+                printable(directive.substr(0, directive.find('='))),
+                printable(directive.substr(directive.find('=') + 1)));
+    }
     for (const std::string& setting : job.settings) require_one_line("--set", setting);
     for (const ArrayTask& task : job.array) {
         for (const std::string& setting : task.settings) require_one_line("--array", setting);
@@ -54,6 +67,7 @@ std::string directives(const BatchJob& job) {
     } else {
         text += "# A benchmark needs whole nodes.\n#SBATCH --exclusive\n";
     }
+    for (const std::string& directive : job.directives) text += "#SBATCH " + directive + "\n";
     if (!job.time.empty()) text += fmt::format("#SBATCH --time={}\n", job.time);
     if (!job.array.empty()) text += fmt::format("#SBATCH --array=0-{}\n", job.array.size() - 1);
     text += fmt::format(
@@ -64,6 +78,18 @@ std::string directives(const BatchJob& job) {
     return text +
            "# A restarted job appends to its log.\n"
            "#SBATCH --open-mode=append\n";
+}
+
+/// Returns commands that load the modules and then source the prologue, which may use them.
+std::string site_setup(const BatchJob& job) {
+    std::string text;
+    for (const std::string& module : job.modules) {
+        text += fmt::format("module load {} || exit 2\n", shell_quote(module));
+    }
+    if (job.prologue.empty()) return text;
+    const bool has_folder = job.prologue.find('/') != std::string::npos;
+    return text + fmt::format("source {} || exit 2\n",
+                              shell_quote((has_folder ? "" : "./") + job.prologue));
 }
 
 /// If the program were missing, mpirun with --enable-recovery would hang silently.
@@ -259,8 +285,9 @@ std::optional<std::int64_t> time_limit_seconds(std::string_view text) {
 std::string batch_script(const BatchJob& job) {
     check(job);
     return "#!/bin/bash\n# Made by: " + printable(job.command_line) + "\n" + directives(job) +
-           kFindProgram + array_cases(job) + run_or_resume(job) + placement_options(job) +
-           kOutputState + launch(job) + kWaitForLauncher + report_status(job);
+           site_setup(job) + kFindProgram + array_cases(job) + run_or_resume(job) +
+           placement_options(job) + kOutputState + launch(job) + kWaitForLauncher +
+           report_status(job);
 }
 
 }  // namespace hpcai::slurm

@@ -27,7 +27,7 @@
 namespace hpcai::speed {
 namespace {
 
-constexpr int kMinSteps = 3;
+constexpr int kMinSteps = 1;  // after a first one
 constexpr int kMaxSteps = 15;
 
 struct CalibrationSetup {
@@ -82,9 +82,10 @@ private:
     std::int64_t gradient_bytes_ = 0;
 };
 
-/// Measures whole training steps of the configured model on all ranks at once: with all samples of
-/// a rank, then with a half and a quarter of them, within about `seconds`. With a reducer, also
-/// measures steps with all-reduces. Collective.
+/// Measures whole training steps of the configured model on all ranks at once: with a quarter of
+/// the samples of a rank, then with a half and all of them if the meter's time suffices. A number
+/// of samples takes about a third of `seconds`. With a reducer, also measures steps with
+/// all-reduces. Collective.
 CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, double seconds) {
     CalibrationRecord record;
     const config::Config& config = setup.config;
@@ -96,13 +97,15 @@ CalibrationRecord calibrate(RateMeter& meter, const CalibrationSetup& setup, dou
     record.training_flops_per_sample = metrics::FlopsLedger(models::make_model(config))
                                            .training_per_sample(metrics::kOfficialLedger);
     if (setup.reducer != nullptr) record.sums = setup.reducer->description();
-    const double end = meter.elapsed_seconds() + seconds;
     Calibration calibration(meter, setup);
-    constexpr int kPoints = 3;
-    for (int i = 0, samples = setup.samples; i < kPoints && samples > 0; ++i, samples /= 2) {
-        if (i > 0 && meter.elapsed_seconds() > end) break;
-        record.points.insert(record.points.begin(),
-                             calibration.measure_point(samples, seconds / kPoints));
+    double needed_seconds = 0;  // two steps with twice the samples
+    for (const int part : {4, 2, 1}) {
+        if (setup.samples < part) continue;
+        if (needed_seconds > 0 && meter.elapsed_seconds() + needed_seconds > meter.limit_seconds())
+            break;
+        const CalibrationPoint point = calibration.measure_point(setup.samples / part, seconds / 3);
+        needed_seconds = 4 * (point.step_seconds + point.summed_step_seconds.value.value_or(0));
+        record.points.push_back(point);
     }
     record.gradient_bytes = calibration.gradient_bytes();
     return record;
@@ -256,7 +259,7 @@ private:
         std::erase_if(others, [&](const device::Precision& other) {
             return other == precision_ || other.is_pure;  // pure fp16 has the kernels of mixed fp16
         });
-        for (std::size_t index = 0; index < others.size(); ++index) {
+        for (std::size_t index = 0; index < others.size() && !meter_->is_time_over(); ++index) {
             const double left = request_.seconds - meter_->elapsed_seconds();
             measure_precision(others[index],
                               left / (2.0 * static_cast<double>(others.size() - index)));

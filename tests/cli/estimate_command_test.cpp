@@ -65,6 +65,24 @@ TEST(Plan, TakesNodesGpusAndImagesPerSecond) {
                    "expected one of --roofline, --flops-per-rank and --images-per-second, got 2");
 }
 
+TEST(Plan, TakesTheDevicesAndLinksOfAMachine) {
+    const std::string machine = source("configs/machines/h200.yaml");
+    const Outcome planned = plan({"--nodes", "16", "--machine", machine, "--json"});
+    ASSERT_EQ(planned.exit_code, 0) << planned.error;
+    const auto record = nlohmann::json::parse(planned.out);
+    EXPECT_EQ(record["layout"]["ranks"], 128);
+    EXPECT_EQ(record["memory_per_rank"]["precision"], "mixed");
+    EXPECT_EQ(record["time"]["source"],
+              "predicted from the training rate of NVIDIA H200 SXM in mixed");
+    EXPECT_GT(record["time"]["run_seconds"].get<double>(), 0);
+    const Outcome large =
+        plan({"--nodes", "1", "--machine", machine, "--set", "training.batch_size=80000"});
+    EXPECT_NE(large.error.find("the run will not fit: a rank needs "), std::string::npos)
+        << large.error;
+    expect_refused(plan({"--nodes", "1", "--machine", machine, "--set", "device.kind=cpu"}), 2,
+                   "expected device.kind auto or cuda, got cpu");
+}
+
 TEST(Plan, CountsTheTrainingFolder) {
     const TemporaryFolder folder;
     const Outcome made =

@@ -24,6 +24,20 @@ TEST(Sbatch, PrintsAScriptThatBashReads) {
     EXPECT_NE(outcome.out.find("mpirun -np 2 "), std::string::npos) << outcome.out;
 }
 
+TEST(Sbatch, PassesTheOptionsOfASiteOn) {
+    const Outcome outcome =
+        sbatch({"--nodes", "1", "--ranks-per-node", "2", "--partition", "gpu", "--mem", "0",
+                "--module", "gcc", "--module", "openmpi", "--prologue", "site.sh"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("#SBATCH --partition=gpu\n#SBATCH --mem=0\n"), std::string::npos);
+    EXPECT_NE(outcome.out.find("module load gcc || exit 2\nmodule load openmpi || exit 2\nsource "
+                               "./site.sh || exit 2\n"),
+              std::string::npos)
+        << outcome.out;
+    expect_refused(sbatch({"--nodes", "1", "--account", "a b"}), 2,
+                   "sbatch: --account: expected letters, digits and");
+}
+
 TEST(Sbatch, WritesTheSameIntoAFile) {
     const TemporaryFolder folder;
     const Words words{"sbatch",  "--config", source("configs/smoke.yaml"),

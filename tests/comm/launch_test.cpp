@@ -37,10 +37,13 @@ TEST(Launch, AloneUnderSlurmIsRefusedBeforeAndAfterInitialisation) {
 }
 
 TEST(Launch, AnotherMpisLauncherIsNoticedOnlyAfterInitialisation) {
-    EXPECT_EQ(refusal(std::nullopt, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
+    for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK"}) {
+        EXPECT_EQ(refusal(std::nullopt, {{"SLURM_NTASKS", "2"}, {rank, "0"}}), "") << rank;
+    }
     EXPECT_NE(refusal(1, {{"OMPI_COMM_WORLD_SIZE", "2"}}), "");
     EXPECT_NE(refusal(1, {{"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}), "");
     EXPECT_NE(refusal(1, {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}}), "");
+    EXPECT_NE(refusal(1, {{"FLUX_TASK_RANK", "3"}, {"FLUX_JOB_SIZE", "4"}}), "");
 }
 
 TEST(Launch, OneRankOnPurposeIsAccepted) {
@@ -54,7 +57,34 @@ TEST(Launch, IsBySrunWhereNoMpirunIsInBetween) {
     EXPECT_TRUE(started_by_srun(environment_of({{"SLURM_PROCID", "0"}})));
     EXPECT_FALSE(
         started_by_srun(environment_of({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+    EXPECT_TRUE(started_by_srun(
+        environment_of({{"SLURM_PROCID", "0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})))
+        << "srun --mpi=pmi2";
+    EXPECT_TRUE(started_by_srun(environment_of({{"SLURM_PROCID", "0"}, {"PMIX_RANK", "0"}})));
+    EXPECT_FALSE(started_by_srun(
+        environment_of({{"SLURM_PROCID", "0"}, {"PMI_RANK", "1"}, {"MPI_LOCALNRANKS", "2"}})))
+        << "Hydra in an allocation of Slurm";
+    EXPECT_FALSE(started_by_srun(environment_of({{"SLURM_PROCID", "0"}, {"FLUX_TASK_RANK", "1"}})));
     EXPECT_FALSE(started_by_srun(environment_of({})));
+}
+
+TEST(Launch, NamesTheRanksThatDoNotReportAUsageError) {
+    for (const char* rank :
+         {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"}) {
+        EXPECT_TRUE(is_other_than_first_rank(environment_of({{rank, "3"}}))) << rank;
+        EXPECT_FALSE(is_other_than_first_rank(environment_of({{rank, "0"}}))) << rank;
+    }
+    EXPECT_TRUE(is_other_than_first_rank(
+        environment_of({{"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_RANK", "1"}})))
+        << "mpirun in an allocation passes SLURM_PROCID on";
+    EXPECT_FALSE(is_other_than_first_rank(environment_of({{"PBS_JOBID", "17.server"}})));
+}
+
+TEST(Launch, CountsTheRanksOfEachLauncher) {
+    EXPECT_EQ(launched_ranks(environment_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "8"}})), 8);
+    EXPECT_EQ(launched_ranks(environment_of({{"PMIX_RANK", "1"}, {"SLURM_NTASKS", "6"}})), 6);
+    EXPECT_EQ(launched_ranks(environment_of({{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "4"}})), 4);
+    EXPECT_EQ(launched_ranks(environment_of({{"PBS_JOBID", "17.server"}})), 1);
 }
 
 TEST(Launch, SeveralRanksAreNeverRefused) {

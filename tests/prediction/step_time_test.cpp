@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <string>
 #include <variant>
 
@@ -107,7 +108,9 @@ TEST(StepTime, TakesADescribedMachineForSums) {
     config.bagging.degree = 4;
     EstimateRequest request = measured(4);
     request.ranks_per_node = 2;
-    request.interconnect = config::Interconnect{{1e-3, 1e10}, {1e-2, 1e9}, 0.0};
+    request.machine = config::Machine{.within_node = config::Link{1e-3, 1e10},
+                                      .between_nodes = config::Link{1e-2, 1e9},
+                                      .overlapped_share = 0.0};
     const PlanRecord plan = estimate(config, request);
     // Two rounds of messages within and between two nodes; of 6/4 of the gradients that a rank
     // sends, 4/4 leave the node, which has two such ranks.
@@ -120,7 +123,7 @@ TEST(StepTime, TakesADescribedMachineForSums) {
     const double sums = 2 * 1e-3 + within / 1e10 + 2 * 1e-2 + out / 1e9;
     EXPECT_NEAR(*plan.time.communication_seconds.value, sums, 1e-9);
     EXPECT_NEAR(*plan.time.exposed_seconds.value, sums, 1e-9);
-    request.interconnect->overlapped_share = 0.75;
+    request.machine->overlapped_share = 0.75;
     EXPECT_NEAR(*estimate(config, request).time.exposed_seconds.value, sums / 4, 1e-9);
 }
 
@@ -211,9 +214,54 @@ TEST(Sweep, ComparesBaggingWithOneModelOnTheSameRanks) {
     EXPECT_EQ(nlohmann::json::parse(records::to_json(record))["points"][1]["ranks"], 2);
 }
 
+EstimateRequest on_gpus(const config::Config& config, std::map<std::string, double> device) {
+    EstimateRequest request{.ranks = 8, .ranks_per_node = 8};
+    device["gpus_per_node"] = 8;
+    request.machine = config::Machine{.name = "A GPU",
+                                      .figures = {"device: name A GPU"},
+                                      .device = std::move(device),
+                                      .within_node = config::Link{1e-6, 1e11}};
+    set_machine_rates(config, request);
+    return request;
+}
+
+TEST(StepTime, IsThatOfTheTrainingRateOfAMachine) {
+    config::Config config = single(100);
+    config.device.kind = config::DeviceKind::cuda;
+    config.training.precision = config::Precision::automatic;
+    const double flops = 24'610'397'184;
+    const std::map<std::string, double> device{{"mixed_training_tflops", flops * 1000}};
+    EXPECT_NEAR(step_seconds(config, on_gpus(config, device)), 0.1, 1e-12);
+    const PlanRecord plan = estimate(config, on_gpus(config, device));
+    EXPECT_EQ(plan.time.source, "predicted from the training rate of A GPU in mixed");
+    EXPECT_TRUE(std::ranges::count(plan.assumptions, "device: name A GPU"));
+    config.bagging.degree = 8;
+    config.training.batch_size = 800;
+    EXPECT_GT(step_seconds(config, on_gpus(config, device)), 0.1) << "with an all-reduce";
+}
+
+TEST(StepTime, OfAMachineInAnotherPrecisionIsThatOfItsPeaks) {
+    config::Config config = single(8);
+    config.training.precision = config::Precision::fp32;
+    const EstimateRequest request = on_gpus(
+        config,
+        {{"mixed_training_tflops", 1e15}, {"fp32_tflops", 1e11}, {"memory_gb_per_second", 9.6e9}});
+    EXPECT_NEAR(step_seconds(config, request), 8 * seconds_of_operations(config), 1e-6);
+    EXPECT_FALSE(on_gpus(config, {{"mixed_training_tflops", 1e15}}).roofline);
+}
+
+TEST(StepTime, HasTheGivenRateOfAMachineAndItsLinks) {
+    const config::Config config = single(8);
+    EstimateRequest request{.ranks = 8, .ranks_per_node = 8, .images_per_second = 80};
+    request.machine = config::Machine{.device = {{"fp32_training_tflops", 1e15}}};
+    set_machine_rates(config, request);
+    EXPECT_NEAR(step_seconds(config, request), 0.1, 1e-12);
+}
+
 TEST(Sweep, GoesToAHundredThousandRanks) {
     EstimateRequest request = measured(2);
-    request.interconnect = config::Interconnect{{1e-6, 1e11}, {2e-6, 2.5e10}, std::nullopt};
+    request.machine = config::Machine{.within_node = config::Link{1e-6, 1e11},
+                                      .between_nodes = config::Link{2e-6, 2.5e10}};
     const SweepRecord record = sweep(single(8), request, {1, 100'000});
     EXPECT_EQ(record.points.size(), 18U);
     EXPECT_EQ(record.points[16].ranks, 65'536);

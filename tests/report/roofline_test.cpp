@@ -63,6 +63,16 @@ TEST(RooflineText, HasEveryMeasurementOnALine) {
     }
 }
 
+TEST(RooflineText, CountsWhatThereWasNoTimeFor) {
+    RooflineRecord record = example_roofline();
+    for (OperationRate& rate : record.operations) {
+        if (rate.of_model) rate.seconds = rate.flops_per_second = {std::nullopt, "no time"};
+    }
+    const std::string text = roofline_text(record);
+    EXPECT_EQ(text.find("layer1.0.conv1"), std::string::npos) << text;
+    EXPECT_NE(text.find("not measured: 2 operations"), std::string::npos) << text;
+}
+
 TEST(RooflineText, LetsNoNameFakeALine) {
     RooflineRecord record = example_roofline();
     record.device = "x\nRESULT VALID";

@@ -135,6 +135,36 @@ TEST(BatchScript, QuotesWhatAShellWouldTakeForItsOwn) {
     EXPECT_TRUE(has(script, "results='/my results/a-b-c'-$SLURM_JOB_ID\n"));
 }
 
+TEST(BatchScript, HasTheOptionsOfASiteOnlyIfGiven) {
+    const std::string plain = batch_script(example());
+    for (const char* words : {"--account", "module load", "source "})
+        EXPECT_FALSE(has(plain, words));
+    BatchJob job = example();
+    job.directives = {"--account=physics", "--constraint=[a|b]&gpu"};
+    job.modules = {"openmpi/4.1", "my module"};
+    job.prologue = "site $HOME.sh";
+    const std::string script = batch_script(job);
+    EXPECT_TRUE(has(script, "#SBATCH --account=physics\n#SBATCH --constraint=[a|b]&gpu\n"));
+    EXPECT_TRUE(has(script,
+                    "module load openmpi/4.1 || exit 2\nmodule load 'my module' || exit 2\n"
+                    "source './site $HOME.sh' || exit 2\n"));
+    EXPECT_LT(script.find("source "), script.find("hpcai500=${HPCAI500"))
+        << "a prologue may set HPCAI500";
+    job.prologue = "/etc/site.sh";
+    EXPECT_TRUE(has(batch_script(job), "source /etc/site.sh || exit 2\n"));
+}
+
+TEST(BatchScript, RefusesSiteOptionsThatSlurmOrAShellWouldInterpret) {
+    for (const char* value : {"", "a b", "a#b", "a\n#SBATCH --uid=0", "$(id)", "'a'", "a\\b"}) {
+        BatchJob job = example();
+        job.directives = {std::string("--qos=") + value};
+        EXPECT_THROW(batch_script(job), Error) << value;
+    }
+    BatchJob job = example();
+    job.modules = {"--force"};
+    EXPECT_THROW(batch_script(job), Error);
+}
+
 TEST(BatchScript, RefusesWhatWouldMakeALineOfItsOwn) {
     const auto refused = [](const BatchJob& job) {
         try {
@@ -156,6 +186,15 @@ TEST(BatchScript, RefusesWhatWouldMakeALineOfItsOwn) {
     EXPECT_TRUE(refused(job));
     job = example();
     job.results = evil;
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.modules = {evil};
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.prologue = evil;
+    EXPECT_TRUE(refused(job));
+    job = example();
+    job.directives = {"--mem=" + evil};
     EXPECT_TRUE(refused(job));
     job = example();
     job.command_line = evil;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <hpcai/config/config.hpp>
-#include <hpcai/config/interconnect.hpp>
+#include <hpcai/config/machine.hpp>
 #include <hpcai/plan/parallelism_controller.hpp>
 #include <hpcai/records/plan_record.hpp>
 #include <hpcai/records/roofline_record.hpp>
@@ -23,8 +23,13 @@ struct EstimateRequest {
     std::optional<double> images_per_second;  // of a rank in training; instead of flops_per_rank
     std::optional<double> watts_per_rank;     // during training
     std::optional<RooflineRecord> roofline;   // instead of flops_per_rank
-    std::optional<config::Interconnect> interconnect;  // replaces the roofline's all-reduces
+    std::optional<config::Machine> machine;   // its links replace the roofline's all-reduces
 };
+
+/// Sets request.roofline, if absent, for request.machine, which must be present: from the given
+/// training rate, which it removes, else from the machine's training rate in the precision of
+/// `config`, else from its peak rates. Sets nothing if the machine lacks these.
+void set_machine_rates(const config::Config& config, EstimateRequest& request);
 
 /// Estimates a run of `config` on request.ranks ranks, which fill one node after the other. Throws
 /// Error(launch) if eq. 5 cannot hold (plan::make_layout); Error(usage) if `request` is invalid, or

@@ -134,7 +134,7 @@ struct PlanTrafficRecord {
 };
 
 /// Predicted times. Computation is from a roofline file or a given rate; communication is from the
-/// file or --interconnect. Input overlaps with computation; evaluation is excluded.
+/// file or --machine. Input overlaps with computation; evaluation is excluded.
 struct PlanTimeRecord {
     std::string source;              // where the numbers below are from
     Quantity compute_seconds;        // of a step, with the pipeline's bubble

@@ -28,9 +28,12 @@ struct BatchJob {
     int cpus_per_rank = 0;  // 0: whole nodes
     std::string time;       // limit in the form of time_limit_seconds(); empty: the partition's
     Launcher launcher = Launcher::mpirun;
-    std::vector<ArrayTask> array;     // empty: one job
-    int requeues = 0;                 // maximum number of restarts after a stop at a checkpoint
-    std::string results = "results";  // parent of the result directories
+    std::vector<ArrayTask> array;         // empty: one job
+    int requeues = 0;                     // maximum number of restarts after a stop at a checkpoint
+    std::string results = "results";      // parent of the result directories
+    std::vector<std::string> directives;  // further options of sbatch: "--account=physics"
+    std::vector<std::string> modules;     // loaded before the launch
+    std::string prologue;                 // file that the script sources then; empty: none
 };
 
 /// Returns the seconds of a time as `sbatch --time` accepts it: "minutes", "minutes:seconds",
@@ -44,7 +47,8 @@ inline constexpr int kSignalLeadSeconds = 120;
 /// Returns the script for `sbatch`. A restarted job finds its result directory by job number and
 /// resumes the run in it. The script exits with the code of `hpcai500 status`. If the launch wrote
 /// nothing, the script exits with the launcher's nonzero code, or with 1 if the status is an
-/// earlier stop. Throws Error(usage) for a string with control characters and names it.
+/// earlier stop. Throws Error(usage) for a string with control characters, or a directive with
+/// characters that Slurm or a shell might interpret, and names it.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace hpcai::slurm

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hpcai::config {
+
+/// A link between two ranks: a message takes latency + bytes / bandwidth.
+struct Link {
+    double latency_seconds = 0;
+    double bytes_per_second = 0;
+};
+
+/// The devices and the network of a machine, as its owner or vendor describes them.
+struct Machine {
+    std::string name;                        // of the device
+    std::vector<std::string> figures;        // the entries of each section, for display
+    std::map<std::string, double> device;    // values in SI units by key: "memory_gb" in bytes
+    std::optional<Link> within_node;         // the bandwidth is that of one rank
+    std::optional<Link> between_nodes;       // the ranks of a node share the bandwidth
+    std::optional<double> overlapped_share;  // of the all-reduces, with the backward pass
+
+    /// Returns the value of a key of `device`; nothing if the file does not have it.
+    std::optional<double> device_value(const std::string& key) const;
+};
+
+/// Reads the YAML text of a machine; `file_name` is for messages. Every key is optional:
+///
+///   device:        {name: A GPU, source: its data sheet, gpus_per_node: 8, memory_gb: 80,
+///                   memory_gb_per_second: 2039, mixed_tflops: 312, mixed_training_tflops: 60}
+///   within_node:   {latency_us: 5, gb_per_second: 20}
+///   between_nodes: {latency_us: 2, gb_per_second: 12.5}
+///   overlap:       {overlapped_share: 0.8}
+///
+/// A GB is 10^9 bytes. `device` is one of `gpus_per_node` GPUs, or all processors of a node with
+/// `cores_per_node`. P_tflops is its peak in the training.precision P, and P_training_tflops what
+/// training reaches, by table3. Throws Error(usage) with file, line and column for other keys,
+/// numbers out of range, a latency without a bandwidth, and all that config::parse rejects.
+Machine read_machine(const std::string& yaml, const std::string& file_name);
+
+}  // namespace hpcai::config

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/text.hpp>
+#include <hpcai/config/machine.hpp>
+
+#include "document.hpp"
+
+namespace hpcai::config {
+namespace {
+
+/// A number of the description, and the factor that converts it to SI units.
+struct Number {
+    std::string key;  // "section.key"
+    double factor;
+    double minimum, maximum;
+    bool is_count = false;
+};
+
+std::vector<Number> legal_numbers() {
+    std::vector<Number> numbers{
+        {"device.gpus_per_node", 1, 1, 1024, true}, {"device.cores_per_node", 1, 1, 4096, true},
+        {"device.memory_gb", 1e9, 1e-3, 1e6},       {"device.memory_gb_per_second", 1e9, 1e-3, 1e6},
+        {"within_node.latency_us", 1e-6, 0, 1e9},   {"within_node.gb_per_second", 1e9, 1e-6, 1e9},
+        {"between_nodes.latency_us", 1e-6, 0, 1e9}, {"between_nodes.gb_per_second", 1e9, 1e-6, 1e9},
+        {"overlap.overlapped_share", 1, 0, 1}};
+    for (const char* precision : {"fp32", "tf32", "fp16", "mixed", "bf16", "int8"}) {
+        numbers.push_back({fmt::format("device.{}_tflops", precision), 1e12, 1e-3, 1e6});
+        numbers.push_back({fmt::format("device.{}_training_tflops", precision), 1e12, 1e-3, 1e6});
+    }
+    return numbers;
+}
+
+double read_number(const Origin& origin, const std::string& key, const Entry& entry) {
+    const std::vector<Number> numbers = legal_numbers();
+    std::vector<std::string> legal{"device.name", "device.source"};
+    for (const Number& one : numbers) legal.push_back(one.key);
+    const auto number = std::ranges::find(numbers, key, &Number::key);
+    require(number != numbers.end(), ExitCode::usage, "{}: expected one of {}, got {}",
+            origin.at(entry.position), fmt::join(legal, ", "), in_quotes(key));
+    const std::string& text = entry.value.text;
+    const std::optional<double> value = parse_number<double>(text);
+    require(entry.value.kind == NodeKind::scalar && value && *value >= number->minimum &&
+                *value <= number->maximum && (!number->is_count || *value == std::floor(*value)),
+            ExitCode::usage, "{}: {}: expected {} from {} to {}, got {}",
+            origin.at(entry.value.position), key, number->is_count ? "an integer" : "a number",
+            number->minimum, number->maximum, in_quotes(text));
+    return *value * number->factor;
+}
+
+/// Reads the keys of a section. Adds its entries to machine.figures, and the name of the device.
+std::map<std::string, double> read_section(const Origin& origin, const Entry& section,
+                                           Machine& machine) {
+    require(section.value.kind == NodeKind::mapping, ExitCode::usage,
+            "{}: {}: expected keys with values", origin.at(section.position),
+            in_quotes(section.name));
+    std::map<std::string, double> values;
+    std::vector<std::string> figures;
+    for (const Entry& entry : section.value.entries) {
+        const std::string key = section.name + "." + entry.name;
+        const std::string text = printable(entry.value.text);
+        if (key != "device.name" && key != "device.source") {
+            values[entry.name] = read_number(origin, key, entry);
+        } else {
+            require(!text.empty(), ExitCode::usage, "{}: {}: expected a text",
+                    origin.at(entry.value.position), key);
+            if (entry.name == "name") machine.name = text;
+        }
+        figures.push_back(entry.name + " " + text);
+    }
+    machine.figures.push_back(fmt::format("{}: {}", section.name, fmt::join(figures, ", ")));
+    return values;
+}
+
+std::optional<double> find(const std::map<std::string, double>& values, const std::string& key) {
+    const auto found = values.find(key);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+std::optional<double> Machine::device_value(const std::string& key) const {
+    return find(device, key);
+}
+
+Machine read_machine(const std::string& yaml, const std::string& file_name) {
+    const Origin origin = Origin::file(file_name);
+    const Node document = parse_document(yaml, origin, "");
+    require(document.kind == NodeKind::mapping, ExitCode::usage,
+            "{}: expected sections device, within_node, between_nodes or overlap, got none",
+            origin.at(document.position));
+    Machine machine;
+    for (const Entry& section : document.entries) {
+        const std::map<std::string, double> values = read_section(origin, section, machine);
+        if (section.name == "device") machine.device = values;
+        if (section.name == "overlap") machine.overlapped_share = find(values, "overlapped_share");
+        const std::optional<double> bandwidth = find(values, "gb_per_second");
+        const std::optional<double> latency = find(values, "latency_us");
+        require(bandwidth || !latency, ExitCode::usage,
+                "{}: {}.gb_per_second: expected a number with latency_us, got nothing",
+                origin.at(section.position), section.name);
+        if (!bandwidth) continue;
+        (section.name == "within_node" ? machine.within_node : machine.between_nodes) =
+            Link{latency.value_or(0), *bandwidth};
+    }
+    return machine;
+}
+
+}  // namespace hpcai::config
