@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <regex>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,11 +51,95 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     const std::size_t verdict = text.find(" PARTIAL ");
     const std::size_t reason = text.find("1 of 2 groups: group 1 failed: rank 3 ended");
     const std::size_t line = text.find(squeezed(result_line(record)));
-    const std::size_t flops = text.find("VFLOPS 3.600e+10");
+    const std::size_t flops = text.find("VFLOPS 36.0 GFLOPS 3.600e+10");
     ASSERT_NE(flops, std::string::npos) << text.substr(0, 2000);
     EXPECT_LT(verdict, reason);
     EXPECT_LT(reason, line);
     EXPECT_LT(line, flops);
+}
+
+TEST(Html, ShowsTheScoreBeforeTheVerdictIfItMayBeUsed) {
+    RunRecord record = example_record();
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS VALID"));
+    record.verdict.status = Status::custom;
+    EXPECT_TRUE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS CUSTOM"));
+    for (const Status status : {Status::invalid, Status::partial}) {
+        record.verdict.status = status;
+        EXPECT_FALSE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS"));
+    }
+}
+
+TEST(Html, HasSpeedAndUtilizationInItsCards) {
+    RunRecord record = example_record();
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "samples/s 24.0 of all groups"));
+    EXPECT_TRUE(has(page, "utilization 25.0\xC2\xA0% of the measured ceiling"));
+    record.utilization.fraction = {std::nullopt, "run.roofline is off"};
+    EXPECT_TRUE(
+        has(read_page(html(example_content(record))), "utilization n/a run.roofline is off"));
+}
+
+TEST(Html, ExplainsWhyVflopsExceedFlops) {
+    RunRecord record = example_record();
+    const std::string words = "VFLOPS exceed FLOPS, because the quality is above the target.";
+    EXPECT_FALSE(has(read_page(html(example_content(record))), words));
+    record.scores.penalty_coefficient = {1.25, ""};
+    EXPECT_TRUE(has(read_page(html(example_content(record))), words));
+}
+
+TEST(Html, LinksItsSectionsAndTheFilesOfTheResult) {
+    const RunRecord record = example_record();
+    PageContent content = example_content(record);
+    content.files = {"config.yaml", "groups/0/steps.csv"};
+    const ReadPage page = read_page(html(content));
+    std::set<std::string> sections, addresses;
+    for (const Tag& tag : page.tags) {
+        for (const auto& [name, value] : tag.attributes) {
+            if (tag.name == "section" && name == "id") sections.insert("#" + value);
+            if (tag.name == "a" && name == "href") addresses.insert(value);
+        }
+    }
+    std::set<std::string> expected{"config.yaml", "groups/0/steps.csv"};
+    for (const std::string& section : sections) {
+        if (section != "#verdict" && section != "#headline") expected.insert(section);
+    }
+    EXPECT_EQ(addresses, expected);
+    EXPECT_EQ(sections.contains("#files"), true);
+    EXPECT_FALSE(has(read_page(html(example_content(record))), "config.yaml"));
+}
+
+TEST(Html, ListsTheClassesThatAreConfused) {
+    const RunRecord record = example_record();
+    PageContent content = example_content(record);
+    content.confusions = {{"cat", "<dog>", 12}, {"dog", "cat", 3}};
+    const ReadPage page = read_page(html(content));
+    EXPECT_TRUE(has(page, "cat <dog> 12 dog cat 3"));
+    EXPECT_FALSE(has(read_page(html(example_content(record))), "confuses"));
+}
+
+TEST(Html, OmitsTheNoteOfAMissingNumber) {
+    RunRecord record = example_record();
+    record.communication.bandwidth_bytes_per_second = {std::nullopt, "no device has timed them"};
+    std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag = {std::nullopt, "no bags"};
+    const ReadPage page = read_page(html(example_content(record)));
+    EXPECT_TRUE(has(page, "all-reduce bandwidth n/a no device has timed them"));
+    EXPECT_FALSE(has(page, "per second"));
+    EXPECT_TRUE(has(page, "out of bag n/a no bags"));
+    EXPECT_FALSE(has(page, "training samples"));
+}
+
+TEST(Html, SmoothsTheLossOfManySteps) {
+    const RunRecord record = example_record();
+    const auto lines = [&](int steps, const std::string& words) {
+        const ReadPage page =
+            read_page(html({record, {example_steps(steps, 16), example_steps(steps, 12)}, {}, {}}));
+        EXPECT_EQ(has(page, "light lines are not smoothed"), !words.empty()) << steps;
+        return std::ranges::count_if(page.tags, [](const Tag& tag) {
+            return tag.name == "path" && tag.attributes.front().second.starts_with("raw ");
+        });
+    };
+    EXPECT_EQ(lines(6, ""), 0);
+    EXPECT_EQ(lines(600, "light"), 2);
 }
 
 TEST(Html, SaysWhyARunIsInvalid) {

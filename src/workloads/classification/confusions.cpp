@@ -26,7 +26,8 @@ std::map<std::int32_t, std::string> class_names(const fs::path& samples,
     std::string line;
     for (const std::int32_t label : labels) {
         std::getline(lines, line);
-        names.emplace(label, line.substr(0, line.rfind('/')));
+        if (label != evaluation::kPaddingLabel)
+            names.emplace(label, line.substr(0, line.rfind('/')));
     }
     std::set<std::string> distinct;
     for (const auto& [label, name] : names) distinct.insert(name);
