@@ -132,20 +132,13 @@ verification::Submission submission_of(const std::string& directory, bool unveri
     return {directory, *median.record, verified, median.manifest, ranked_runs, runs - ranked_runs};
 }
 
-/// Returns the directory to which a link such as results/latest leads, which results/* also has.
-std::string target_of(const std::filesystem::path& given) {
-    std::error_code error;
-    const auto target = std::filesystem::read_symlink(given, error);
-    return error ? given.string() : (given.parent_path() / target).string();
-}
-
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
     std::vector<Error> skipped;
-    std::set<std::string> seen;
-    for (const std::string& given : options.directories) {
-        const std::string directory = target_of(given);
-        if (!seen.insert(directory).second) continue;
+    std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
+    for (const std::string& directory : options.directories) {
+        std::error_code error;
+        if (!seen.insert(std::filesystem::weakly_canonical(directory, error)).second) continue;
         try {
             submissions.push_back(submission_of(directory, options.unverified));
         } catch (const Error& error) {

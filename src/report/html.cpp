@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -94,38 +92,20 @@ Markup score(const RunRecord& record) {
                    {text(human_flops(vflops)), element("small", {text(" VFLOPS")})});
 }
 
-/// Links to the sections that `page` has.
+/// Links to the sections of `page`, which section() has made.
 Markup contents(const Markup& page) {
-    constexpr std::array<std::pair<const char*, const char*>, 15> kSections{
-        {{"groups", "Groups"},
-         {"learning", "Learning"},
-         {"ensemble", "Ensemble"},
-         {"categories", "Categories"},
-         {"segments", "Classes"},
-         {"confusions", "Confusions"},
-         {"time", "Time"},
-         {"utilization", "Utilization"},
-         {"communication", "Communication"},
-         {"energy", "Energy"},
-         {"flops", "Work"},
-         {"submission", "Submission"},
-         {"environment", "Environment"},
-         {"parameters", "Parameters"},
-         {"files", "Files"}}};
-    std::vector<Link> present;
-    for (const auto& [id, name] : kSections) {
-        const std::string begin = fmt::format(R"(<section id="{}")", id);
-        if (page.html.find(begin) != std::string::npos)
-            present.push_back({fmt::format("#{}", id), name});
+    constexpr std::string_view kSection = R"(<section id=")", kTitle = R"(-title">)";
+    const auto word_at = [&](std::size_t begin, char end) {
+        return page.html.substr(begin, page.html.find(end, begin) - begin);
+    };
+    std::vector<Link> found;
+    for (std::size_t at = 0; (at = page.html.find(kSection, at)) != std::string::npos;) {
+        const std::string id = word_at(at += kSection.size(), '"');
+        const std::size_t heading = page.html.find("<h2", at);
+        at = page.html.find(kTitle, heading) + kTitle.size();
+        found.push_back({"#" + id, word_at(at, '<')});
     }
-    return links("Contents", present);
-}
-
-Markup files_section(const std::vector<std::string>& files) {
-    if (files.empty()) return {};
-    std::vector<Link> targets;
-    for (const std::string& file : files) targets.push_back({file, file});
-    return section("files", "Files", links("Files", targets));
+    return links("Contents", found);
 }
 
 Markup footer(const RunRecord& record) {
@@ -215,11 +195,13 @@ std::string html(const PageContent& content) {
         element("title", {text(fmt::format("{}: {} \xE2\x80\x93 hpcai500",
                                            word_of(record.verdict.status), record.name))}) +
         element("style", {Markup{std::string(style_sheet())}});
-    const Markup sections = groups_section(record) + quality_section(content) +
-                            classes_section(content) + time_section(content) +
-                            utilization_section(content) + communication_section(record) +
-                            energy_section(record) + flops_section(content) +
-                            settings_sections(record) + files_section(content.files);
+    std::vector<Link> files;
+    for (const std::string& name : content.files) files.push_back({name, name});
+    const Markup sections =
+        groups_section(record) + quality_section(content) + classes_section(content) +
+        time_section(content) + utilization_section(content) + communication_section(record) +
+        energy_section(record) + flops_section(content) + settings_sections(record) +
+        (files.empty() ? Markup{} : section("files", "Files", links("Files", files)));
     const Markup main =
         element("main", {verdict_section(record), headline(record), contents(sections), sections});
     const Markup page =

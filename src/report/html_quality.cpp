@@ -259,8 +259,6 @@ Markup quality_facts(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
-        {"ensemble", quantity(quality.ensemble, "{:.4f}"), metric_name(quality.metric)},
-        {"target", text(quality_text({quality.target, ""}))},
         {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:.4f}"),
          fmt::format("(ensemble / target) to the power of {}, eq. 8",
                      number({quality.exponent, ""}, "{}"))},

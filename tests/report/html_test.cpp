@@ -3,43 +3,17 @@
 #include <cmath>
 #include <limits>
 #include <regex>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/html.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "example_record.hpp"
-#include "page_check.hpp"
+#include "example_page.hpp"
 
 namespace hpcai::report {
 namespace {
-
-std::vector<StepRecord> example_steps(int steps, double seconds) {
-    std::vector<StepRecord> result;
-    for (int step = 0; step < steps; ++step) {
-        const double end = seconds * (step + 1) / steps;
-        const double loss = 2.0 / (1 + step);
-        result.push_back(
-            {step, step * 2 / steps, 32, end, 0.1, loss, {0.25, 0.5, 1.0, 0.125, 0.0625, 0.0625}});
-    }
-    return result;
-}
-
-PageContent example_content(const RunRecord& record) {
-    return {record,
-            {example_steps(6, 16), example_steps(6, 12)},
-            {},
-            {{"conv1", "convolution", "32x32x64", 9408, 900'000'000, 2'700'000'000},
-             {"fc", "linear", "10", 20490, 100'000'000, 300'000'000}}};
-}
-
-bool has(const ReadPage& page, const std::string& words) {
-    return squeezed(page.text).find(words) != std::string::npos;
-}
 
 std::size_t count_of(const ReadPage& page, const std::string& tag) {
     return static_cast<std::size_t>(std::ranges::count(page.tags, tag, &Tag::name));
@@ -56,90 +30,6 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     EXPECT_LT(verdict, reason);
     EXPECT_LT(reason, line);
     EXPECT_LT(line, flops);
-}
-
-TEST(Html, ShowsTheScoreBeforeTheVerdictIfItMayBeUsed) {
-    RunRecord record = example_record();
-    EXPECT_TRUE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS VALID"));
-    record.verdict.status = Status::custom;
-    EXPECT_TRUE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS CUSTOM"));
-    for (const Status status : {Status::invalid, Status::partial}) {
-        record.verdict.status = status;
-        EXPECT_FALSE(has(read_page(html(example_content(record))), "36.0 GFLOPS VFLOPS"));
-    }
-}
-
-TEST(Html, HasSpeedAndUtilizationInItsCards) {
-    RunRecord record = example_record();
-    const ReadPage page = read_page(html(example_content(record)));
-    EXPECT_TRUE(has(page, "samples/s 24.0 of all groups"));
-    EXPECT_TRUE(has(page, "utilization 25.0\xC2\xA0% of the measured ceiling"));
-    record.utilization.fraction = {std::nullopt, "run.roofline is off"};
-    EXPECT_TRUE(
-        has(read_page(html(example_content(record))), "utilization n/a run.roofline is off"));
-}
-
-TEST(Html, ExplainsWhyVflopsExceedFlops) {
-    RunRecord record = example_record();
-    const std::string words = "VFLOPS exceed FLOPS, because the quality is above the target.";
-    EXPECT_FALSE(has(read_page(html(example_content(record))), words));
-    record.scores.penalty_coefficient = {1.25, ""};
-    EXPECT_TRUE(has(read_page(html(example_content(record))), words));
-}
-
-TEST(Html, LinksItsSectionsAndTheFilesOfTheResult) {
-    const RunRecord record = example_record();
-    PageContent content = example_content(record);
-    content.files = {"config.yaml", "groups/0/steps.csv"};
-    const ReadPage page = read_page(html(content));
-    std::set<std::string> sections, addresses;
-    for (const Tag& tag : page.tags) {
-        for (const auto& [name, value] : tag.attributes) {
-            if (tag.name == "section" && name == "id") sections.insert("#" + value);
-            if (tag.name == "a" && name == "href") addresses.insert(value);
-        }
-    }
-    std::set<std::string> expected{"config.yaml", "groups/0/steps.csv"};
-    for (const std::string& section : sections) {
-        if (section != "#verdict" && section != "#headline") expected.insert(section);
-    }
-    EXPECT_EQ(addresses, expected);
-    EXPECT_EQ(sections.contains("#files"), true);
-    EXPECT_FALSE(has(read_page(html(example_content(record))), "config.yaml"));
-}
-
-TEST(Html, ListsTheClassesThatAreConfused) {
-    const RunRecord record = example_record();
-    PageContent content = example_content(record);
-    content.confusions = {{"cat", "<dog>", 12}, {"dog", "cat", 3}};
-    const ReadPage page = read_page(html(content));
-    EXPECT_TRUE(has(page, "cat <dog> 12 dog cat 3"));
-    EXPECT_FALSE(has(read_page(html(example_content(record))), "confuses"));
-}
-
-TEST(Html, OmitsTheNoteOfAMissingNumber) {
-    RunRecord record = example_record();
-    record.communication.bandwidth_bytes_per_second = {std::nullopt, "no device has timed them"};
-    std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag = {std::nullopt, "no bags"};
-    const ReadPage page = read_page(html(example_content(record)));
-    EXPECT_TRUE(has(page, "all-reduce bandwidth n/a no device has timed them"));
-    EXPECT_FALSE(has(page, "per second"));
-    EXPECT_TRUE(has(page, "out of bag n/a no bags"));
-    EXPECT_FALSE(has(page, "training samples"));
-}
-
-TEST(Html, SmoothsTheLossOfManySteps) {
-    const RunRecord record = example_record();
-    const auto lines = [&](int steps, const std::string& words) {
-        const ReadPage page =
-            read_page(html({record, {example_steps(steps, 16), example_steps(steps, 12)}, {}, {}}));
-        EXPECT_EQ(has(page, "light lines are not smoothed"), !words.empty()) << steps;
-        return std::ranges::count_if(page.tags, [](const Tag& tag) {
-            return tag.name == "path" && tag.attributes.front().second.starts_with("raw ");
-        });
-    };
-    EXPECT_EQ(lines(6, ""), 0);
-    EXPECT_EQ(lines(600, "light"), 2);
 }
 
 TEST(Html, SaysWhyARunIsInvalid) {

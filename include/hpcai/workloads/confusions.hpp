@@ -10,8 +10,8 @@
 namespace hpcai::workloads {
 
 /// Returns the pairs of classes that the ensemble of a classifier confuses most, at most 10, from
-/// the files in `evaluation`. A class has the name of the folder of its first sample, or its number
-/// if classes share a folder. Empty for other tasks and for missing or damaged files.
+/// the files in `evaluation`. A class has its number and the folder of its first
+/// sample. Empty for other tasks and for missing or damaged files.
 std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
                                              const std::filesystem::path& evaluation);
 

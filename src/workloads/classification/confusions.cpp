@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -17,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfusions = 10;
 constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
 
-/// Returns "folder" for a class whose first sample is "folder/file.jpg".
+/// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg".
 std::map<std::int32_t, std::string> class_names(const fs::path& samples,
                                                 std::span<const std::int32_t> labels) {
     const auto bytes = storage::read_file_bytes(samples, kMaxNamesBytes);
@@ -26,13 +25,7 @@ std::map<std::int32_t, std::string> class_names(const fs::path& samples,
     std::string line;
     for (const std::int32_t label : labels) {
         std::getline(lines, line);
-        if (label != evaluation::kPaddingLabel)
-            names.emplace(label, line.substr(0, line.rfind('/')));
-    }
-    std::set<std::string> distinct;
-    for (const auto& [label, name] : names) distinct.insert(name);
-    if (distinct.size() < names.size()) {
-        for (auto& [label, name] : names) name = std::to_string(label);
+        names.emplace(label, std::to_string(label) + " " + line.substr(0, line.rfind('/')));
     }
     return names;
 }
@@ -45,17 +38,16 @@ std::vector<ConfusionRecord> count_confusions(std::int64_t classes, const fs::pa
     const auto width = static_cast<std::size_t>(classes);
     std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> counts;
     for (std::size_t sample = 0; sample < labels.size(); ++sample) {
-        const auto predicted =
-            evaluation::predicted_class(scores.as<float>().subspan(sample * width, width));
+        const auto row = scores.as<float>().subspan(sample * width, width);
         const std::int32_t label = labels[sample];
-        if (label == evaluation::kPaddingLabel || predicted.value_or(label) == label) continue;
-        ++counts[{label, *predicted}];
+        const std::int32_t predicted = evaluation::predicted_class(row).value_or(label);
+        if (label != evaluation::kPaddingLabel && predicted != label) ++counts[{label, predicted}];
     }
     auto names = class_names(evaluation / "samples.txt", labels);
     std::vector<ConfusionRecord> confusions;
     for (const auto& [pair, samples] : counts) {
-        const auto predicted = names.emplace(pair.second, std::to_string(pair.second)).first;
-        confusions.push_back({names[pair.first], predicted->second, samples});
+        names.emplace(pair.second, std::to_string(pair.second));
+        confusions.push_back({names[pair.first], names[pair.second], samples});
     }
     std::ranges::stable_sort(confusions, std::ranges::greater{}, &ConfusionRecord::samples);
     confusions.resize(std::min(confusions.size(), kMaxConfusions));
@@ -66,9 +58,7 @@ std::vector<ConfusionRecord> count_confusions(std::int64_t classes, const fs::pa
 
 std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
                                              const fs::path& evaluation) {
-    std::error_code error;
-    const bool is_stored = fs::exists(evaluation / kProbabilityFiles.ensemble, error);
-    if (!is_stored || config::task_of(workload) != config::Task::classification) return {};
+    if (config::task_of(workload) != config::Task::classification) return {};
     try {
         return count_confusions(workload.classes, evaluation);
     } catch (const Error&) {  // `verify` reports the damaged file
