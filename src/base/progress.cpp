@@ -24,7 +24,21 @@ std::string render(const Progress& progress) {
     if (progress.seconds_left >= 0 && progress.step < progress.steps) {
         line += fmt::format("  {} left", format_seconds(progress.seconds_left));
     }
+    if (progress.slowest_group)
+        line += fmt::format("  group {} is slowest", *progress.slowest_group);
     return line;
+}
+
+std::string render_json(const Progress& progress) {
+    const auto known = [](double value) {
+        return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
+    };
+    return fmt::format(
+        R"({{"event":"progress","epoch":{},"epochs":{},"step":{},"steps":{},"loss":{},)"
+        R"("images_per_second":{},"seconds_left":{},"slowest_group":{}}})",
+        progress.epoch, progress.epochs, progress.step, progress.steps, known(progress.loss),
+        known(progress.images_per_second), known(progress.seconds_left),
+        progress.slowest_group ? std::to_string(*progress.slowest_group) : "null");
 }
 
 ProgressLine::ProgressLine(std::ostream& out, ProgressSettings settings)
@@ -41,7 +55,7 @@ void ProgressLine::update(const Progress& progress, double now_seconds) {
         plain_interval_seconds_ = std::min(2 * interval, settings_.plain_interval_seconds);
     shown_before_ = true;
     shown_seconds_ = now_seconds;
-    show(settings_.prefix + render(progress));
+    show(settings_.json ? render_json(progress) : settings_.prefix + render(progress));
 }
 
 void ProgressLine::show(const std::string& line) {

@@ -119,7 +119,10 @@ std::unique_ptr<Logger> start_run(const Invocation& invocation, comm::StartUp& s
     run.lock = results::make_result_directory(context, run.launch, std::move(run.lock), everyone);
     std::unique_ptr<Logger> log;
     comm::collective_try(everyone, [&] { log = group::open_group_log(context); });
-    if (context.place.world_rank == 0) print_run_header(run, std::cerr);
+    if (context.place.world_rank == 0) {
+        results::link_latest(context, *log);
+        print_run_header(run, std::cerr);
+    }
     run.resources.counters = group::find_counters(context);
     context.launch.exit_ends_others = invocation.world.exit_would_end_others();
     return log;

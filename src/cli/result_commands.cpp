@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -134,7 +135,10 @@ verification::Submission submission_of(const std::string& directory, bool unveri
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
     std::vector<Error> skipped;
+    std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
     for (const std::string& directory : options.directories) {
+        std::error_code error;
+        if (!seen.insert(std::filesystem::weakly_canonical(directory, error)).second) continue;
         try {
             submissions.push_back(submission_of(directory, options.unverified));
         } catch (const Error& error) {

@@ -60,6 +60,7 @@ std::vector<Key> run_keys() {
 std::vector<Key> run_lifecycle_keys() {
     using C = RunConfig;
     using enum Meters;
+    using enum ProgressOutput;
     constexpr SectionKeys<&Config::run> key;
     return {
         key("evaluate_epochs", &C::evaluate_epochs, between(0, 65535, "epochs"),
@@ -80,6 +81,8 @@ std::vector<Key> run_lifecycle_keys() {
         key("meters", &C::meters, {{automatic, "auto"}, {none, "none"}},
             "Reads the energy of GPUs (NVML) and processors (RAPL), network traffic and GPU health "
             "once a second during training, where available."),
+        key("progress", &C::progress, {{human, "human"}, {json, "json"}, {off, "off"}},
+            "Progress on standard error: lines for people, one JSON object per line, or none."),
         key("first_step_timeout_seconds", &C::first_step_timeout_seconds,
             between(1, kWeekSeconds, "seconds"),
             "Longest time until a rank first reads results of training steps (loss_steps), library "

@@ -252,7 +252,7 @@ GroupOutcome run_group(const context::RunContext& context, const context::Resour
     GpuHealthMonitor gpu_health_monitor(context);
     training::FlightRecorder flight([&clock] { return clock.seconds(); });
     training::StepLog steps = make_step_log(context.config.run, *resources.device, clock, flight);
-    ProgressReporter progress(context);
+    ProgressReporter progress(context, resources.samples.validation->samples());
     GroupRanks ranks{group, nullptr};
     std::optional<GroupWatch> watch;
     bool has_begun = false;

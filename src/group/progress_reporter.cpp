@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress_reporter.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iostream>
 
@@ -12,18 +14,29 @@ namespace hpcai::group {
 namespace {
 
 constexpr double kFileIntervalSeconds = 2;  // between two writes in the same state
+constexpr double kTrainingPasses = 3;  // FLOPs of training a sample, in those of its evaluation
+
+double unix_seconds() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
 
 }  // namespace
 
-ProgressReporter::ProgressReporter(const context::RunContext& context)
-    : context_(context), reports_(context.place.group_rank == 0) {
+ProgressReporter::ProgressReporter(const context::RunContext& context, std::int64_t test_samples)
+    : context_(context),
+      test_samples_(test_samples),
+      reports_(context.place.group_rank == 0),
+      end_unix_seconds_(context.controller.layout().groups) {
     record_.epochs = context.config.workload.epochs;
     record_.host = context.host();
     const Quantity unknown{std::nullopt, "not known yet"};
     record_.loss = record_.images_per_second = record_.seconds_left = unknown;
-    if (context.place.group != 0 || !reports_) return;
+    const config::ProgressOutput output = context.config.run.progress;
+    if (context.place.group != 0 || !reports_ || output == config::ProgressOutput::off) return;
     ProgressSettings settings;
-    settings.live = isatty(STDERR_FILENO) == 1;
+    settings.json = output == config::ProgressOutput::json;
+    settings.live = !settings.json && isatty(STDERR_FILENO) == 1;
     if (context.controller.layout().groups > 1) settings.prefix = "group 0  ";
     line_.emplace(std::cerr, settings);
 }
@@ -46,7 +59,7 @@ void ProgressReporter::step(const training::StepReport& step) {
     progress.loss = step.loss;
     progress.images_per_second = static_cast<double>(step.samples) / per_step;
     progress.seconds_left = per_step * static_cast<double>(step.steps - step.step);
-    if (line_) line_->update(progress, seconds);
+    end_unix_seconds_[context_.place.group] = unix_seconds() + progress.seconds_left;
     record_.step = progress.step;
     record_.steps = progress.steps;
     record_.epoch = progress.epoch;
@@ -57,6 +70,35 @@ void ProgressReporter::step(const training::StepReport& step) {
         record_.seconds_left = {progress.seconds_left, ""};
     }
     if (since_file_.seconds() >= kFileIntervalSeconds) write();
+    if (!line_) return;
+    estimate_run(progress);
+    line_->update(progress, seconds);
+}
+
+/// Estimates the rest of the run: the training of the slowest known group, the evaluation, and the
+/// remaining repetitions, which take as long as the earlier ones.
+void ProgressReporter::estimate_run(Progress& progress) const {
+    const std::vector<double>& ends = end_unix_seconds_;
+    const auto slowest = std::ranges::max_element(ends);
+    if (std::ranges::count(ends, 0.0) + 1 < std::ssize(ends))
+        progress.slowest_group = static_cast<int>(slowest - ends.begin());
+    const double left =
+        *slowest - unix_seconds() +
+        static_cast<double>(test_samples_) / (kTrainingPasses * progress.images_per_second);
+    const context::LaunchContext& launch = context_.launch;
+    const double repetition_seconds = (launch.since_start.seconds() + left) / launch.repetition;
+    progress.seconds_left = left + (launch.repetitions - launch.repetition) * repetition_seconds;
+}
+
+/// Reads the progress of one other group, the next one in each call.
+void ProgressReporter::read_peer() {
+    peer_ = (peer_ + 1) % end_unix_seconds_.size();
+    if (peer_ == 0) return;
+    const auto found = results::read_progress(context_.output, static_cast<int>(peer_)).progress;
+    const bool is_training = found && found->seconds_left.value;
+    end_unix_seconds_[peer_] =
+        is_training ? static_cast<double>(found->written_unix_seconds) + *found->seconds_left.value
+                    : 0;
 }
 
 void ProgressReporter::end(const std::string& failure, ProgressState state, bool is_acting_leader) {
@@ -78,6 +120,7 @@ void ProgressReporter::write() {
     if (!reports_) return;
     results::write_progress(context_.output, context_.place.group, record_);
     since_file_.restart();
+    if (line_) read_peer();
 }
 
 }  // namespace hpcai::group

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/progress.hpp>
@@ -13,13 +14,13 @@
 
 namespace hpcai::group {
 
-/// Reports the progress of a group. The first group writes to standard error, one live line on a
-/// terminal and occasional lines elsewhere. Each group writes its progress.json every few seconds
-/// and when its state changes. Only leaders and acting leaders report.
+/// Reports the progress of a group. The first group writes to standard error as run.progress asks,
+/// one live line on a terminal and occasional lines elsewhere. Each group writes its progress.json
+/// every few seconds and when its state changes. Only leaders and acting leaders report.
 class ProgressReporter {
 public:
-    /// `context` outlives the object.
-    explicit ProgressReporter(const context::RunContext& context);
+    /// `context` outlives the object. `test_samples` are evaluated after the training.
+    ProgressReporter(const context::RunContext& context, std::int64_t test_samples);
 
     /// Begins the training, or continues the training of an earlier launch.
     void begin();
@@ -32,14 +33,19 @@ public:
 private:
     void replace_leader();
     void write();
+    void estimate_run(Progress& progress) const;
+    void read_peer();
 
     const context::RunContext& context_;
+    std::int64_t test_samples_;
     bool reports_;          // whether this rank is a leader or an acting leader
     Stopwatch watch_;       // since the training began
     Stopwatch since_file_;  // since progress.json was written
     std::optional<ProgressLine> line_;
     std::optional<std::int64_t> first_step_;  // of this launch
     ProgressRecord record_;
+    std::size_t peer_ = 0;                  // the group that read_peer() read last
+    std::vector<double> end_unix_seconds_;  // [group] estimated end of the training; 0: unknown
 };
 
 }  // namespace hpcai::group

@@ -104,7 +104,7 @@ void require_allowed_overrides(const std::vector<std::string>& overrides) {
     constexpr std::array kKeys{"run.checkpoint_steps",     "run.checkpoint_seconds",
                                "run.time_limit_seconds",   "run.first_step_timeout_seconds",
                                "run.step_timeout_seconds", "run.group_timeout_seconds",
-                               "data.decode_threads"};
+                               "data.decode_threads",      "run.progress"};
     for (const std::string& given : overrides) {
         require(std::ranges::count(kKeys, given.substr(0, given.find('='))) > 0, ExitCode::usage,
                 "--set {}: expected a key that does not change the result, one of {}",

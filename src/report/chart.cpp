@@ -111,6 +111,14 @@ std::string line_path(const Frame& frame, const std::vector<Point>& points) {
     return path;
 }
 
+void draw_lines(const Frame& frame, const std::vector<Series>& lines, const char* name,
+                Markup& drawn) {
+    for (std::size_t index = 0; index < lines.size(); ++index) {
+        drawn += Markup{fmt::format(R"(<path class="{} s{}" d="{}"/>)", name, index % kStyles,
+                                    line_path(frame, lines[index].points))};
+    }
+}
+
 std::string band_path(const Frame& frame, const Band& band) {
     std::string upper, lower;
     for (std::size_t index = 0; index < band.x.size(); ++index) {
@@ -182,10 +190,12 @@ Markup line_plot(const LinePlot& plot) {
         for (const double value : band.low) y.add(value);
         for (const double value : band.high) y.add(value);
     }
-    for (const Series& series : plot.series) {
-        for (const Point& point : series.points) {
-            x.add(point.x);
-            y.add(point.y);
+    for (const auto* lines : {&plot.raw, &plot.series}) {
+        for (const Series& series : *lines) {
+            for (const Point& point : series.points) {
+                x.add(point.x);
+                y.add(point.y);
+            }
         }
     }
     if (x.is_empty() || y.is_empty()) return {};
@@ -194,10 +204,8 @@ Markup line_plot(const LinePlot& plot) {
     for (const Band& band : plot.bands) {
         drawn += Markup{fmt::format(R"(<path class="band" d="{}"/>)", band_path(frame, band))};
     }
-    for (std::size_t index = 0; index < plot.series.size(); ++index) {
-        drawn += Markup{fmt::format(R"(<path class="line s{}" d="{}"/>)", index % kStyles,
-                                    line_path(frame, plot.series[index].points))};
-    }
+    draw_lines(frame, plot.raw, "raw", drawn);
+    draw_lines(frame, plot.series, "line", drawn);
     return figure(frame, plot, drawn, legend(plot));
 }
 

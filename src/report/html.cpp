@@ -68,21 +68,44 @@ Markup header(const RunRecord& record) {
                                               record.time.started_utc, record.program_version))})});
 }
 
-/// A number in large type with its name.
-Markup dl_entry(std::string_view value, std::string_view name, std::string_view detail) {
-    return element("div", {element("dt", {text(name)}), element("dd", {text(value)}),
-                           element(R"(dd class="reason")", {text(detail)})});
+/// The name of `quantity`, its `value` in large type, and a detail or why there is no value.
+Markup card(std::string_view name, const Quantity& quantity, const std::string& value,
+            const std::string& detail) {
+    const bool is_known = is_finite(quantity);
+    const std::string reason = quantity.reason.empty() ? "not measured" : quantity.reason;
+    return element("div",
+                   {element("dt", {text(name)}), element("dd", {text(is_known ? value : "n/a")}),
+                    element(R"(dd class="reason")", {text(is_known ? detail : reason)})});
 }
 
-std::string detail_or_reason(const Quantity& quantity, const std::string& detail) {
-    return number(quantity, "{}") != "n/a" ? detail
-           : quantity.reason.empty()       ? "not measured"
-                                           : quantity.reason;
+Markup flops_card(std::string_view name, const Quantity& flops, const char* source) {
+    return card(name, flops, human_flops(flops), flops_text(flops) + ", " + source);
 }
 
-std::string readable(const Quantity& flops, const std::string& source) {
-    return detail_or_reason(
-        flops, fmt::format("{}, {}", format_flops_human(flops.value.value_or(0)), source));
+/// The score of a result whose score may be used.
+Markup score(const RunRecord& record) {
+    const Quantity& vflops = record.scores.vflops;
+    const Status status = record.verdict.status;
+    const bool is_usable = status == Status::valid || status == Status::custom;
+    if (!is_usable || !is_finite(vflops)) return {};
+    return element(R"(p class="score")",
+                   {text(human_flops(vflops)), element("small", {text(" VFLOPS")})});
+}
+
+/// Links to the sections of `page`, which section() has made.
+Markup contents(const Markup& page) {
+    constexpr std::string_view kSection = R"(<section id=")", kTitle = R"(-title">)";
+    const auto word_at = [&](std::size_t begin, char end) {
+        return page.html.substr(begin, page.html.find(end, begin) - begin);
+    };
+    std::vector<Link> found;
+    for (std::size_t at = 0; (at = page.html.find(kSection, at)) != std::string::npos;) {
+        const std::string id = word_at(at += kSection.size(), '"');
+        const std::size_t heading = page.html.find("<h2", at);
+        at = page.html.find(kTitle, heading) + kTitle.size();
+        found.push_back({"#" + id, word_at(at, '<')});
+    }
+    return links("Contents", found);
 }
 
 Markup footer(const RunRecord& record) {
@@ -104,7 +127,7 @@ Markup verdict_section(const RunRecord& record) {
     return element(
                fmt::format(R"(section id="verdict" class="{}" aria-labelledby="verdict-title")",
                            word),
-               {element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
+               {score(record), element(R"(h2 id="verdict-title")", {text(word)}), paragraph(state),
                 reasons(verdict.reasons, kUnfoldedReasons, "more reasons"),
                 element(R"(p class="result-line")", {element("code", {text(result_line(record))})}),
                 rules(verdict)}) +
@@ -140,20 +163,25 @@ Markup headline(const RunRecord& record) {
         counted(topology.ranks, "rank"), counted(topology.nodes, "node"),
         counted(work.epochs, "epoch"), work.sampler, counted(work.training_samples, "sample"),
         work.batch_size, work.precision, aggregation_text(record));
-    return element(
-               R"(section id="headline" aria-label="Headline numbers")",
-               {element(
-                    R"(dl class="headline")",
-                    {dl_entry(flops_text(scores.vflops), "VFLOPS",
-                              readable(scores.vflops, "eq. 7")),
-                     dl_entry(flops_text(scores.flops), "FLOPS", readable(scores.flops, "eq. 6")),
-                     dl_entry(quality_text(quality.ensemble), "quality",
-                              detail_or_reason(quality.ensemble,
-                                               metric_name(quality.metric) + ", target " +
-                                                   quality_text({quality.target, ""}))),
-                     dl_entry(number(seconds, "{:.2f}") + (seconds.value ? "\xC2\xA0s" : ""),
-                              "training", detail_or_reason(seconds, "of the slowest group"))}),
-                paragraph(story)}) +
+    const Quantity percent = percent_of(record.utilization.fraction);
+    const Quantity& speed = record.throughput.images_per_second;
+    const bool is_raised = scores.penalty_coefficient.value.value_or(0) > 1;
+    return element(R"(section id="headline" aria-label="Headline numbers")",
+                   {element(R"(dl class="headline")",
+                            {flops_card("VFLOPS", scores.vflops, "eq. 7"),
+                             flops_card("FLOPS", scores.flops, "eq. 6"),
+                             card("quality", quality.ensemble, quality_text(quality.ensemble),
+                                  fmt::format("{}, target {}", metric_name(quality.metric),
+                                              quality_text({quality.target, ""}))),
+                             card("training", seconds, number(seconds, "{:.2f}\xC2\xA0s"),
+                                  "of the slowest group"),
+                             card("samples/s", speed, number(speed, "{:.1f}"), "of all groups"),
+                             card("utilization", percent, number(percent, "{:.1f}\xC2\xA0%"),
+                                  "of the measured ceiling")}),
+                    paragraph(story),
+                    is_raised
+                        ? paragraph("VFLOPS exceed FLOPS, because the quality is above the target.")
+                        : Markup{}}) +
            Markup{"\n"};
 }
 
@@ -167,11 +195,15 @@ std::string html(const PageContent& content) {
         element("title", {text(fmt::format("{}: {} \xE2\x80\x93 hpcai500",
                                            word_of(record.verdict.status), record.name))}) +
         element("style", {Markup{std::string(style_sheet())}});
-    const Markup main = element(
-        "main", {verdict_section(record), headline(record), groups_section(record),
-                 quality_section(content), classes_section(record.quality), time_section(content),
-                 utilization_section(content), communication_section(record),
-                 energy_section(record), flops_section(content), settings_sections(record)});
+    std::vector<Link> files;
+    for (const std::string& name : content.files) files.push_back({name, name});
+    const Markup sections =
+        groups_section(record) + quality_section(content) + classes_section(content) +
+        time_section(content) + utilization_section(content) + communication_section(record) +
+        energy_section(record) + flops_section(content) + settings_sections(record) +
+        (files.empty() ? Markup{} : section("files", "Files", links("Files", files)));
+    const Markup main =
+        element("main", {verdict_section(record), headline(record), contents(sections), sections});
     const Markup page =
         element(R"(html lang="en")",
                 {element("head", {head}), Markup{"\n"},

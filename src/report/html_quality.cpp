@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -16,6 +17,7 @@ namespace hpcai::report {
 namespace {
 
 constexpr std::size_t kLossBins = 250;
+constexpr std::size_t kSmoothedSteps = 50;  // fewer have no smoothed lines
 constexpr std::size_t kMemberRows = 16;
 constexpr std::size_t kUnfoldedRows = 30;
 
@@ -87,6 +89,17 @@ Markup classes_of(const MeanIouRecord& metric, const Quantity& mean) {
     return section("segments", "Classes", table(rows));
 }
 
+Markup confusions(const std::vector<ConfusionRecord>& confusions) {
+    if (confusions.empty()) return {};
+    Table rows;
+    rows.caption = "Classes that the ensemble confuses most";
+    rows.columns = {left("true class"), left("predicted class"), "test samples"};
+    for (const ConfusionRecord& one : confusions) {
+        rows.rows.push_back(row(one.label, one.predicted, format_count(one.samples)));
+    }
+    return section("confusions", "Confusions", table(rows));
+}
+
 std::vector<AlternativeQuality> other_qualities(const MetricRecord& metric) {
     return std::visit([](const auto& numbers) { return alternative_qualities(numbers); }, metric);
 }
@@ -113,6 +126,10 @@ Markup loss_curves(const PageContent& content) {
                                     ceil_div(steps, kLossBins))
                       : "step";
     add_series(std::move(series), kLossBins, plot);
+    if (plot.bands.empty() && steps >= kSmoothedSteps) {
+        plot.raw = std::exchange(plot.series, smoothed(plot.series));
+        plot.x_name += "; light lines are not smoothed";
+    }
     return line_plot(plot);
 }
 
@@ -242,8 +259,6 @@ Markup quality_facts(const RunRecord& record) {
     const QualityRecord& quality = record.quality;
     const IntervalRecord& interval = quality.confidence_interval;
     std::vector<Fact> rows{
-        {"ensemble", quantity(quality.ensemble, "{:.4f}"), metric_name(quality.metric)},
-        {"target", text(quality_text({quality.target, ""}))},
         {"penalty coefficient", quantity(record.scores.penalty_coefficient, "{:.4f}"),
          fmt::format("(ensemble / target) to the power of {}, eq. 8",
                      number({quality.exponent, ""}, "{}"))},
@@ -277,8 +292,10 @@ Markup quality_section(const PageContent& content) {
                    quality_chart(content.record) + quality_facts(content.record));
 }
 
-Markup classes_section(const QualityRecord& quality) {
-    return std::visit([&](const auto& numbers) { return classes_of(numbers, quality.ensemble); },
+Markup classes_section(const PageContent& content) {
+    const QualityRecord& quality = content.record.quality;
+    return confusions(content.confusions) +
+           std::visit([&](const auto& numbers) { return classes_of(numbers, quality.ensemble); },
                       quality.metric);
 }
 

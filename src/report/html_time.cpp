@@ -180,16 +180,13 @@ Markup utilization_section(const PageContent& content) {
     return section(
         "utilization", "Utilization",
         plot +
-            facts({{"FLOPS of all groups", quantity(record.scores.flops, "{:.3e}")},
-                   {"FLOPS per rank", quantity(used.flops_per_rank, "{:.3e}")},
+            facts({{"FLOPS per rank", quantity(used.flops_per_rank, "{:.3e}")},
                    {"roofline: large matrix products", quantity(ceiling.gemm_flops, "{:.3e}")},
                    {"roofline: the model\xE2\x80\x99s convolutions",
                     quantity(ceiling.model_convolution_flops, "{:.3e}")},
                    {"ceiling per rank", quantity(ceiling.ceiling_flops, "{:.3e}")},
-                   {"share of the ceiling", quantity(percent_of(used.fraction), "{:.1f}", "%")},
-                   {"samples per second",
-                    quantity(record.throughput.images_per_second, "{:.2f}", "images/s")},
-                   {"per rank", quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
+                   {"samples per second and rank",
+                    quantity(record.throughput.per_rank, "{:.2f}", "images/s")}}) +
             note(which));
 }
 

@@ -82,7 +82,7 @@ Markup facts(const std::vector<Fact>& facts) {
     Markup rows;
     for (const Fact& fact : facts) {
         Markup value = fact.value;
-        if (!fact.note.empty()) {
+        if (!fact.note.empty() && !fact.value.html.starts_with("n/a ")) {
             value += Markup{" "} + element(R"(span class="reason")", {text(fact.note)});
         }
         rows += element("tr",
@@ -107,6 +107,14 @@ Markup note(std::string_view words) {
 
 Markup folded(std::string_view summary, const Markup& content) {
     return element("details", {element("summary", {text(summary)}), content});
+}
+
+Markup links(std::string_view label, const std::vector<Link>& links) {
+    Markup result;
+    for (const auto& [address, name] : links) {
+        result += element(fmt::format(R"(a href="{}")", text(address).html), {text(name)});
+    }
+    return element(fmt::format(R"(nav class="links" aria-label="{}")", label), {result});
 }
 
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more) {

@@ -73,7 +73,7 @@ struct Table {
 
 Markup table(const Table& table);
 
-/// A row of facts(): a name and its value.
+/// A row of facts(): a name and its value. The note of a missing number is omitted.
 struct Fact {
     std::string name;
     Markup value;
@@ -86,6 +86,14 @@ Markup section(std::string_view id, std::string_view title, const Markup& conten
 Markup paragraph(std::string_view text);
 Markup note(std::string_view text);
 Markup folded(std::string_view summary, const Markup& content);
+
+/// An address relative to the page, and the text of its link.
+struct Link {
+    std::string address;
+    std::string name;
+};
+
+Markup links(std::string_view label, const std::vector<Link>& links);
 
 /// A list of `lines`; lines after the first `unfolded` are folded under a title such as "5 <more>".
 Markup reasons(const std::vector<std::string>& lines, std::size_t unfolded, std::string_view more);

@@ -12,7 +12,7 @@ Markup verdict_section(const RunRecord& record);
 Markup headline(const RunRecord& record);
 Markup groups_section(const RunRecord& record);
 Markup quality_section(const PageContent& content);
-Markup classes_section(const QualityRecord& quality);
+Markup classes_section(const PageContent& content);
 Markup time_section(const PageContent& content);
 Markup utilization_section(const PageContent& content);
 Markup communication_section(const RunRecord& record);

@@ -134,6 +134,19 @@ void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot) 
     plot.series = {std::move(spread.median)};
 }
 
+std::vector<Series> smoothed(std::vector<Series> series) {
+    for (Series& one : series) {
+        const std::vector<Point> raw = one.points;
+        for (std::size_t index = 0; index < raw.size(); ++index) {
+            const std::size_t reach = std::min({raw.size() / 24, index, raw.size() - 1 - index});
+            double sum = 0;
+            for (std::size_t at = index - reach; at <= index + reach; ++at) sum += raw[at].y;
+            one.points[index].y = sum / static_cast<double>(2 * reach + 1);
+        }
+    }
+    return series;
+}
+
 const std::vector<std::string>& phase_names() {
     static const std::vector<std::string> names{"input wait",    "forward",   "backward",
                                                 "communication", "optimizer", "other"};

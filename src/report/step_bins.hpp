@@ -35,6 +35,9 @@ Spread spread_of(const std::vector<Series>& series, std::size_t points);
 /// Adds up to eight `series` to `plot` as lines, or the spread of more at `points` values of x.
 void add_series(std::vector<Series> series, std::size_t points, LinePlot& plot);
 
+/// Centred moving means over about a twelfth of the points of each series, over fewer at its ends.
+std::vector<Series> smoothed(std::vector<Series> series);
+
 /// The phases of a step: names, and seconds in one step, in the same order.
 const std::vector<std::string>& phase_names();
 std::vector<double> phase_seconds(const PhaseSeconds& phases);

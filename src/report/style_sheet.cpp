@@ -49,6 +49,9 @@ code, pre { font-family: "DejaVu Sans Mono", ui-monospace, Menlo, Consolas, mono
 #verdict { margin-top: 2rem; padding: 1.1rem 0 1rem; border: solid var(--rule); border-width: 2px 0 1px; }
 #verdict h2 { margin: 0; font-size: 2.1rem; letter-spacing: .04em; }
 #verdict p { margin: .35rem 0 0; }
+#verdict p.score { margin: 0; font-size: 3.6rem; line-height: 1.1; font-weight: 600; }
+.score small { font-size: 1.1rem; font-weight: 400; }
+#verdict .score + h2 { font-size: 1.3rem; }
 .VALID h2 { color: var(--valid); } .INVALID h2 { color: var(--invalid); }
 .PARTIAL h2 { color: var(--partial); } .CUSTOM h2 { color: var(--custom); }
 ul.reasons { margin: .6rem 0; padding-left: 1.1rem; }
@@ -61,6 +64,8 @@ dl.headline dt { font-size: .82rem; color: var(--soft); }
 dl.headline dd { margin: 0; }
 dl.headline dd:nth-of-type(1) { font-size: 1.45rem; line-height: 1.3; white-space: nowrap; }
 
+.links { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; font-size: .9rem; }
+a { color: inherit; text-decoration-color: var(--soft); }
 .wide { overflow-x: auto; margin: .4rem 0 .6rem; }
 .wide:focus-visible, pre:focus-visible, summary:focus-visible { outline: 2px solid var(--s0); }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; line-height: 1.4; }
@@ -100,6 +105,7 @@ figure .note { margin: .2rem 0 .6rem; }
 svg path { vector-effect: non-scaling-stroke; fill: none; }
 .grid { stroke: var(--hair); stroke-width: 1; }
 .line { stroke-width: 1.75; stroke-linejoin: round; stroke-linecap: round; }
+.raw { stroke-width: 1; opacity: .4; }
 .s0 { stroke: var(--s0); } .s1 { stroke: var(--s1); stroke-dasharray: 7 3.5; }
 .s2 { stroke: var(--s2); stroke-dasharray: 1.5 3.5; } .s3 { stroke: var(--s3); stroke-dasharray: 8 3 1.5 3; }
 .s4 { stroke: var(--s4); stroke-dasharray: 12 4; } .s5 { stroke: var(--s5); stroke-dasharray: 4 3; }
@@ -138,6 +144,7 @@ footer { margin-top: 4rem; border-top: 1px solid var(--hair); }
 @media (max-width: 37rem) {
   body { padding: 1.8rem 1rem 3rem; font-size: 1rem; }
   h1, #verdict h2 { font-size: 1.7rem; }
+  #verdict p.score { font-size: 2.6rem; }
   .plot { grid-template: 11rem 1.3rem / 3.4rem 1fr; }
   .axis { margin-left: 3.4rem; }
   dl.headline > div { flex-basis: 7.5rem; }

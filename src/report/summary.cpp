@@ -125,8 +125,10 @@ void print_quality(Page& page, const RunRecord& record) {
     print_interval("CI over members", result.members_interval, quality_text);
     print_interval("VFLOPS interval", record.scores.vflops_interval, human_flops);
     if (const auto* numbers = std::get_if<TopAccuracyRecord>(&result.metric)) {
-        page.entry("out of bag", "{} on {}", quality_text(numbers->out_of_bag),
-                   counted(numbers->out_of_bag_samples, "sample"));
+        const Quantity& quality = numbers->out_of_bag;
+        page.entry("out of bag", "{}{}", quality_text(quality),
+                   quality.value ? " on " + counted(numbers->out_of_bag_samples, "sample")
+                                 : ": " + one_line(quality.reason));
     }
     if (record.time.time_to_quality_seconds.value) {
         page.entry("time to quality", "{} s of training, until every model reached the target",

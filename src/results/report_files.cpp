@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,6 +21,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/repetitions.hpp>
+#include <hpcai/workloads/confusions.hpp>
 
 namespace hpcai::results {
 namespace {
@@ -45,6 +49,23 @@ void add_steps(const fs::path& directory, report::PageContent& content) {
             content.remarks.emplace_back(damaged.what());
         }
     }
+}
+
+/// Lists the stored files that the page links, those of the first groups only.
+void add_files(const fs::path& directory, report::PageContent& content) {
+    constexpr std::size_t kLinkedGroups = 16;
+    std::vector<std::string> names{"result.json", "config.yaml", "launch.json", "environment.json"};
+    const std::size_t groups = content.record.work.groups.size();
+    for (std::size_t group = 0; group < std::min(groups, kLinkedGroups); ++group) {
+        for (const char* name :
+             {"steps.csv", "ranks.csv", "trace.json", "log.txt", "weights.safetensors"}) {
+            names.push_back(fmt::format("groups/{}/{}", group, name));
+        }
+    }
+    std::error_code error;
+    std::ranges::copy_if(names, std::back_inserter(content.files), [&](const std::string& name) {
+        return fs::exists(directory / name, error);
+    });
 }
 
 std::vector<report::LayerRecord> layers_of(const config::Config& config) {
@@ -89,7 +110,9 @@ std::map<std::string, std::string> render_report_files(const fs::path& directory
                                                        const RunRecord& record) {
     const config::Config config = config::parse(record.config, "result.json: config", {});
     report::PageContent content{record, {}, {}, layers_of(config)};
+    content.confusions = workloads::find_confusions(config.workload, directory / "evaluation");
     add_steps(directory, content);
+    add_files(directory, content);
     std::map<std::string, std::string> files{{"report.html", report::html(content)}};
     const std::vector<report::MllogSetting> settings = mllog_settings(config);
     for (std::size_t group = 0; group < record.work.groups.size(); ++group) {
@@ -149,7 +172,8 @@ verification::Verification verify_result(const fs::path& directory) {
             if (!is_file(name)) {
                 add_finding(name, "is missing or not a regular file");
             } else if (text_of_file(directory / name) != text) {
-                add_finding(name, "does not follow from result.json and groups/<m>/steps.csv");
+                add_finding(
+                    name, "does not follow from result.json, evaluation/ and groups/<m>/steps.csv");
             }
         }
     } catch (const Error& error) {

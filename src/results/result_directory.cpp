@@ -83,6 +83,24 @@ void require_new_or_empty(const fs::path& output) {
             output.string());
 }
 
+void link_latest(const context::RunContext& context, Logger& log) {
+    fs::path directory = context.output.lexically_normal();
+    if (!directory.has_filename()) directory = directory.parent_path();
+    if (context.launch.repetitions > 1) directory = directory.parent_path();
+    const fs::path folder = directory.parent_path(), link = folder / "latest";
+    if (folder.empty() || context.is_resumed) return;
+    std::error_code error;
+    const fs::file_status existing = fs::symlink_status(link, error);
+    if (fs::exists(existing) && !fs::is_symlink(existing))
+        return log.warn("{} is not a symbolic link and stays as it is", link.string());
+    const fs::path pending = folder / ("." + directory.filename().string() + ".latest");
+    fs::create_directory_symlink(directory.filename(), pending, error);
+    if (!error) fs::rename(pending, link, error);
+    if (error)
+        log.warn("{} cannot be made a link to the result: {}", link.string(), error.message());
+    fs::remove(pending, error);
+}
+
 void archive_attempt(const context::RunContext& context, StaleRecords records,
                      const std::set<int>& undamaged_groups) {
     const fs::path& output = context.output;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <hpcai/base/progress.hpp>
@@ -30,6 +31,25 @@ TEST(Progress, RendersAsOneLine) {
     EXPECT_EQ(render(unread), "epoch 2/5  step 3/100 under way");
 }
 
+TEST(Progress, NamesTheSlowestGroup) {
+    Progress progress = at_step(20);
+    progress.slowest_group = 3;
+    EXPECT_THAT(render(progress), testing::EndsWith("3 min 12 s left  group 3 is slowest"));
+}
+
+TEST(Progress, IsAlsoAJsonObject) {
+    Progress progress = at_step(20);
+    EXPECT_EQ(render_json(progress),
+              R"({"event":"progress","epoch":2,"epochs":5,"step":20,"steps":100,"loss":2.34567,)"
+              R"("images_per_second":512.4,"seconds_left":192,"slowest_group":null})");
+    progress.loss = std::numeric_limits<double>::quiet_NaN();
+    progress.seconds_left = -1;
+    progress.slowest_group = 3;
+    EXPECT_THAT(render_json(progress),
+                testing::EndsWith(R"("loss":null,"images_per_second":512.4,"seconds_left":null,)"
+                                  R"("slowest_group":3})"));
+}
+
 TEST(Progress, LeavesOutWhatIsNotKnown) {
     Progress progress = at_step(1);
     progress.epoch = 0;
@@ -51,6 +71,14 @@ TEST(ProgressLine, InABatchLogDoublesTheIntervalAndPrintsTheLastStep) {
     EXPECT_EQ(text.find('\r'), std::string::npos);
     EXPECT_NE(text.find("step 1/100"), std::string::npos);
     EXPECT_NE(text.find("step 100/100"), std::string::npos);
+}
+
+TEST(ProgressLine, PrintsJsonLinesWithoutPrefix) {
+    std::ostringstream out;
+    ProgressLine line(out, {.prefix = "group 0  ", .json = true});
+    line.update(at_step(1), 0);
+    line.finish();
+    EXPECT_EQ(out.str(), render_json(at_step(1)) + "\n");
 }
 
 TEST(ProgressLine, OnATerminalRewritesOneLineAndErasesWhatWasLonger) {

@@ -248,7 +248,8 @@ inline std::vector<Edit> edits_of_files() {
              copy.put(kResult, text.replace(text.find(old), old.size(), "\"exponent\": 1.0e+1"));
          },
          kResult},
-        {"page", "report.html", "does not follow from result.json and groups/<m>/steps.csv",
+        {"page", "report.html",
+         "does not follow from result.json, evaluation/ and groups/<m>/steps.csv",
          [](const ResultCopy& copy) {
              std::string text = copy.text("report.html");
              copy.put("report.html", text.replace(text.find("CUSTOM"), 6, "VALID"));

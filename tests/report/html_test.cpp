@@ -8,37 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <hpcai/records/json.hpp>
-#include <hpcai/report/html.hpp>
 #include <hpcai/report/summary.hpp>
 
-#include "example_record.hpp"
-#include "page_check.hpp"
+#include "example_page.hpp"
 
 namespace hpcai::report {
 namespace {
-
-std::vector<StepRecord> example_steps(int steps, double seconds) {
-    std::vector<StepRecord> result;
-    for (int step = 0; step < steps; ++step) {
-        const double end = seconds * (step + 1) / steps;
-        const double loss = 2.0 / (1 + step);
-        result.push_back(
-            {step, step * 2 / steps, 32, end, 0.1, loss, {0.25, 0.5, 1.0, 0.125, 0.0625, 0.0625}});
-    }
-    return result;
-}
-
-PageContent example_content(const RunRecord& record) {
-    return {record,
-            {example_steps(6, 16), example_steps(6, 12)},
-            {},
-            {{"conv1", "convolution", "32x32x64", 9408, 900'000'000, 2'700'000'000},
-             {"fc", "linear", "10", 20490, 100'000'000, 300'000'000}}};
-}
-
-bool has(const ReadPage& page, const std::string& words) {
-    return squeezed(page.text).find(words) != std::string::npos;
-}
 
 std::size_t count_of(const ReadPage& page, const std::string& tag) {
     return static_cast<std::size_t>(std::ranges::count(page.tags, tag, &Tag::name));
@@ -50,7 +25,7 @@ TEST(Html, BeginsWithTheVerdictItsReasonsAndTheResultLine) {
     const std::size_t verdict = text.find(" PARTIAL ");
     const std::size_t reason = text.find("1 of 2 groups: group 1 failed: rank 3 ended");
     const std::size_t line = text.find(squeezed(result_line(record)));
-    const std::size_t flops = text.find("VFLOPS 3.600e+10");
+    const std::size_t flops = text.find("VFLOPS 36.0 GFLOPS 3.600e+10");
     ASSERT_NE(flops, std::string::npos) << text.substr(0, 2000);
     EXPECT_LT(verdict, reason);
     EXPECT_LT(reason, line);

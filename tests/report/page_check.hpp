@@ -131,18 +131,22 @@ private:
 };
 
 /// The page's tags and text. Fails the test where the page is not well formed, has a script, asks
-/// for something from outside, or has a number that is none.
+/// for something from outside, has a number that is none, or a link to a missing or outside place.
 inline ReadPage read_page(const std::string& html) {
     const ReadPage page = PageReader(html).read();
     EXPECT_EQ(page.problem, "");
     const std::set<std::string> forbidden{"script", "iframe", "object", "embed", "img",
-                                          "form",   "input",  "base",   "a",     "image"};
-    std::set<std::string> ids;
+                                          "form",   "input",  "base",   "image"};
+    std::set<std::string> ids, anchors;
     for (const Tag& tag : page.tags) {
         EXPECT_FALSE(forbidden.contains(tag.name)) << tag.name;
         for (const auto& [name, value] : tag.attributes) {
             EXPECT_FALSE(name.starts_with("on") || name == "src") << tag.name << " " << name;
-            if (name == "href") {
+            if (name == "href" && tag.name == "a") {
+                EXPECT_EQ(value.find_first_of(":\\"), std::string::npos) << value;
+                EXPECT_FALSE(value.starts_with("/")) << value;
+                if (value.starts_with("#")) anchors.insert(value.substr(1));
+            } else if (name == "href") {
                 EXPECT_EQ(value, "data:,");
             }
             if (name == "id") {
@@ -154,6 +158,7 @@ inline ReadPage read_page(const std::string& html) {
             }
         }
     }
+    for (const std::string& anchor : anchors) EXPECT_TRUE(ids.contains(anchor)) << anchor;
     EXPECT_EQ(html.find("url("), std::string::npos);
     EXPECT_EQ(html.find("@import"), std::string::npos);
     return page;

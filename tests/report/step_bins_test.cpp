@@ -33,6 +33,20 @@ TEST(StepBins, MeanTheLossOfNeighbours) {
     EXPECT_DOUBLE_EQ(series.points[1].y, 3.5);
 }
 
+TEST(StepBins, AreSmoothedOverNeighboursAndFewerAtTheEnds) {
+    Series series{"x", {}};
+    for (int index = 0; index < 50; ++index)
+        series.points.push_back({1.0 * index, index % 2 + 0.0});
+    series.points[25].y = 11;
+    const Series smooth = smoothed({series}).front();
+    ASSERT_EQ(smooth.points.size(), 50U);
+    EXPECT_DOUBLE_EQ(smooth.points[0].y, 0);
+    EXPECT_DOUBLE_EQ(smooth.points[1].y, 1.0 / 3) << "0, 1, 0";
+    EXPECT_DOUBLE_EQ(smooth.points[10].y, 2.0 / 5) << "0, 1, 0, 1, 0";
+    EXPECT_DOUBLE_EQ(smooth.points[25].y, 13.0 / 5) << "1, 0, 11, 0, 1";
+    EXPECT_DOUBLE_EQ(smooth.points[25].x, 25);
+}
+
 TEST(StepBins, KeepTheNumberOfSamplesOverTime) {
     const Series series = speed_over_time("x", steps_of({1, 1.5, 4}), 4, 8);
     double samples = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 namespace hpcai {
@@ -16,12 +17,16 @@ struct Progress {
     int epochs = 0;
     double loss = 0;               // mean since the previous reading; NaN: nothing was read yet
     double images_per_second = 0;  // sum over the ranks of the group
-    double seconds_left = 0;       // negative: unknown
+    double seconds_left = 0;       // of the whole run, with evaluation; negative: unknown
+    std::optional<int> slowest_group = {};
 };
 
 /// Returns a line without line feed, e.g.
-/// "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s left".
+/// "epoch 3/90  step 120/450  loss 2.3456  512 images/s  3 min 12 s left  group 2 is slowest".
 std::string render(const Progress& progress);
+
+/// Returns one JSON object without line feed. Unknown values are null.
+std::string render_json(const Progress& progress);
 
 struct ProgressSettings {
     bool live = false;                   // true: a terminal, where one line is rewritten in place
@@ -29,6 +34,7 @@ struct ProgressSettings {
     double plain_interval_seconds = 30;  // largest interval between two lines of a batch log
     std::size_t terminal_columns = 80;   // a live line is truncated to fit
     std::string prefix = {};             // of each line
+    bool json = false;                   // lines of render_json() without prefix
 };
 
 /// Prints progress to `out`: the first and the last step, and between them at most one line per

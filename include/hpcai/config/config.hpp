@@ -30,6 +30,7 @@ enum class CommunicationPrecision { fp32, bf16, fp16, int8 };
 enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };
 enum class Meters { automatic, none };
+enum class ProgressOutput { human, json, off };
 
 struct RunConfig {
     std::string name = "run";
@@ -46,6 +47,7 @@ struct RunConfig {
     int repeat = 1;
     int evaluate_epochs = 0;  // between evaluations in training; 0: only at the end
     Meters meters = Meters::automatic;
+    ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // between checkpoints; 0: checkpoint_seconds decides
     double checkpoint_seconds = 600;  // between checkpoints at ends of epochs; 0: none
     double time_limit_seconds = 0;    // of a launch, which then stops at a checkpoint; 0: none

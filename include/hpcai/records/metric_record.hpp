@@ -24,6 +24,13 @@ struct TopAccuracyRecord {
                  out_of_bag_samples);
 };
 
+/// Test samples of class `label` that the ensemble assigns to class `predicted`. Not stored.
+struct ConfusionRecord {
+    std::string label;
+    std::string predicted;
+    std::int64_t samples = 0;
+};
+
 /// The detections of the ensemble in one category of objects.
 struct CategoryRecord {
     std::string name;

@@ -25,10 +25,13 @@ struct PageContent {
     std::vector<std::vector<StepRecord>> steps;  // [group][step]; empty for a group without records
     std::vector<std::string> remarks;            // about unreadable steps
     std::vector<LayerRecord> layers;             // may be empty
+    std::vector<ConfusionRecord> confusions = {};  // most samples first
+    std::vector<std::string> files = {};           // to link, relative to the page
 };
 
-/// `report.html`: the whole result as one HTML page without scripts or other files, with plots in
-/// SVG, for light and dark, wide and narrow screens and paper. External text is escaped. A missing
+/// `report.html`: the whole result as one HTML page without scripts or other files except the
+/// targets of links, with plots in SVG, for light and dark, wide and narrow screens and paper. The
+/// score of a valid or custom result is in the largest type. External text is escaped. A missing
 /// number is "n/a", with its reason if known, never NaN. Long lists are folded; plots of more than
 /// eight groups show their median and spread.
 std::string html(const PageContent& content);

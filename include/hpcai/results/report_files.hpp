@@ -11,7 +11,8 @@
 namespace hpcai::results {
 
 /// Renders report.html and mllog/result_<m>.txt of each group, by path relative to `directory`.
-/// Reads only the groups' steps.csv there; the page names damaged files and omits missing ones.
+/// Reads only the groups' steps.csv and evaluation/ there; the page names damaged steps.csv, omits
+/// what other missing or damaged files have, and links files that exist.
 /// Throws Error(usage) if this version rejects the record's configuration, Error(data) for an
 /// invalid time.
 std::map<std::string, std::string> render_report_files(const std::filesystem::path& directory,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include <hpcai/base/log.hpp>
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/context/run_context.hpp>
 #include <hpcai/records/launch_record.hpp>
@@ -24,6 +25,11 @@ std::shared_ptr<storage::FileLock> make_result_directory(const context::RunConte
                                                          const LaunchRecord& launch,
                                                          std::shared_ptr<storage::FileLock> lock,
                                                          comm::Communicator& everyone);
+
+/// Atomically replaces the symbolic link `latest` next to the result directory of a new run, or of
+/// several (run.repeat), by a link to it. Does nothing if the path of the directory has no parent.
+/// Logs a warning on failure. Only rank 0 may call it.
+void link_latest(const context::RunContext& context, Logger& log);
 
 /// The group records that `resume` or `score` replaces. `unreadable`: damaged records, and records
 /// of finished groups that contradict their files. `unfinished`: also records of failed groups.

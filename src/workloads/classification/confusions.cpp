@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include <hpcai/evaluation/top_k.hpp>
+#include <hpcai/workloads/confusions.hpp>
+#include <hpcai/workloads/probability_task.hpp>
+
+namespace hpcai::workloads {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxConfusions = 10;
+constexpr std::size_t kMaxNamesBytes = std::size_t{1} << 30;
+
+/// Returns "3 folder" for class 3 if its first sample is "folder/file.jpg".
+std::map<std::int32_t, std::string> class_names(const fs::path& samples,
+                                                std::span<const std::int32_t> labels) {
+    const auto bytes = storage::read_file_bytes(samples, kMaxNamesBytes);
+    std::istringstream lines{std::string(storage::text_of(bytes))};
+    std::map<std::int32_t, std::string> names;
+    std::string line;
+    for (const std::int32_t label : labels) {
+        std::getline(lines, line);
+        names.emplace(label, std::to_string(label) + " " + line.substr(0, line.rfind('/')));
+    }
+    return names;
+}
+
+std::vector<ConfusionRecord> count_confusions(std::int64_t classes, const fs::path& evaluation) {
+    const storage::NpyArray stored = storage::read_npy(evaluation / kProbabilityFiles.labels);
+    const storage::NpyArray scores = storage::read_npy(evaluation / kProbabilityFiles.ensemble);
+    const auto labels = stored.as<std::int32_t>();
+    require_array(scores, tensor::DType::f32, {std::ssize(labels), classes});
+    const auto width = static_cast<std::size_t>(classes);
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> counts;
+    for (std::size_t sample = 0; sample < labels.size(); ++sample) {
+        const auto row = scores.as<float>().subspan(sample * width, width);
+        const std::int32_t label = labels[sample];
+        const std::int32_t predicted = evaluation::predicted_class(row).value_or(label);
+        if (label != evaluation::kPaddingLabel && predicted != label) ++counts[{label, predicted}];
+    }
+    auto names = class_names(evaluation / "samples.txt", labels);
+    std::vector<ConfusionRecord> confusions;
+    for (const auto& [pair, samples] : counts) {
+        names.emplace(pair.second, std::to_string(pair.second));
+        confusions.push_back({names[pair.first], names[pair.second], samples});
+    }
+    std::ranges::stable_sort(confusions, std::ranges::greater{}, &ConfusionRecord::samples);
+    confusions.resize(std::min(confusions.size(), kMaxConfusions));
+    return confusions;
+}
+
+}  // namespace
+
+std::vector<ConfusionRecord> find_confusions(const config::WorkloadConfig& workload,
+                                             const fs::path& evaluation) {
+    if (config::task_of(workload) != config::Task::classification) return {};
+    try {
+        return count_confusions(workload.classes, evaluation);
+    } catch (const Error&) {  // `verify` reports the damaged file
+        return {};
+    }
+}
+
+}  // namespace hpcai::workloads

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/progress_reporter.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <hpcai/results/group_files.hpp>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::group {
+namespace {
+
+class Reporter : public testing::Test {
+protected:
+    Reporter() {
+        for (const char* group : {"groups/0", "groups/1"})
+            std::filesystem::create_directories(folder_ / group);
+        context_.output = folder_.path();
+        context_.place = context_.controller.place(0);
+        context_.hostnames = {"node0", "node1"};
+    }
+
+    void write_peer(ProgressState state, const Quantity& seconds_left) {
+        ProgressRecord peer;
+        peer.state = state;
+        peer.seconds_left = seconds_left;
+        results::write_progress(context_.output, 1, peer);
+    }
+
+    /// Returns what the first group prints after one of ten steps.
+    std::string print_first_step() {
+        testing::internal::CaptureStderr();
+        ProgressReporter reporter(context_, 0);
+        reporter.begin();
+        reporter.step({.step = 1, .steps = 10, .loss = 0.5, .samples = 8, .is_read = true});
+        return testing::internal::GetCapturedStderr();
+    }
+    nlohmann::json json_of_first_step() {
+        context_.config.run.progress = config::ProgressOutput::json;
+        return nlohmann::json::parse(print_first_step());
+    }
+
+    storage::TemporaryFolder folder_;
+    context::RunContext context_{
+        .controller = plan::ParallelismController({.ranks = 2, .groups = 2, .degree = 1},
+                                                  plan::fill_nodes(2, 2))};
+};
+
+TEST_F(Reporter, PrintsWhatTheConfigurationAsksFor) {
+    EXPECT_EQ(print_first_step().find("group 0  epoch 1/"), 0U);
+    context_.config.run.progress = config::ProgressOutput::off;
+    EXPECT_EQ(print_first_step(), "");
+    EXPECT_EQ(json_of_first_step()["step"], 1);
+}
+
+TEST_F(Reporter, WaitsForTheSlowestGroup) {
+    write_peer(ProgressState::training, {5000.0, ""});
+    const nlohmann::json line = json_of_first_step();
+    EXPECT_EQ(line["slowest_group"], 1);
+    EXPECT_NEAR(line["seconds_left"].get<double>(), 5000, 10);
+}
+
+TEST_F(Reporter, IgnoresAGroupThatHasEnded) {
+    write_peer(ProgressState::evaluating, {std::nullopt, "training has ended"});
+    const nlohmann::json line = json_of_first_step();
+    EXPECT_TRUE(line["slowest_group"].is_null());
+    EXPECT_LT(line["seconds_left"].get<double>(), 10);
+}
+
+TEST_F(Reporter, IncludesTheRemainingRepetitions) {
+    write_peer(ProgressState::training, {5000.0, ""});
+    context_.launch.repetitions = 3;
+    EXPECT_NEAR(json_of_first_step()["seconds_left"].get<double>(), 15000, 30);
+}
+
+}  // namespace
+}  // namespace hpcai::group

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hpcai/results/result_directory.hpp>
+
+#include "storage/temporary_folder.hpp"
+
+namespace hpcai::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Warnings final : public Logger {
+public:
+    void write(Severity, std::string_view message) override { lines.emplace_back(message); }
+    std::vector<std::string> lines;
+};
+
+class LinkLatest : public testing::Test {
+protected:
+    std::vector<std::string> link(const fs::path& output, int repetitions = 1) const {
+        context::RunContext context{
+            .controller = plan::ParallelismController({.ranks = 1, .groups = 1, .degree = 1},
+                                                      plan::fill_nodes(1, 1)),
+            .output = output};
+        context.launch.repetitions = repetitions;
+        Warnings log;
+        link_latest(context, log);
+        return log.lines;
+    }
+
+    storage::TemporaryFolder folder_;
+    fs::path latest_ = folder_ / "latest";
+};
+
+TEST_F(LinkLatest, LeadsToTheNewestResultAndLeavesNoOtherFile) {
+    for (const char* name : {"first", "second", "third/", "./fourth/."}) {
+        EXPECT_TRUE(link(folder_ / name).empty()) << name;
+        const fs::path target = fs::read_symlink(latest_);
+        EXPECT_EQ(std::string(name).find(target.string()) != std::string::npos, true) << target;
+    }
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(LinkLatest, LeadsToTheFolderOfAllRepetitions) {
+    EXPECT_TRUE(link(folder_ / "runs/repetition_2", 3).empty());
+    EXPECT_EQ(fs::read_symlink(latest_), "runs");
+}
+
+TEST_F(LinkLatest, LeavesAFileOfTheUserAndWarns) {
+    std::ofstream(latest_) << "mine";
+    const std::vector<std::string> warnings = link(folder_ / "result");
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find("latest is not a symbolic link"), std::string::npos) << warnings[0];
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(latest_)));
+}
+
+TEST_F(LinkLatest, WarnsIfTheFolderCannotBeWritten) {
+    const std::vector<std::string> warnings = link(folder_ / "missing/result");
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find("latest cannot be made a link"), std::string::npos) << warnings[0];
+}
+
+TEST_F(LinkLatest, NeedsAParent) {
+    EXPECT_TRUE(link("result-without-parent").empty());
+    EXPECT_FALSE(fs::exists(fs::symlink_status("latest")));
+}
+
+}  // namespace
+}  // namespace hpcai::results
