@@ -87,7 +87,7 @@ std::vector<report::MllogSetting> mllog_settings(const config::Config& config) {
 
 std::map<std::string, std::string> render_report_files(const fs::path& directory,
                                                        const RunRecord& record) {
-    const config::Config config = config::parse(record.config, "result.json: config", {});
+    const config::Config config = config::parse(record.config.text, "result.json: config", {});
     report::PageContent content{record, {}, {}, layers_of(config)};
     add_steps(directory, content);
     std::map<std::string, std::string> files{{"report.html", report::html(content)}};

@@ -87,7 +87,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     const QualityRecord& quality) {
     RunRecord record = claim.record;
     record.name = claim.config.run.name;
-    record.config = config::to_yaml(claim.config);
+    record.config.text = config::to_json(claim.config);
     record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     derive_topology(claim.controller, record.topology);

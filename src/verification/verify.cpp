@@ -4,6 +4,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/records/launch_record.hpp>
 #include <hpcai/report/summary.hpp>
@@ -180,10 +181,10 @@ Verification verify(const std::filesystem::path& directory) {
         const RunRecord& record = *verification.record;
         check_text("environment.json", records::environment_to_json(record.environment), inspector);
         check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
-        check_text("config.yaml", record.config, inspector);
-        const auto config =
-            inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
+        const auto config = inspector.attempt(
+            kResult, [&] { return config::parse(record.config.text, "config", {}); });
         if (config) {
+            check_text("config.yaml", config::to_yaml(*config), inspector);
             inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
                 check_numbers(record, *config, inspector);
             });

@@ -102,7 +102,7 @@ TEST(ResultJson, HasTheKeysOthersRelyOn) {
                                 "/training_digest/1"}) {
         EXPECT_TRUE(in.contains(json::json_pointer(pointer))) << pointer;
     }
-    EXPECT_EQ(in["schema"], "hpcai500-result/4");
+    EXPECT_EQ(in["schema"], "hpcai500-result/5");
 }
 
 TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
@@ -137,7 +137,7 @@ TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
 }
 
 TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
-    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/4"),
+    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/5"),
               std::string::npos);
     refusal_of("{}");
     refusal_of("[]");
@@ -147,7 +147,7 @@ TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
 
 TEST(ResultJson, QuotesLittleOfATextThatWasCut) {
     RunRecord record = example_record();
-    record.config = std::string(5000, 'c');
+    record.name = std::string(5000, 'c');
     std::string text = records::to_json(record);
     text.resize(text.find("cccc") + 4000);
     const std::string refusal = refusal_of(text);
