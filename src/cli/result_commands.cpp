@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/records/json.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/export_weights.hpp>
@@ -96,6 +100,61 @@ struct RankOptions {
     bool unverified = false;
 };
 
+struct TableOptions {
+    std::vector<std::string> directories;
+    std::string output;
+};
+
+/// Writes `text` to the file `output`, or prints it if there is none.
+void write_or_print(const std::string& text, const std::string& output, const Context& context) {
+    if (output.empty()) {
+        context.out << text;
+    } else {
+        storage::write_file_durably(output, text);
+        context.out << "wrote " << printable(output) << '\n';
+    }
+}
+
+/// Calls add(directory) for each directory. Errors of some directories are printed, those of all
+/// are thrown. Returns the exit code.
+ExitCode add_results(const std::vector<std::string>& directories,
+                     const std::function<void(const std::string&)>& add) {
+    std::vector<Error> skipped;
+    for (const std::string& directory : directories) {
+        try {
+            add(directory);
+        } catch (const Error& error) {
+            if (error.code() == ExitCode::internal) throw;
+            skipped.push_back(error);
+        }
+    }
+    if (skipped.size() == directories.size()) throw skipped.front();
+    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
+    return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
+}
+
+/// Returns the directories of the runs in a result directory.
+std::vector<std::filesystem::path> runs_of(const std::filesystem::path& directory) {
+    if (!verification::has_repetitions(directory)) return {directory};
+    std::vector<std::filesystem::path> runs;
+    for (const auto& run : verification::read_repetitions(directory).repetitions)
+        runs.push_back(directory / run.directory);
+    return runs;
+}
+
+ExitCode table(const TableOptions& options, const Context& context) {
+    auto rows = nlohmann::ordered_json::array();
+    const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
+        for (const std::filesystem::path& run : runs_of(directory)) {
+            const std::string record = records::to_json(results::read_result(run));
+            rows.push_back({{"directory", run.string()}});
+            rows.back().update(nlohmann::ordered_json::parse(record));
+        }
+    });
+    write_or_print(report::csv_of_json(json_text(rows)), options.output, context);
+    return code;
+}
+
 /// Returns true if there are no findings. Throws if there are and `--unverified` does not apply.
 bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
                  bool is_unverified_allowed, bool can_be_read) {
@@ -114,7 +173,11 @@ verification::Submission submission_of(const std::string& directory, bool unveri
         const verification::Verification checked = results::verify_result(directory);
         const bool verified =
             is_verified(directory, checked.findings, unverified, checked.record.has_value());
-        return {directory, *checked.record, verified, checked.manifest};
+        return {.directory = directory,
+                .record = *checked.record,
+                .is_verified = verified,
+                .manifest = checked.manifest,
+                .report = directory + "/report.html"};
     }
     const verification::SeriesVerification series =
         verification::verify_repetitions(directory, results::verify_result);
@@ -128,30 +191,27 @@ verification::Submission submission_of(const std::string& directory, bool unveri
             const bool is_mini = median.record->workload.problem_class == "mini";
             return one.counted && one.vflops.value && (!is_mini || one.status == Status::valid);
         }));
-    return {directory, *median.record, verified, median.manifest, ranked_runs, runs - ranked_runs};
+    return {directory,
+            *median.record,
+            verified,
+            median.manifest,
+            ranked_runs,
+            runs - ranked_runs,
+            (runs_of(directory)[index] / "report.html").string()};
 }
 
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
-    std::vector<Error> skipped;
-    for (const std::string& directory : options.directories) {
-        try {
-            submissions.push_back(submission_of(directory, options.unverified));
-        } catch (const Error& error) {
-            if (error.code() != ExitCode::mismatch && error.code() != ExitCode::usage) throw;
-            skipped.push_back(error);
-        }
-    }
-    if (submissions.empty()) throw skipped.front();
-    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
-    const std::string text = options.print(verification::rank(submissions));
-    if (options.output.empty()) {
-        context.out << text;
-    } else {
-        storage::write_file_durably(options.output, text);
-        context.out << "wrote " << printable(options.output) << '\n';
-    }
-    return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
+    const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
+        submissions.push_back(submission_of(directory, options.unverified));
+    });
+    const std::string file = options.output.empty() ? "." : options.output;
+    const auto folder = std::filesystem::absolute(file).parent_path();
+    std::error_code error;
+    for (verification::Submission& one : submissions)
+        one.report = std::filesystem::proximate(one.report, folder, error).string();
+    write_or_print(options.print(verification::rank(submissions)), options.output, context);
+    return code;
 }
 
 struct ReportOptions {
@@ -167,8 +227,7 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     }
     const RunRecord record = results::read_result(options.directory);
     const auto files = results::render_report_files(options.directory, record);
-    storage::write_file_durably(options.output, files.at("report.html"));
-    context.out << "wrote " << printable(options.output) << '\n';
+    write_or_print(files.at("report.html"), options.output, context);
     return ExitCode::ok;
 }
 
@@ -228,6 +287,19 @@ void add_rank_command(Command parent) {
     command.add_text("--output", options.output, "FILE", "write to this file");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
+}
+
+void add_table_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"table",
+         "Print a CSV table with a row for each run and a column for each number and setting. "
+         "Results that cannot be read are skipped, and the exit code is then 10.",
+         {"hpcai500 table results/*",
+          "hpcai500 table results/fp32 results/bf16 --output runs.csv"}},
+        table);
+    command.add_texts("DIR", options.directories, "TEXT",
+                      "result directories of runs or of repeated runs", Presence::required);
+    command.add_text("--output", options.output, "FILE", "write to this file");
 }
 
 void add_report_command(Command parent) {

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <map>
 #include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
@@ -204,7 +206,67 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
     return records;
 }
 
+using nlohmann::ordered_json;
+using TableRow = std::map<std::string, std::string>;  // column -> text
+
+std::string table_text(const ordered_json& value) {
+    if (value.is_null()) return "";
+    if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+    if (value.is_array()) {
+        std::vector<std::string> texts;
+        for (const ordered_json& element : value) texts.push_back(table_text(element));
+        return fmt::format("{}", fmt::join(texts, ";"));
+    }
+    if (!value.is_string()) return value.dump();
+    constexpr std::string_view kFormula = "=+-@\t\r";
+    const std::string text = value;
+    return !text.empty() && kFormula.find(text.front()) != kFormula.npos ? "'" + text : text;
+}
+
+std::string table_line(const std::vector<std::string>& columns, const TableRow& row) {
+    std::vector<std::string> cells;
+    for (const std::string& column : columns) {
+        const auto found = row.find(column);
+        std::string& text = cells.emplace_back(found == row.end() ? "" : found->second);
+        if (text.find_first_of(",\"\r\n") != text.npos) {
+            for (std::size_t quote = 0; (quote = text.find('"', quote)) != text.npos; quote += 2) {
+                text.insert(quote, 1, '"');
+            }
+            text = '"' + text + '"';
+        }
+    }
+    return fmt::format("{}\r\n", fmt::join(cells, ","));
+}
+
+/// Adds the values in `value`, whose path is `path`, to `row` and their new columns to `columns`.
+void flatten(const ordered_json& value, const std::string& path, TableRow& row,
+             std::vector<std::string>& columns) {
+    if (value.is_array() && (value.empty() || value.front().is_structured())) return;
+    if (!value.is_object()) {
+        row[path] = table_text(value);
+        if (std::ranges::find(columns, path) == columns.end()) columns.push_back(path);
+        return;
+    }
+    for (const auto& [key, member] : value.items()) {
+        const std::size_t reason = key.rfind("_reason");
+        if (reason != key.npos && value.contains(key.substr(0, reason))) continue;
+        flatten(member, path.empty() ? key : path + "." + key, row, columns);
+    }
+}
+
 }  // namespace
+
+std::string csv_of_json(std::string_view json) {
+    std::vector<std::string> columns;
+    std::vector<TableRow> rows(1);  // the first is the header
+    for (const ordered_json& record : ordered_json::parse(json)) {
+        flatten(record, "", rows.emplace_back(), columns);
+    }
+    for (const std::string& column : columns) rows.front()[column] = column;
+    std::string text;
+    for (const TableRow& row : rows) text += table_line(columns, row);
+    return text;
+}
 
 std::string steps_to_csv(std::span<const StepRecord> steps) {
     return to_csv(steps);

@@ -66,6 +66,7 @@ RankingRow row_of(const Submission& submission) {
     row.framework = "hpcai500 " + record.program_version;
     row.level = record.workload.level;
     row.manifest = submission.manifest;
+    row.report = submission.report;
     if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
         row.note = record.verdict.reasons.front();
     }

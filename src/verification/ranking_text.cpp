@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/report/csv.hpp>
+#include <hpcai/report/html.hpp>
 #include <hpcai/verification/ranking.hpp>
 
 namespace hpcai::verification {
@@ -39,44 +42,30 @@ constexpr Column kColumns[] = {
     {"note", false, [](const RankingRow& row) { return row.note; }},
 };
 
-std::string csv_cell(const nlohmann::ordered_json& value) {
-    if (value.is_number_float()) return fmt::format("{}", value.get<double>());
-    if (!value.is_string()) return value.is_null() ? "" : value.dump();
-    constexpr std::string_view kFormula = "=+-@\t\r";
-    std::string text = value;
-    if (!text.empty() && kFormula.find(text.front()) != kFormula.npos) text = "'" + text;
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-    return quoted + "\"";
+/// Returns `path` as a relative URL.
+std::string href_of(std::string_view path) {
+    std::string url;
+    for (const char letter : path) {
+        const auto code = static_cast<unsigned char>(letter);
+        const bool is_plain = std::isalnum(code) || std::strchr("-._~/", letter) != nullptr;
+        url += is_plain ? std::string(1, letter) : fmt::format("%{:02X}", code);
+    }
+    return url;
 }
 
-constexpr const char* kPage = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>HPC AI500 ranking</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
-div {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: left; padding: .35em .7em; border-bottom: 1px solid #8886; }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-tr.unranked {{ opacity: .65; }}
-</style></head><body>
-<h1>HPC AI500 V3.0 ranking</h1>
-{}</body></html>
-)";
-
 std::string html_table(const Ranking& ranking) {
-    std::string html = fmt::format("<h2>{}</h2>\n<p>Quality: {}.</p>\n<div><table><tr>",
-                                   escape_html(ranking.workload), escape_html(ranking.metric));
+    std::string html =
+        fmt::format("<h2>{}</h2>\n<p>Quality: {}.</p>\n<div class=\"wide\"><table><thead><tr>",
+                    escape_html(ranking.workload), escape_html(ranking.metric));
     for (const Column& column : kColumns) html += fmt::format("<th>{}</th>", column.name);
-    html += "</tr>\n";
+    html += "</tr></thead>\n";
     for (const RankingRow& row : ranking.rows) {
-        html += row.rank > 0 ? "<tr>" : "<tr class=\"unranked\">";
+        html += row.rank > 0 ? "<tr>" : "<tr class=\"reason\">";
         for (const Column& column : kColumns) {
-            html += fmt::format("<td{}>{}</td>", column.is_number ? " class=\"number\"" : "",
-                                escape_html(printable(column.text(row))));
+            std::string cell = escape_html(printable(column.text(row)));
+            if (std::string_view(column.name) == "source" && !row.report.empty())
+                cell = fmt::format("<a href=\"{}\">{}</a>", href_of(row.report), cell);
+            html += fmt::format("<td{}>{}</td>", column.is_number ? " class=\"n\"" : "", cell);
         }
         html += "</tr>\n";
     }
@@ -125,14 +114,6 @@ nlohmann::ordered_json values_of(const Ranking& ranking, const RankingRow& row) 
             {"note", row.note}};
 }
 
-std::vector<nlohmann::ordered_json> all_values(const std::vector<Ranking>& rankings) {
-    std::vector<nlohmann::ordered_json> rows;
-    for (const Ranking& ranking : rankings) {
-        for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
-    }
-    return rows;
-}
-
 }  // namespace
 
 std::string to_text(const std::vector<Ranking>& rankings) {
@@ -146,26 +127,21 @@ std::string to_text(const std::vector<Ranking>& rankings) {
 }
 
 std::string to_csv(const std::vector<Ranking>& rankings) {
-    std::vector<std::string> names;
-    const nlohmann::ordered_json columns = values_of({}, {});
-    for (const auto& [name, value] : columns.items()) names.push_back(name);
-    std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
-    for (const nlohmann::ordered_json& row : all_values(rankings)) {
-        std::vector<std::string> cells;
-        for (const nlohmann::ordered_json& value : row) cells.push_back(csv_cell(value));
-        text += fmt::format("{}\r\n", fmt::join(cells, ","));
-    }
-    return text;
+    return report::csv_of_json(to_json(rankings));
 }
 
 std::string to_json(const std::vector<Ranking>& rankings) {
-    return nlohmann::ordered_json(all_values(rankings)).dump(2) + "\n";
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const Ranking& ranking : rankings) {
+        for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
+    }
+    return rows.dump(2) + "\n";
 }
 
 std::string to_html(const std::vector<Ranking>& rankings) {
-    std::string tables;
-    for (const Ranking& ranking : rankings) tables += html_table(ranking);
-    return fmt::format(kPage, tables);
+    std::string body = "<main class=\"ranking\"><h1>HPC AI500 V3.0 ranking</h1>\n";
+    for (const Ranking& ranking : rankings) body += html_table(ranking);
+    return report::page("HPC AI500 ranking", body + "</main>");
 }
 
 }  // namespace hpcai::verification

@@ -18,6 +18,7 @@ struct Submission {
     std::string manifest;    // SHA-256 of the manifest of that run
     int counted_runs = 1;    // complete runs with VFLOPS; of mini results only VALID runs
     int uncounted_runs = 0;  // other runs
+    std::string report;      // path of report.html of that run, for links; empty: none
 };
 
 struct RankingRow {
@@ -38,7 +39,8 @@ struct RankingRow {
     std::string framework;
     std::string level;
     std::string manifest;
-    std::string note;  // why the result has no rank, how many runs it has, whether it is verified
+    std::string report;  // as in Submission
+    std::string note;    // why the result has no rank, how many runs it has, whether it is verified
 };
 
 /// The ranking of one problem, which is a workload in one problem class.
@@ -55,15 +57,14 @@ std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);
 
-/// Returns CSV by RFC 4180 with a header. Numbers have all digits; missing numbers are empty. An
-/// apostrophe precedes a text that a spreadsheet would treat as a formula.
+/// Returns CSV as report::csv_of_json().
 std::string to_csv(const std::vector<Ranking>& rankings);
 
 /// Returns an array with an object per row. Its keys are the columns of to_csv(); a missing number
 /// is null.
 std::string to_json(const std::vector<Ranking>& rankings);
 
-/// Returns a self-contained HTML page.
+/// Returns an HTML page in the style of report.html, with links to the reports.
 std::string to_html(const std::vector<Ranking>& rankings);
 
 }  // namespace hpcai::verification
