@@ -156,6 +156,15 @@ TEST(ResultJson, QuotesLittleOfATextThatWasCut) {
     EXPECT_LT(refusal.size(), 300U);
 }
 
+TEST(ResultJson, HasTheConfigurationAsAnObject) {
+    const std::string text = records::to_json(example_record());
+    EXPECT_EQ(json::parse(text)["config"]["run"]["name"], "example");
+    EXPECT_NE(refusal_after([](json& in) {
+                  in["config"] = "run:\n";
+              }).find("config: expected an object, got \"run:\\n\""),
+              std::string::npos);
+}
+
 TEST(ResultJson, NamesTheKeyThatIsWrong) {
     const std::vector<std::pair<std::string, std::function<void(json&)>>> changes{
         {"scores.flops:", [](json& in) { in["scores"].erase("flops"); }},

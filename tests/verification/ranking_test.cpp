@@ -122,6 +122,17 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
     EXPECT_EQ(to_text(rankings).find('\x1b'), std::string::npos);
 }
 
+TEST(Ranking, LinksToTheReportsInTheStyleOfTheReport) {
+    Submission one = submission("one", 2);
+    one.report = "../a b\"<#?:%/report.html";
+    const std::string html = to_html(rank({one, submission("two", 1)}));
+    EXPECT_NE(html.find("<td><a href=\"../a%20b%22%3C%23%3F%3A%25/report.html\">one</a></td>"),
+              std::string::npos)
+        << html;
+    EXPECT_NE(html.find("<td>two</td>"), std::string::npos) << "without a report";
+    EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
+}
+
 TEST(Ranking, HasEveryDigitInCsv) {
     const std::string csv = to_csv(rank({submission("a", 1234567890.125)}));
     EXPECT_NE(csv.find("\r\nimage_classification,1,a,,,a,2001-02-03T04:05:06Z,1234567890.125,"),
