@@ -46,12 +46,12 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
     storage::write_file_durably(context.output / "result.json", records::to_json(record));
     results::write_report_files(context.output, record);
     results::remove_progress(context.output);
-    const int groups = context.controller.layout().groups;
-    if (!context.config.run.keep_weights && std::cmp_equal(ensemble.members.size(), groups)) {
-        for (int group = 0; group < groups; ++group) {
-            std::filesystem::remove(results::group_directory(context.output, group) /
-                                    "weights.safetensors");
-        }
+    const bool is_complete =
+        std::cmp_equal(ensemble.members.size(), context.controller.layout().groups);
+    for (const GroupResult& member : ensemble.members) {
+        if (context.config.run.keep_weights || !is_complete) break;  // resume may need the weights
+        std::filesystem::remove(results::group_directory(context.output, member.record.group) /
+                                "weights.safetensors");
     }
     return storage::write_manifest(context.output, {report::kSummaryName, "checkpoints/"});
 }

@@ -28,56 +28,40 @@ struct VerifyOptions {
     bool json = false;
 };
 
-std::string lines_of(const std::vector<verification::Finding>& findings) {
-    std::string text;
-    for (const verification::Finding& finding : findings) {
-        text += finding.file + ": " + finding.text + "\n";
-    }
-    return text;
-}
-
-std::string findings_text(const verification::Verification& verification) {
-    if (!verification.findings.empty()) return lines_of(verification.findings);
-    return report::result_line(*verification.record, verification.manifest) + "\n";
-}
-
-std::string findings_text(const verification::SeriesVerification& series) {
-    if (!series.findings.empty()) return lines_of(series.findings);
-    return report::repetitions_line(*series.record, series.digest) + "\n";
-}
-
-nlohmann::ordered_json findings_json(const verification::Verification& verification) {
-    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
-    for (const verification::Finding& finding : verification.findings) {
-        findings.push_back({{"file", finding.file}, {"finding", finding.text}});
-    }
+nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
+                                     const std::string& manifest) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const verification::Finding& finding : findings)
+        rows.push_back({{"file", finding.file}, {"finding", finding.text}});
     return {{"schema", "hpcai500-verify/1"},
-            {"verified", verification.findings.empty()},
-            {"manifest", verification.manifest},
-            {"findings", std::move(findings)}};
-}
-
-nlohmann::ordered_json findings_json(const verification::SeriesVerification& series) {
-    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-    for (const verification::Verification& run : series.runs) runs.push_back(findings_json(run));
-    nlohmann::ordered_json document =
-        findings_json(verification::Verification{"", series.findings, std::nullopt});
-    document["manifest"] = series.digest;
-    document["repetitions"] = std::move(runs);
-    return document;
+            {"verified", findings.empty()},
+            {"manifest", manifest},
+            {"findings", std::move(rows)}};
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {
+    std::vector<verification::Finding> findings;
+    nlohmann::ordered_json json;
+    std::string text;
     if (verification::has_repetitions(options.directory)) {
         const auto series =
             verification::verify_repetitions(options.directory, results::verify_result);
-        context.out << (options.json ? json_text(findings_json(series)) : findings_text(series));
-        return series.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+        findings = series.findings;
+        json = findings_json(findings, series.digest);
+        auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
+        for (const verification::Verification& run : series.runs)
+            runs.push_back(findings_json(run.findings, run.manifest));
+        if (findings.empty()) text = report::repetitions_line(*series.record, series.digest) + "\n";
+    } else {
+        const verification::Verification run = results::verify_result(options.directory);
+        findings = run.findings;
+        json = findings_json(findings, run.manifest);
+        if (findings.empty()) text = report::result_line(*run.record, run.manifest) + "\n";
     }
-    const verification::Verification verification = results::verify_result(options.directory);
-    context.out << (options.json ? json_text(findings_json(verification))
-                                 : findings_text(verification));
-    return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+    for (const verification::Finding& finding : findings)
+        text += finding.file + ": " + finding.text + "\n";
+    context.out << (options.json ? json_text(json) : text);
+    return findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
 struct CompareOptions {
@@ -93,16 +77,14 @@ ExitCode compare(const CompareOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-struct RankOptions {
-    std::vector<std::string> directories;
-    std::string output;
-    std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
-    bool unverified = false;
-};
-
 struct TableOptions {
     std::vector<std::string> directories;
     std::string output;
+};
+
+struct RankOptions : TableOptions {
+    std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
+    bool unverified = false;
 };
 
 /// Writes `text` to the file `output`, or prints it if there is none.
@@ -268,6 +250,12 @@ void add_compare_command(Command parent) {
     add_json_flag(command, options.json);
 }
 
+void add_table_options(Command command, TableOptions& options) {
+    command.add_texts("DIR", options.directories, "TEXT",
+                      "result directories of runs or of repeated runs", Presence::required);
+    command.add_text("--output", options.output, "FILE", "write to this file");
+}
+
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
@@ -276,15 +264,13 @@ void add_rank_command(Command parent) {
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);
-    command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories of runs or of repeated runs", Presence::required);
+    add_table_options(command, options);
     command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
                         {"json", verification::to_json},
                         {"html", verification::to_html}},
                        "NAME", "text, csv, json or html; default: text");
-    command.add_text("--output", options.output, "FILE", "write to this file");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
 }
@@ -297,9 +283,7 @@ void add_table_command(Command parent) {
          {"hpcai500 table results/*",
           "hpcai500 table results/fp32 results/bf16 --output runs.csv"}},
         table);
-    command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories of runs or of repeated runs", Presence::required);
-    command.add_text("--output", options.output, "FILE", "write to this file");
+    add_table_options(command, options);
 }
 
 void add_report_command(Command parent) {

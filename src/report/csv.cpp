@@ -3,6 +3,7 @@
 #include <cmath>
 #include <concepts>
 #include <map>
+#include <regex>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -207,35 +208,24 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
 }
 
 using nlohmann::ordered_json;
-using TableRow = std::map<std::string, std::string>;  // column -> text
+using TableRow = std::map<std::string, std::string>;  // column -> cell
+
+std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == text.npos) return text;
+    return '"' + std::regex_replace(text, std::regex("\""), "\"\"") + '"';
+}
 
 std::string table_text(const ordered_json& value) {
     if (value.is_null()) return "";
-    if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+    if (value.is_number_float()) return csv_cell(value.get<double>());
     if (value.is_array()) {
         std::vector<std::string> texts;
         for (const ordered_json& element : value) texts.push_back(table_text(element));
         return fmt::format("{}", fmt::join(texts, ";"));
     }
     if (!value.is_string()) return value.dump();
-    constexpr std::string_view kFormula = "=+-@\t\r";
     const std::string text = value;
-    return !text.empty() && kFormula.find(text.front()) != kFormula.npos ? "'" + text : text;
-}
-
-std::string table_line(const std::vector<std::string>& columns, const TableRow& row) {
-    std::vector<std::string> cells;
-    for (const std::string& column : columns) {
-        const auto found = row.find(column);
-        std::string& text = cells.emplace_back(found == row.end() ? "" : found->second);
-        if (text.find_first_of(",\"\r\n") != text.npos) {
-            for (std::size_t quote = 0; (quote = text.find('"', quote)) != text.npos; quote += 2) {
-                text.insert(quote, 1, '"');
-            }
-            text = '"' + text + '"';
-        }
-    }
-    return fmt::format("{}\r\n", fmt::join(cells, ","));
+    return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
 }
 
 /// Adds the values in `value`, whose path is `path`, to `row` and their new columns to `columns`.
@@ -243,8 +233,9 @@ void flatten(const ordered_json& value, const std::string& path, TableRow& row,
              std::vector<std::string>& columns) {
     if (value.is_array() && (value.empty() || value.front().is_structured())) return;
     if (!value.is_object()) {
-        row[path] = table_text(value);
-        if (std::ranges::find(columns, path) == columns.end()) columns.push_back(path);
+        const std::string column = quoted(path);
+        row[column] = quoted(table_text(value));
+        if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
         return;
     }
     for (const auto& [key, member] : value.items()) {
@@ -258,13 +249,15 @@ void flatten(const ordered_json& value, const std::string& path, TableRow& row,
 
 std::string csv_of_json(std::string_view json) {
     std::vector<std::string> columns;
-    std::vector<TableRow> rows(1);  // the first is the header
-    for (const ordered_json& record : ordered_json::parse(json)) {
+    std::vector<TableRow> rows;
+    for (const ordered_json& record : ordered_json::parse(json))
         flatten(record, "", rows.emplace_back(), columns);
+    std::string text = fmt::format("{}\r\n", fmt::join(columns, ","));
+    for (TableRow& row : rows) {
+        std::vector<std::string> cells;
+        for (const std::string& column : columns) cells.push_back(row[column]);
+        text += fmt::format("{}\r\n", fmt::join(cells, ","));
     }
-    for (const std::string& column : columns) rows.front()[column] = column;
-    std::string text;
-    for (const TableRow& row : rows) text += table_line(columns, row);
     return text;
 }
 

@@ -49,24 +49,11 @@ bool has_required_runs(const Submission& submission) {
 RankingRow row_of(const Submission& submission) {
     const RunRecord& record = submission.record;
     RankingRow row;
+    row.submission = submission;
     row.source = source_of(record);
-    row.run = record.name;
-    row.system = record.submission.system_name;
-    row.organization = record.submission.organization;
-    row.verdict = word_of(record.verdict.status);
-    row.vflops = record.scores.vflops;
-    row.flops = record.scores.flops;
-    row.groups = record.topology.groups;
-    row.degree = record.topology.degree;
-    row.started_utc = record.time.started_utc;
     row.minutes = record.time.training_seconds;
     if (row.minutes.value) *row.minutes.value /= 60;
-    row.quality = record.quality.ensemble;
     row.accelerators = accelerators_of(record);
-    row.framework = "hpcai500 " + record.program_version;
-    row.level = record.workload.level;
-    row.manifest = submission.manifest;
-    row.report = submission.report;
     if (!record.verdict.rankable && !record.verdict.reasons.empty()) {
         row.note = record.verdict.reasons.front();
     }
@@ -102,7 +89,8 @@ Ranking rank_problem(std::vector<const Submission*> submissions) {
         RankingRow row = row_of(*submission);
         if (is_rankable(*submission)) {
             const bool is_equal =
-                !ranking.rows.empty() && ranking.rows.back().vflops.value == row.vflops.value;
+                !ranking.rows.empty() && ranking.rows.back().submission.record.scores.vflops ==
+                                             row.submission.record.scores.vflops;
             row.rank =
                 is_equal ? ranking.rows.back().rank : static_cast<int>(ranking.rows.size()) + 1;
         }

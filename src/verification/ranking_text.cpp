@@ -14,32 +14,46 @@
 namespace hpcai::verification {
 namespace {
 
+using nlohmann::ordered_json;
+
 std::string number(const Quantity& quantity, fmt::string_view format) {
     return quantity.value ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
+}
+
+using Row = const RankingRow&;
+
+const RunRecord& record_of(Row row) {
+    return row.submission.record;
 }
 
 struct Column {
     const char* name;
     bool is_number;
-    std::string (*text)(const RankingRow& row);
+    std::string (*text)(Row row);
 };
 
+std::string framework_of(const RunRecord& record) {
+    return "hpcai500 " + record.program_version;
+}
+
 constexpr Column kColumns[] = {
-    {"rank", true,
-     [](const RankingRow& row) { return row.rank > 0 ? std::to_string(row.rank) : "-"; }},
-    {"source", false, [](const RankingRow& row) { return row.source; }},
-    {"VFLOPS", true, [](const RankingRow& row) { return number(row.vflops, "{:.3e}"); }},
-    {"FLOPS", true, [](const RankingRow& row) { return number(row.flops, "{:.3e}"); }},
-    {"minutes", true, [](const RankingRow& row) { return number(row.minutes, "{:.2f}"); }},
-    {"quality", true, [](const RankingRow& row) { return number(row.quality, "{:.4f}"); }},
-    {"accelerators", false, [](const RankingRow& row) { return row.accelerators; }},
+    {"rank", true, [](Row row) { return row.rank > 0 ? std::to_string(row.rank) : "-"; }},
+    {"source", false, [](Row row) { return row.source; }},
+    {"VFLOPS", true, [](Row row) { return number(record_of(row).scores.vflops, "{:.3e}"); }},
+    {"FLOPS", true, [](Row row) { return number(record_of(row).scores.flops, "{:.3e}"); }},
+    {"minutes", true, [](Row row) { return number(row.minutes, "{:.2f}"); }},
+    {"quality", true, [](Row row) { return number(record_of(row).quality.ensemble, "{:.4f}"); }},
+    {"accelerators", false, [](Row row) { return row.accelerators; }},
     {"M x P", false,
-     [](const RankingRow& row) { return fmt::format("{} x {}", row.groups, row.degree); }},
-    {"date", false, [](const RankingRow& row) { return row.started_utc.substr(0, 10); }},
-    {"framework", false, [](const RankingRow& row) { return row.framework; }},
-    {"level", false, [](const RankingRow& row) { return row.level; }},
-    {"verdict", false, [](const RankingRow& row) { return row.verdict; }},
-    {"note", false, [](const RankingRow& row) { return row.note; }},
+     [](Row row) {
+         const TopologyRecord& topology = record_of(row).topology;
+         return fmt::format("{} x {}", topology.groups, topology.degree);
+     }},
+    {"date", false, [](Row row) { return record_of(row).time.started_utc.substr(0, 10); }},
+    {"framework", false, [](Row row) { return framework_of(record_of(row)); }},
+    {"level", false, [](Row row) { return record_of(row).workload.level; }},
+    {"verdict", false, [](Row row) { return std::string(word_of(record_of(row).verdict.status)); }},
+    {"note", false, [](Row row) { return row.note; }},
 };
 
 /// Returns `path` as a relative URL.
@@ -59,12 +73,12 @@ std::string html_table(const Ranking& ranking) {
                     escape_html(ranking.workload), escape_html(ranking.metric));
     for (const Column& column : kColumns) html += fmt::format("<th>{}</th>", column.name);
     html += "</tr></thead>\n";
-    for (const RankingRow& row : ranking.rows) {
+    for (Row row : ranking.rows) {
         html += row.rank > 0 ? "<tr>" : "<tr class=\"reason\">";
         for (const Column& column : kColumns) {
             std::string cell = escape_html(printable(column.text(row)));
-            if (std::string_view(column.name) == "source" && !row.report.empty())
-                cell = fmt::format("<a href=\"{}\">{}</a>", href_of(row.report), cell);
+            if (std::string_view(column.name) == "source" && !row.submission.report.empty())
+                cell = fmt::format("<a href=\"{}\">{}</a>", href_of(row.submission.report), cell);
             html += fmt::format("<td{}>{}</td>", column.is_number ? " class=\"n\"" : "", cell);
         }
         html += "</tr>\n";
@@ -88,29 +102,30 @@ std::string text_table(const Ranking& ranking) {
 }
 
 /// Returns the keys and values of a row in CSV and JSON.
-nlohmann::ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
+ordered_json values_of(const Ranking& ranking, Row row) {
     const auto optional = [](const Quantity& quantity) {
-        return quantity.value ? nlohmann::ordered_json(*quantity.value) : nlohmann::ordered_json();
+        return quantity.value ? ordered_json(*quantity.value) : ordered_json();
     };
+    const RunRecord& record = record_of(row);
     return {{"workload", ranking.workload},
-            {"rank", row.rank > 0 ? nlohmann::ordered_json(row.rank) : nlohmann::ordered_json()},
+            {"rank", row.rank > 0 ? ordered_json(row.rank) : ordered_json()},
             {"source", row.source},
-            {"system", row.system},
-            {"organization", row.organization},
-            {"run", row.run},
-            {"started_utc", row.started_utc},
-            {"vflops", optional(row.vflops)},
-            {"flops", optional(row.flops)},
+            {"system", record.submission.system_name},
+            {"organization", record.submission.organization},
+            {"run", record.name},
+            {"started_utc", record.time.started_utc},
+            {"vflops", optional(record.scores.vflops)},
+            {"flops", optional(record.scores.flops)},
             {"minutes", optional(row.minutes)},
-            {"quality", optional(row.quality)},
+            {"quality", optional(record.quality.ensemble)},
             {"metric", ranking.metric},
             {"accelerators", row.accelerators},
-            {"M", row.groups},
-            {"P_degree", row.degree},
-            {"framework", row.framework},
-            {"level", row.level},
-            {"verdict", row.verdict},
-            {"manifest", row.manifest},
+            {"M", record.topology.groups},
+            {"P_degree", record.topology.degree},
+            {"framework", framework_of(record)},
+            {"level", record.workload.level},
+            {"verdict", word_of(record.verdict.status)},
+            {"manifest", row.submission.manifest},
             {"note", row.note}};
 }
 
@@ -131,7 +146,7 @@ std::string to_csv(const std::vector<Ranking>& rankings) {
 }
 
 std::string to_json(const std::vector<Ranking>& rankings) {
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    ordered_json rows = ordered_json::array();
     for (const Ranking& ranking : rankings) {
         for (const RankingRow& row : ranking.rows) rows.push_back(values_of(ranking, row));
     }

@@ -79,7 +79,7 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     ASSERT_EQ(rankings.size(), 2U);
     EXPECT_EQ(rankings[1].workload, "image_classification-mini");
     EXPECT_EQ(rankings[1].rows[0].rank, 1);
-    EXPECT_EQ(*rankings[1].rows[0].vflops.value, 1);
+    EXPECT_EQ(*rankings[1].rows[0].submission.record.scores.vflops.value, 1);
     EXPECT_EQ(rankings[1].rows[1].rank, 0);
     EXPECT_EQ(rankings[1].rows[2].rank, 0) << "one of its runs is not VALID";
     EXPECT_EQ(rankings[1].rows[1].note,

@@ -22,25 +22,12 @@ struct Submission {
 };
 
 struct RankingRow {
+    Submission submission;
     int rank = 0;        // from 1, equal for equal VFLOPS; 0: not rankable
     std::string source;  // system and organization, or the run's name
-    std::string run;     // name of the run
-    std::string system;
-    std::string organization;
-    std::string verdict;
-    Quantity vflops;
-    Quantity flops;
-    Quantity minutes;  // training time of the slowest group
-    Quantity quality;  // of the ensemble
+    Quantity minutes;    // training time of the slowest group
     std::string accelerators;
-    int groups = 0;  // M
-    int degree = 0;  // P_degree
-    std::string started_utc;
-    std::string framework;
-    std::string level;
-    std::string manifest;
-    std::string report;  // as in Submission
-    std::string note;    // why the result has no rank, how many runs it has, whether it is verified
+    std::string note;  // why the result has no rank, how many runs it has, whether it is verified
 };
 
 /// The ranking of one problem, which is a workload in one problem class.
