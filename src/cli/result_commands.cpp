@@ -137,49 +137,43 @@ ExitCode table(const TableOptions& options, const Context& context) {
     return code;
 }
 
-/// Returns true if there are no findings. Throws if there are and `--unverified` does not apply.
-bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
-                 bool is_unverified_allowed, bool can_be_read) {
-    if (findings.empty()) return true;
-    const verification::Finding& first = findings.front();
-    require(is_unverified_allowed && can_be_read, ExitCode::mismatch,
-            "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
-            printable(directory), findings.size(), first.file, first.text,
-            is_unverified_allowed ? " and its numbers cannot be read"
-                                  : ", --unverified lists it anyway");
-    return false;
-}
-
+/// Throws if the result does not verify, unless it is `unverified` and can be read.
 verification::Submission submission_of(const std::string& directory, bool unverified) {
-    if (!verification::has_repetitions(directory)) {
-        const verification::Verification checked = results::verify_result(directory);
-        const bool verified =
-            is_verified(directory, checked.findings, unverified, checked.record.has_value());
-        return {.directory = directory,
-                .record = *checked.record,
-                .is_verified = verified,
-                .manifest = checked.manifest,
-                .report = directory + "/report.html"};
+    verification::Submission one{.directory = directory};
+    verification::Verification checked;
+    std::filesystem::path run = directory;
+    if (verification::has_repetitions(directory)) {
+        const auto series = verification::verify_repetitions(directory, results::verify_result);
+        const std::size_t index =
+            series.record ? verification::median_repetition(*series.record) : 0;
+        if (index < series.runs.size()) checked = series.runs[index];
+        checked.findings = series.findings;
+        run /= verification::repetition_name(static_cast<int>(index) + 1);
+        const auto is_counted = [&](const RepetitionRecord& repetition) {
+            const bool is_mini = checked.record->workload.problem_class == "mini";
+            return repetition.counted && repetition.vflops.value &&
+                   (!is_mini || repetition.status == Status::valid);
+        };
+        if (checked.record) {
+            const auto counted = std::ranges::count_if(series.record->repetitions, is_counted);
+            one.counted_runs = static_cast<int>(counted);
+            one.uncounted_runs = static_cast<int>(std::ssize(series.runs) - counted);
+        }
+    } else {
+        checked = results::verify_result(directory);
     }
-    const verification::SeriesVerification series =
-        verification::verify_repetitions(directory, results::verify_result);
-    const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
-    const bool can_be_read = index < series.runs.size() && series.runs[index].record;
-    const bool verified = is_verified(directory, series.findings, unverified, can_be_read);
-    const verification::Verification& median = series.runs[index];
-    const int runs = static_cast<int>(series.runs.size());
-    const int ranked_runs = static_cast<int>(
-        std::ranges::count_if(series.record->repetitions, [&](const RepetitionRecord& one) {
-            const bool is_mini = median.record->workload.problem_class == "mini";
-            return one.counted && one.vflops.value && (!is_mini || one.status == Status::valid);
-        }));
-    return {directory,
-            *median.record,
-            verified,
-            median.manifest,
-            ranked_runs,
-            runs - ranked_runs,
-            (runs_of(directory)[index] / "report.html").string()};
+    one.is_verified = checked.findings.empty();
+    if (!one.is_verified) {
+        const verification::Finding& first = checked.findings.front();
+        require(unverified && checked.record, ExitCode::mismatch,
+                "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
+                printable(directory), checked.findings.size(), first.file, first.text,
+                unverified ? " and its numbers cannot be read" : ", --unverified lists it anyway");
+    }
+    one.record = *checked.record;
+    one.manifest = checked.manifest;
+    one.report = run / "report.html";
+    return one;
 }
 
 ExitCode rank(const RankOptions& options, const Context& context) {

@@ -16,45 +16,65 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string number(const Quantity& quantity, fmt::string_view format) {
-    return quantity.value ? fmt::format(fmt::runtime(format), *quantity.value) : "n/a";
+/// Returns the keys and values of a row in CSV and JSON.
+ordered_json values_of(const Ranking& ranking, const RankingRow& row) {
+    const auto optional = [](const Quantity& quantity) {
+        return quantity.value ? ordered_json(*quantity.value) : ordered_json();
+    };
+    const RunRecord& record = row.submission.record;
+    return {{"workload", ranking.workload},
+            {"rank", row.rank > 0 ? ordered_json(row.rank) : ordered_json()},
+            {"source", row.source},
+            {"system", record.submission.system_name},
+            {"organization", record.submission.organization},
+            {"run", record.name},
+            {"started_utc", record.time.started_utc},
+            {"vflops", optional(record.scores.vflops)},
+            {"flops", optional(record.scores.flops)},
+            {"minutes", optional(row.minutes)},
+            {"quality", optional(record.quality.ensemble)},
+            {"metric", ranking.metric},
+            {"accelerators", row.accelerators},
+            {"M", record.topology.groups},
+            {"P_degree", record.topology.degree},
+            {"framework", "hpcai500 " + record.program_version},
+            {"level", record.workload.level},
+            {"verdict", word_of(record.verdict.status)},
+            {"manifest", row.submission.manifest},
+            {"note", row.note}};
 }
 
-using Row = const RankingRow&;
-
-const RunRecord& record_of(Row row) {
-    return row.submission.record;
-}
-
+/// A column of the text and of the page.
 struct Column {
     const char* name;
-    bool is_number;
-    std::string (*text)(Row row);
+    const char* key;  // in values_of()
+    const char* format = "{}";
 };
-
-std::string framework_of(const RunRecord& record) {
-    return "hpcai500 " + record.program_version;
-}
 
 constexpr Column kColumns[] = {
-    {"rank", true, [](Row row) { return row.rank > 0 ? std::to_string(row.rank) : "-"; }},
-    {"source", false, [](Row row) { return row.source; }},
-    {"VFLOPS", true, [](Row row) { return number(record_of(row).scores.vflops, "{:.3e}"); }},
-    {"FLOPS", true, [](Row row) { return number(record_of(row).scores.flops, "{:.3e}"); }},
-    {"minutes", true, [](Row row) { return number(row.minutes, "{:.2f}"); }},
-    {"quality", true, [](Row row) { return number(record_of(row).quality.ensemble, "{:.4f}"); }},
-    {"accelerators", false, [](Row row) { return row.accelerators; }},
-    {"M x P", false,
-     [](Row row) {
-         const TopologyRecord& topology = record_of(row).topology;
-         return fmt::format("{} x {}", topology.groups, topology.degree);
-     }},
-    {"date", false, [](Row row) { return record_of(row).time.started_utc.substr(0, 10); }},
-    {"framework", false, [](Row row) { return framework_of(record_of(row)); }},
-    {"level", false, [](Row row) { return record_of(row).workload.level; }},
-    {"verdict", false, [](Row row) { return std::string(word_of(record_of(row).verdict.status)); }},
-    {"note", false, [](Row row) { return row.note; }},
+    {"rank", "rank"},
+    {"source", "source"},
+    {"VFLOPS", "vflops", "{:.3e}"},
+    {"FLOPS", "flops", "{:.3e}"},
+    {"minutes", "minutes", "{:.2f}"},
+    {"quality", "quality", "{:.4f}"},
+    {"accelerators", "accelerators"},
+    {"M", "M"},
+    {"P_degree", "P_degree"},
+    {"date", "started_utc", "{:.10}"},
+    {"framework", "framework"},
+    {"level", "level"},
+    {"verdict", "verdict"},
+    {"note", "note"},
 };
+
+std::string cell(const ordered_json& values, const Column& column) {
+    const ordered_json& value = values[column.key];
+    const auto format = fmt::runtime(column.format);
+    if (value.is_null()) return "-";
+    if (value.is_string()) return printable(fmt::format(format, value.get<std::string>()));
+    return value.is_number_float() ? fmt::format(format, value.get<double>()) : value.dump();
+}
 
 /// Returns `path` as a relative URL.
 std::string href_of(std::string_view path) {
@@ -73,13 +93,16 @@ std::string html_table(const Ranking& ranking) {
                     escape_html(ranking.workload), escape_html(ranking.metric));
     for (const Column& column : kColumns) html += fmt::format("<th>{}</th>", column.name);
     html += "</tr></thead>\n";
-    for (Row row : ranking.rows) {
+    for (const RankingRow& row : ranking.rows) {
+        const ordered_json values = values_of(ranking, row);
+        const std::string& report = row.submission.report;
         html += row.rank > 0 ? "<tr>" : "<tr class=\"reason\">";
         for (const Column& column : kColumns) {
-            std::string cell = escape_html(printable(column.text(row)));
-            if (std::string_view(column.name) == "source" && !row.submission.report.empty())
-                cell = fmt::format("<a href=\"{}\">{}</a>", href_of(row.submission.report), cell);
-            html += fmt::format("<td{}>{}</td>", column.is_number ? " class=\"n\"" : "", cell);
+            std::string text = escape_html(cell(values, column));
+            if (column.name == std::string_view("source") && !report.empty())
+                text = fmt::format("<a href=\"{}\">{}</a>", href_of(report), text);
+            html += fmt::format("<td{}>{}</td>",
+                                values[column.key].is_string() ? "" : " class=\"n\"", text);
         }
         html += "</tr>\n";
     }
@@ -90,7 +113,8 @@ std::string text_table(const Ranking& ranking) {
     std::vector<std::string> lines(ranking.rows.size() + 1);
     for (const Column& column : kColumns) {
         std::vector<std::string> cells{column.name};
-        for (const RankingRow& row : ranking.rows) cells.push_back(printable(column.text(row)));
+        for (const RankingRow& row : ranking.rows)
+            cells.push_back(cell(values_of(ranking, row), column));
         const std::size_t width = std::ranges::max(cells, {}, &std::string::size).size();
         for (std::size_t line = 0; line < lines.size(); ++line)
             lines[line] += fmt::format("{:<{}}  ", cells[line], width);
@@ -99,34 +123,6 @@ std::string text_table(const Ranking& ranking) {
     for (const std::string& line : lines)
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     return text;
-}
-
-/// Returns the keys and values of a row in CSV and JSON.
-ordered_json values_of(const Ranking& ranking, Row row) {
-    const auto optional = [](const Quantity& quantity) {
-        return quantity.value ? ordered_json(*quantity.value) : ordered_json();
-    };
-    const RunRecord& record = record_of(row);
-    return {{"workload", ranking.workload},
-            {"rank", row.rank > 0 ? ordered_json(row.rank) : ordered_json()},
-            {"source", row.source},
-            {"system", record.submission.system_name},
-            {"organization", record.submission.organization},
-            {"run", record.name},
-            {"started_utc", record.time.started_utc},
-            {"vflops", optional(record.scores.vflops)},
-            {"flops", optional(record.scores.flops)},
-            {"minutes", optional(row.minutes)},
-            {"quality", optional(record.quality.ensemble)},
-            {"metric", ranking.metric},
-            {"accelerators", row.accelerators},
-            {"M", record.topology.groups},
-            {"P_degree", record.topology.degree},
-            {"framework", framework_of(record)},
-            {"level", record.workload.level},
-            {"verdict", word_of(record.verdict.status)},
-            {"manifest", row.submission.manifest},
-            {"note", row.note}};
 }
 
 }  // namespace
