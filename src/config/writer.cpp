@@ -13,11 +13,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_value(const Value& value) {
-    if (std::holds_alternative<Automatic>(value)) return "auto";
     return std::visit(
         [](const auto& given) -> Json {
             if constexpr (std::is_same_v<std::decay_t<decltype(given)>, Automatic>) {
-                return nullptr;
+                return "auto";
             } else {
                 return given;
             }
