@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration that result.json stores as the text of config.yaml."""
+"""The configuration, which result.json and config.yaml contain."""
 import json
 import re
 
@@ -8,8 +8,9 @@ from findings import MalformedFile
 SETTINGS = {  # all keys of the configuration, by section
     "run":
         "name seed output deterministic audit_steps loss_steps measure_phases trace trace_steps level "
-        "roofline meters evaluate_epochs repeat checkpoint_steps checkpoint_seconds time_limit_seconds "
-        "progress first_step_timeout_seconds step_timeout_seconds group_timeout_seconds",
+        "roofline meters evaluate_epochs repeat keep_weights checkpoint_steps checkpoint_seconds "
+        "time_limit_seconds progress first_step_timeout_seconds step_timeout_seconds "
+        "group_timeout_seconds",
     "submission":
         "system_name organization contact hardware operating_system communication_libraries "
         "acceleration_libraries framework parallel_mode algorithm hyper_parameters problem",
@@ -43,24 +44,47 @@ SETTINGS = {  # all keys of the configuration, by section
 }
 
 
-def parse_configuration(text):
-    """section.key -> text of the value, from sections of `key: value`."""
+def text_of(value):
+    """A value as config.yaml has it; texts without quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(json.dumps(item) if isinstance(item, str) else text_of(item) for item in value)}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def flatten(sections):
+    """section.key -> value, from the object in result.json."""
+    config = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
+    check_keys(config)
+    return config
+
+
+def read_yaml(text):
+    """section.key -> value, from sections of `key: value`."""
     config, section = {}, ""
     lines = text.split("\n")
     if lines.pop() != "":
-        raise MalformedFile("result.json: config ends without the end of a line")
+        raise MalformedFile("config.yaml: ends without the end of a line")
     for line in lines:
         if match := re.fullmatch(r"(\w+):", line):
             section = match[1]
         elif match := re.fullmatch(r"  (\w+): (.*)", line):
             key, value = f"{section}.{match[1]}", match[2]
             if key in config:
-                raise MalformedFile(f"result.json: config has {key} twice")
-            config[key] = json.loads(value) if value.startswith('"') else value
+                raise MalformedFile(f"config.yaml: has {key} twice")
+            config[key] = value_of(value)
         else:
-            raise MalformedFile(f"result.json: config has the line {line!r}, which the program does not write")
-    check_keys(config)
+            raise MalformedFile(f"config.yaml: has the line {line!r}, which the program does not write")
     return config
+
+
+def value_of(text):
+    """A value of config.yaml, where choices are texts without quotes."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def check_keys(config):

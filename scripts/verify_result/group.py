@@ -163,6 +163,10 @@ class GroupCheck:
     def check_weights(self):
         batches = self.group["iterations"] * int(self.config["parallel.micro_batches"])
         name = self.folder + "weights.safetensors"
+        path = os.path.join(self.run.files.directory, name)
+        is_optional = self.config["run.keep_weights"] == "false" and self.config["run.level"] == "custom"
+        if is_optional and not os.path.lexists(path):
+            return
         digest = self.run.attempt(weights_digest, self.run.files, name, self.model, batches)
         if digest:
             self.compare("training_digest", self.digest, digest, name)

@@ -3,7 +3,7 @@
 import os
 
 from arithmetic import median
-from configuration import parse_configuration
+from configuration import flatten
 from json_reader import read_json
 from result_files import ResultFiles
 from single_run import check_run, text_of
@@ -61,8 +61,8 @@ class RepetitionsCheck:
 
     def check_configuration(self, number, record):
         """Compares a configuration with that of the first run, except for the seed."""
-        config = parse_configuration(record["config"])
-        config["run.seed"] = str(int(config["run.seed"]) - number + 1)
+        config = flatten(record["config"])
+        config["run.seed"] -= number - 1
         first = self.first_config = self.first_config or config
         for key in sorted(config.keys() | first.keys()):
             if first.get(key) != config.get(key):

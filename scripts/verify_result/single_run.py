@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result directory of one run."""
-from configuration import parse_configuration
+from configuration import flatten, read_yaml, text_of as config_text
 from json_reader import read_json
 from record import check_record
 from result_files import ResultFiles, check_manifest, sha256
@@ -42,9 +42,14 @@ def check_copies(files, record):
     if environment is not None:
         findings.must_be("environment.json", "the environment", environment, record.get("environment"),
                          "result.json")
-    text = findings.attempt(files.text, "config.yaml")
-    if text is not None:
-        findings.must_be("config.yaml", "the text", text, record.get("config"), "config in result.json")
+
+
+def check_yaml(files, config):
+    """Compares config.yaml with config in result.json."""
+    stored = read_yaml(files.text("config.yaml"))
+    for key in sorted(stored.keys() | config.keys()):
+        if stored.get(key) != config.get(key):
+            files.findings.must_be("config.yaml", key, stored.get(key), config.get(key), "result.json")
 
 
 def check_run(findings):
@@ -55,7 +60,9 @@ def check_run(findings):
     if record is not None:
         check_copies(files, record)
         findings.attempt(check_summary, files, record, manifest)
-        config = findings.attempt(lambda: parse_configuration(record["config"]))
+        config = findings.attempt(lambda: flatten(record["config"]))
         if config is not None:
-            findings.attempt(check_record, Run(files, record, config))
+            findings.attempt(check_yaml, files, config)
+            texts = {key: config_text(value) for key, value in config.items()}
+            findings.attempt(check_record, Run(files, record, texts))
     return record, manifest

@@ -4,6 +4,7 @@
 #include <exception>
 #include <ostream>
 #include <system_error>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -14,6 +15,7 @@
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/report_files.hpp>
+#include <hpcai/results/result_layout.hpp>
 #include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
@@ -44,6 +46,13 @@ std::string write_files(const results::LaunchedRun& run, const results::Ensemble
     storage::write_file_durably(context.output / "result.json", records::to_json(record));
     results::write_report_files(context.output, record);
     results::remove_progress(context.output);
+    const bool is_complete =
+        std::cmp_equal(ensemble.members.size(), context.controller.layout().groups);
+    for (const GroupResult& member : ensemble.members) {
+        if (context.config.run.keep_weights || !is_complete) break;  // resume may need the weights
+        std::filesystem::remove(results::group_directory(context.output, member.record.group) /
+                                "weights.safetensors");
+    }
     return storage::write_manifest(context.output, {report::kSummaryName, "checkpoints/"});
 }
 

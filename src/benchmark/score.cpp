@@ -93,7 +93,7 @@ StoredGroups read_groups(const fs::path& output, const config::Config& config,
     StoredGroups groups;
     for (int group = 0; group < topology.groups; ++group) {
         std::string reason;
-        if (auto result = results::read_finished_group(output, config.workload, group, &reason)) {
+        if (auto result = results::read_finished_group(output, config, group, &reason)) {
             groups.statuses.push_back(comm::GroupStatus::of(group, comm::GroupState::completed));
             group::GroupOutcome& outcome = groups.finished.emplace_back();
             outcome.result = std::move(*result);

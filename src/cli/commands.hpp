@@ -22,6 +22,7 @@ void add_verify_command(Command parent);
 void add_compare_command(Command parent);
 void add_rank_command(Command parent);
 void add_report_command(Command parent);
+void add_table_command(Command parent);
 void add_export_command(Command parent);
 void add_energy_command(Command parent);
 

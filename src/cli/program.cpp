@@ -33,6 +33,7 @@ void add_commands(Command program) {
     add_verify_command(program);
     add_compare_command(program);
     add_rank_command(program);
+    add_table_command(program);
     add_report_command(program);
     add_energy_command(program);
     add_doctor_command(program);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/records/json.hpp>
+#include <hpcai/report/csv.hpp>
 #include <hpcai/report/repetitions.hpp>
 #include <hpcai/report/summary.hpp>
 #include <hpcai/results/export_weights.hpp>
@@ -25,56 +29,40 @@ struct VerifyOptions {
     bool json = false;
 };
 
-std::string lines_of(const std::vector<verification::Finding>& findings) {
-    std::string text;
-    for (const verification::Finding& finding : findings) {
-        text += finding.file + ": " + finding.text + "\n";
-    }
-    return text;
-}
-
-std::string findings_text(const verification::Verification& verification) {
-    if (!verification.findings.empty()) return lines_of(verification.findings);
-    return report::result_line(*verification.record, verification.manifest) + "\n";
-}
-
-std::string findings_text(const verification::SeriesVerification& series) {
-    if (!series.findings.empty()) return lines_of(series.findings);
-    return report::repetitions_line(*series.record, series.digest) + "\n";
-}
-
-nlohmann::ordered_json findings_json(const verification::Verification& verification) {
-    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
-    for (const verification::Finding& finding : verification.findings) {
-        findings.push_back({{"file", finding.file}, {"finding", finding.text}});
-    }
+nlohmann::ordered_json findings_json(const std::vector<verification::Finding>& findings,
+                                     const std::string& manifest) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const verification::Finding& finding : findings)
+        rows.push_back({{"file", finding.file}, {"finding", finding.text}});
     return {{"schema", "hpcai500-verify/1"},
-            {"verified", verification.findings.empty()},
-            {"manifest", verification.manifest},
-            {"findings", std::move(findings)}};
-}
-
-nlohmann::ordered_json findings_json(const verification::SeriesVerification& series) {
-    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-    for (const verification::Verification& run : series.runs) runs.push_back(findings_json(run));
-    nlohmann::ordered_json document =
-        findings_json(verification::Verification{"", series.findings, std::nullopt});
-    document["manifest"] = series.digest;
-    document["repetitions"] = std::move(runs);
-    return document;
+            {"verified", findings.empty()},
+            {"manifest", manifest},
+            {"findings", std::move(rows)}};
 }
 
 ExitCode verify(const VerifyOptions& options, const Context& context) {
+    std::vector<verification::Finding> findings;
+    nlohmann::ordered_json json;
+    std::string text;
     if (verification::has_repetitions(options.directory)) {
         const auto series =
             verification::verify_repetitions(options.directory, results::verify_result);
-        context.out << (options.json ? json_text(findings_json(series)) : findings_text(series));
-        return series.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+        findings = series.findings;
+        json = findings_json(findings, series.digest);
+        auto& runs = json["repetitions"] = nlohmann::ordered_json::array();
+        for (const verification::Verification& run : series.runs)
+            runs.push_back(findings_json(run.findings, run.manifest));
+        if (findings.empty()) text = report::repetitions_line(*series.record, series.digest) + "\n";
+    } else {
+        const verification::Verification run = results::verify_result(options.directory);
+        findings = run.findings;
+        json = findings_json(findings, run.manifest);
+        if (findings.empty()) text = report::result_line(*run.record, run.manifest) + "\n";
     }
-    const verification::Verification verification = results::verify_result(options.directory);
-    context.out << (options.json ? json_text(findings_json(verification))
-                                 : findings_text(verification));
-    return verification.findings.empty() ? ExitCode::ok : ExitCode::mismatch;
+    for (const verification::Finding& finding : findings)
+        text += finding.file + ": " + finding.text + "\n";
+    context.out << (options.json ? json_text(json) : text);
+    return findings.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
 
 struct CompareOptions {
@@ -90,72 +78,120 @@ ExitCode compare(const CompareOptions& options, const Context& context) {
     return ExitCode::ok;
 }
 
-struct RankOptions {
+struct TableOptions {
     std::vector<std::string> directories;
     std::string output;
+};
+
+struct RankOptions : TableOptions {
     std::string (*print)(const std::vector<verification::Ranking>&) = verification::to_text;
     bool unverified = false;
 };
 
-/// Returns true if there are no findings. Throws if there are and `--unverified` does not apply.
-bool is_verified(const std::string& directory, const std::vector<verification::Finding>& findings,
-                 bool is_unverified_allowed, bool can_be_read) {
-    if (findings.empty()) return true;
-    const verification::Finding& first = findings.front();
-    require(is_unverified_allowed && can_be_read, ExitCode::mismatch,
-            "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
-            printable(directory), findings.size(), first.file, first.text,
-            is_unverified_allowed ? " and its numbers cannot be read"
-                                  : ", --unverified lists it anyway");
-    return false;
+/// Writes `text` to the file `output`, or prints it if there is none.
+void write_or_print(const std::string& text, const std::string& output, const Context& context) {
+    if (output.empty()) {
+        context.out << text;
+    } else {
+        storage::write_file_durably(output, text);
+        context.out << "wrote " << printable(output) << '\n';
+    }
 }
 
-verification::Submission submission_of(const std::string& directory, bool unverified) {
-    if (!verification::has_repetitions(directory)) {
-        const verification::Verification checked = results::verify_result(directory);
-        const bool verified =
-            is_verified(directory, checked.findings, unverified, checked.record.has_value());
-        return {directory, *checked.record, verified, checked.manifest};
+/// Calls add(directory) for each directory. Errors of some directories are printed, those of all
+/// are thrown. Returns the exit code.
+ExitCode add_results(const std::vector<std::string>& directories,
+                     const std::function<void(const std::string&)>& add) {
+    std::vector<Error> skipped;
+    std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
+    for (const std::string& directory : directories) {
+        std::error_code error;
+        if (!seen.insert(std::filesystem::weakly_canonical(directory, error)).second) continue;
+        try {
+            add(directory);
+        } catch (const Error& error) {
+            if (error.code() == ExitCode::internal) throw;
+            skipped.push_back(error);
+        }
     }
-    const verification::SeriesVerification series =
-        verification::verify_repetitions(directory, results::verify_result);
-    const std::size_t index = series.record ? verification::median_repetition(*series.record) : 0;
-    const bool can_be_read = index < series.runs.size() && series.runs[index].record;
-    const bool verified = is_verified(directory, series.findings, unverified, can_be_read);
-    const verification::Verification& median = series.runs[index];
-    const int runs = static_cast<int>(series.runs.size());
-    const int ranked_runs = static_cast<int>(
-        std::ranges::count_if(series.record->repetitions, [&](const RepetitionRecord& one) {
-            const bool is_mini = median.record->workload.problem_class == "mini";
-            return one.counted && one.vflops.value && (!is_mini || one.status == Status::valid);
-        }));
-    return {directory, *median.record, verified, median.manifest, ranked_runs, runs - ranked_runs};
+    if (skipped.size() == directories.size()) throw skipped.front();
+    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
+    return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
+}
+
+/// Returns the directories of the runs in a result directory.
+std::vector<std::filesystem::path> runs_of(const std::filesystem::path& directory) {
+    if (!verification::has_repetitions(directory)) return {directory};
+    std::vector<std::filesystem::path> runs;
+    for (const auto& run : verification::read_repetitions(directory).repetitions)
+        runs.push_back(directory / run.directory);
+    return runs;
+}
+
+ExitCode table(const TableOptions& options, const Context& context) {
+    auto rows = nlohmann::ordered_json::array();
+    const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
+        for (const std::filesystem::path& run : runs_of(directory)) {
+            const std::string record = records::to_json(results::read_result(run));
+            rows.push_back({{"directory", run.string()}});
+            rows.back().update(nlohmann::ordered_json::parse(record));
+        }
+    });
+    write_or_print(report::csv_of_json(json_text(rows)), options.output, context);
+    return code;
+}
+
+/// Throws if the result does not verify, unless it is `unverified` and can be read.
+verification::Submission submission_of(const std::string& directory, bool unverified) {
+    verification::Submission one{.directory = directory};
+    verification::Verification checked;
+    std::filesystem::path run = directory;
+    if (verification::has_repetitions(directory)) {
+        const auto series = verification::verify_repetitions(directory, results::verify_result);
+        const std::size_t index =
+            series.record ? verification::median_repetition(*series.record) : 0;
+        if (index < series.runs.size()) checked = series.runs[index];
+        checked.findings = series.findings;
+        run /= verification::repetition_name(static_cast<int>(index) + 1);
+        const auto is_counted = [&](const RepetitionRecord& repetition) {
+            const bool is_mini = checked.record->workload.problem_class == "mini";
+            return repetition.counted && repetition.vflops.value &&
+                   (!is_mini || repetition.status == Status::valid);
+        };
+        if (checked.record) {
+            const auto counted = std::ranges::count_if(series.record->repetitions, is_counted);
+            one.counted_runs = static_cast<int>(counted);
+            one.uncounted_runs = static_cast<int>(std::ssize(series.runs) - counted);
+        }
+    } else {
+        checked = results::verify_result(directory);
+    }
+    one.is_verified = checked.findings.empty();
+    if (!one.is_verified) {
+        const verification::Finding& first = checked.findings.front();
+        require(unverified && checked.record, ExitCode::mismatch,
+                "rank: {}: does not verify ({} findings; {}: {}); `hpcai500 verify` lists them{}",
+                printable(directory), checked.findings.size(), first.file, first.text,
+                unverified ? " and its numbers cannot be read" : ", --unverified lists it anyway");
+    }
+    one.record = *checked.record;
+    one.manifest = checked.manifest;
+    one.report = run / "report.html";
+    return one;
 }
 
 ExitCode rank(const RankOptions& options, const Context& context) {
     std::vector<verification::Submission> submissions;
-    std::vector<Error> skipped;
-    std::set<std::filesystem::path> seen;  // results/* also has the link `latest`
-    for (const std::string& directory : options.directories) {
-        std::error_code error;
-        if (!seen.insert(std::filesystem::weakly_canonical(directory, error)).second) continue;
-        try {
-            submissions.push_back(submission_of(directory, options.unverified));
-        } catch (const Error& error) {
-            if (error.code() != ExitCode::mismatch && error.code() != ExitCode::usage) throw;
-            skipped.push_back(error);
-        }
-    }
-    if (submissions.empty()) throw skipped.front();
-    for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
-    const std::string text = options.print(verification::rank(submissions));
-    if (options.output.empty()) {
-        context.out << text;
-    } else {
-        storage::write_file_durably(options.output, text);
-        context.out << "wrote " << printable(options.output) << '\n';
-    }
-    return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
+    const ExitCode code = add_results(options.directories, [&](const std::string& directory) {
+        submissions.push_back(submission_of(directory, options.unverified));
+    });
+    const std::string file = options.output.empty() ? "." : options.output;
+    const auto folder = std::filesystem::absolute(file).parent_path();
+    std::error_code error;
+    for (verification::Submission& one : submissions)
+        one.report = std::filesystem::proximate(one.report, folder, error).string();
+    write_or_print(options.print(verification::rank(submissions)), options.output, context);
+    return code;
 }
 
 struct ReportOptions {
@@ -171,8 +207,7 @@ ExitCode report(const ReportOptions& options, const Context& context) {
     }
     const RunRecord record = results::read_result(options.directory);
     const auto files = results::render_report_files(options.directory, record);
-    storage::write_file_durably(options.output, files.at("report.html"));
-    context.out << "wrote " << printable(options.output) << '\n';
+    write_or_print(files.at("report.html"), options.output, context);
     return ExitCode::ok;
 }
 
@@ -213,6 +248,12 @@ void add_compare_command(Command parent) {
     add_json_flag(command, options.json);
 }
 
+void add_table_options(Command command, TableOptions& options) {
+    command.add_texts("DIR", options.directories, "TEXT",
+                      "result directories of runs or of repeated runs", Presence::required);
+    command.add_text("--output", options.output, "FILE", "write to this file");
+}
+
 void add_rank_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"rank",
@@ -221,17 +262,26 @@ void add_rank_command(Command parent) {
          {"hpcai500 rank results/site-a results/site-b",
           "hpcai500 rank results/* --format html --output ranking.html"}},
         rank);
-    command.add_texts("DIR", options.directories, "TEXT",
-                      "result directories of runs or of repeated runs", Presence::required);
+    add_table_options(command, options);
     command.add_choice("--format", options.print,
                        {{"text", verification::to_text},
                         {"csv", verification::to_csv},
                         {"json", verification::to_json},
                         {"html", verification::to_html}},
                        "NAME", "text, csv, json or html; default: text");
-    command.add_text("--output", options.output, "FILE", "write to this file");
     command.add_flag("--unverified", options.unverified,
                      "also list results that do not verify, marked as such");
+}
+
+void add_table_command(Command parent) {
+    const auto [command, options] = parent.add_command(
+        {"table",
+         "Print a CSV table with a row for each run and a column for each number and setting. "
+         "Results that cannot be read are skipped, and the exit code is then 10.",
+         {"hpcai500 table results/*",
+          "hpcai500 table results/fp32 results/bf16 --output runs.csv"}},
+        table);
+    add_table_options(command, options);
 }
 
 void add_report_command(Command parent) {

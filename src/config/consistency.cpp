@@ -24,6 +24,8 @@ public:
               fmt::format("at most {}", kLastSeed - extra_runs) + as("run.repeat"));
         check(!config_.run.trace || config_.run.measure_phases, "run.trace",
               "false" + as("run.measure_phases"));
+        check(config_.run.keep_weights || config_.run.level == Level::custom, "run.keep_weights",
+              "true" + as("run.level"));
     }
 
     void check_workload() const {

@@ -123,7 +123,7 @@ std::string to_yaml(const Config& config) {
 }
 
 std::string to_json(const Config& config) {
-    Json document;
+    nlohmann::json document;
     for (const Key& key : keys()) document[key.section][key.name] = json_value(key.get(config));
     return document.dump(2) + "\n";
 }

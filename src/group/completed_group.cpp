@@ -91,8 +91,7 @@ std::optional<GroupOutcome> load_completed_group(const context::RunContext& cont
     comm::collective_try(group, [&] {
         if (group.rank() != 0) return;
         std::string why;
-        auto result =
-            results::read_finished_group(context.output, context.config.workload, number, &why);
+        auto result = results::read_finished_group(context.output, context.config, number, &why);
         if (!result) return log.info("group {} has to be trained: {}", number, why);
         outcome.result = std::move(*result);
         load_predictions(context, resources.samples, resources.threads, outcome);

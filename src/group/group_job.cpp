@@ -158,8 +158,8 @@ void store(const GroupJob& job, GroupOutcome& outcome, const training::StepLog& 
 
 /// Returns whether an earlier launch completed the group, whose files must then be kept.
 bool is_already_complete(const context::RunContext& context) {
-    return context.is_resumed && results::read_finished_group(
-                                     context.output, context.config.workload, context.place.group);
+    return context.is_resumed &&
+           results::read_finished_group(context.output, context.config, context.place.group);
 }
 
 void store_failure(const context::RunContext& context, const GroupResult& result,

@@ -46,7 +46,7 @@ bool is_result_complete(const fs::path& folder, const config::Config& config, in
         return false;
     }
     for (int group = 0; group < groups; ++group) {
-        if (!results::read_finished_group(folder, config.workload, group)) return false;
+        if (!results::read_finished_group(folder, config, group)) return false;
     }
     return true;
 }
@@ -85,7 +85,7 @@ struct Resumption {
             !has_result || !is_result_complete(folder, config, layout.groups), ExitCode::usage,
             "{}: the run is complete, with a result of all {} groups; `hpcai500 verify` checks it",
             folder.string(), layout.groups);
-        results::require_undamaged_groups(folder, config.workload, layout.groups, layout.degree);
+        results::require_undamaged_groups(folder, config, layout.groups, layout.degree);
     }
 
     /// Throws Error(data) on all ranks unless the run began with these samples. Marks the data as

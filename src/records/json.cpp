@@ -105,6 +105,8 @@ private:
             return word_of(value);
         } else if constexpr (std::is_same_v<T, ExitCode>) {
             return static_cast<int>(value);
+        } else if constexpr (std::is_same_v<T, JsonObject>) {
+            return json::parse(value.text);
         } else if constexpr (requires { value.record_values(); }) {
             Writer inner(has_whole_numbers_);
             for_each_field(value, inner);
@@ -144,6 +146,11 @@ void read(const json& in, const Place& place, bool& value) {
 void read(const json& in, const Place& place, std::string& value) {
     if (!in.is_string()) place.fail("a text", in);
     value = in.get<std::string>();
+}
+
+void read(const json& in, const Place& place, JsonObject& value) {
+    if (!in.is_object()) place.fail("an object", in);
+    value.text = in.dump(2) + "\n";
 }
 
 void read(const json& in, const Place& place, double& value) {

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <map>
+#include <regex>
 #include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
@@ -204,7 +207,59 @@ std::vector<Record> from_csv(std::string_view text, std::string_view file) {
     return records;
 }
 
+using nlohmann::ordered_json;
+using TableRow = std::map<std::string, std::string>;  // column -> cell
+
+std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == text.npos) return text;
+    return '"' + std::regex_replace(text, std::regex("\""), "\"\"") + '"';
+}
+
+std::string table_text(const ordered_json& value) {
+    if (value.is_null()) return "";
+    if (value.is_number_float()) return csv_cell(value.get<double>());
+    if (value.is_array()) {
+        std::vector<std::string> texts;
+        for (const ordered_json& element : value) texts.push_back(table_text(element));
+        return fmt::format("{}", fmt::join(texts, ";"));
+    }
+    if (!value.is_string()) return value.dump();
+    const std::string text = value;
+    return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
+}
+
+/// Adds the values in `value`, whose path is `path`, to `row` and their new columns to `columns`.
+void flatten(const ordered_json& value, const std::string& path, TableRow& row,
+             std::vector<std::string>& columns) {
+    if (value.is_array() && (value.empty() || value.front().is_structured())) return;
+    if (!value.is_object()) {
+        const std::string column = quoted(path);
+        row[column] = quoted(table_text(value));
+        if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+        return;
+    }
+    for (const auto& [key, member] : value.items()) {
+        const std::size_t reason = key.rfind("_reason");
+        if (reason != key.npos && value.contains(key.substr(0, reason))) continue;
+        flatten(member, path.empty() ? key : path + "." + key, row, columns);
+    }
+}
+
 }  // namespace
+
+std::string csv_of_json(std::string_view json) {
+    std::vector<std::string> columns;
+    std::vector<TableRow> rows;
+    for (const ordered_json& record : ordered_json::parse(json))
+        flatten(record, "", rows.emplace_back(), columns);
+    std::string text = fmt::format("{}\r\n", fmt::join(columns, ","));
+    for (TableRow& row : rows) {
+        std::vector<std::string> cells;
+        for (const std::string& column : columns) cells.push_back(row[column]);
+        text += fmt::format("{}\r\n", fmt::join(cells, ","));
+    }
+    return text;
+}
 
 std::string steps_to_csv(std::span<const StepRecord> steps) {
     return to_csv(steps);

@@ -185,16 +185,21 @@ Markup headline(const RunRecord& record) {
            Markup{"\n"};
 }
 
-std::string html(const PageContent& content) {
-    const RunRecord& record = content.record;
+std::string page(std::string_view title, std::string_view body) {
     const Markup head =
         Markup{R"(<meta charset="utf-8">)"
                R"(<meta name="viewport" content="width=device-width, initial-scale=1">)"
                R"(<meta name="color-scheme" content="light dark">)"
                R"(<link rel="icon" href="data:,">)"} +
-        element("title", {text(fmt::format("{}: {} \xE2\x80\x93 hpcai500",
-                                           word_of(record.verdict.status), record.name))}) +
-        element("style", {Markup{std::string(style_sheet())}});
+        element("title", {text(title)}) + element("style", {Markup{std::string(style_sheet())}});
+    const Markup page = element(
+        R"(html lang="en")",
+        {element("head", {head}), Markup{"\n"}, element("body", {Markup{std::string(body)}})});
+    return "<!DOCTYPE html>\n" + page.html + "\n";
+}
+
+std::string html(const PageContent& content) {
+    const RunRecord& record = content.record;
     std::vector<Link> files;
     for (const std::string& name : content.files) files.push_back({name, name});
     const Markup sections =
@@ -204,11 +209,9 @@ std::string html(const PageContent& content) {
         (files.empty() ? Markup{} : section("files", "Files", links("Files", files)));
     const Markup main =
         element("main", {verdict_section(record), headline(record), contents(sections), sections});
-    const Markup page =
-        element(R"(html lang="en")",
-                {element("head", {head}), Markup{"\n"},
-                 element("body", {header(record), Markup{"\n"}, main, footer(record)})});
-    return "<!DOCTYPE html>\n" + page.html + "\n";
+    return page(
+        fmt::format("{}: {} \xE2\x80\x93 hpcai500", word_of(record.verdict.status), record.name),
+        (header(record) + Markup{"\n"} + main + footer(record)).html);
 }
 
 }  // namespace hpcai::report

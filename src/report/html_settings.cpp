@@ -179,8 +179,8 @@ Markup parameters(const RunRecord& record) {
     return section(
         "parameters", "Parameters",
         folded(fmt::format("{} parameters", record.parameters.size()), table(rows)) +
-            folded("The whole configuration (YAML)",
-                   element(R"(pre tabindex="0")", {element("code", {text(record.config)})})));
+            folded("The whole configuration",
+                   element(R"(pre tabindex="0")", {element("code", {text(record.config.text)})})));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ body {
     Georgia, serif;
   font-variant-numeric: lining-nums tabular-nums; overflow-wrap: anywhere; hanging-punctuation: first;
 }
+body:has(.ranking) { max-width: 75rem; }
 h1, h2, h3 { text-wrap: balance; }
 h1 { margin: 0; font-size: 2.1rem; line-height: 1.15; font-weight: 600; }
 h2 { margin: 3.2rem 0 1rem; font-size: 1.3rem; line-height: 1.2; font-weight: 600; }

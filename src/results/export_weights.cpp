@@ -20,8 +20,9 @@ void export_weights(const std::filesystem::path& result_directory, int group,
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     require(std::filesystem::is_regular_file(weights), ExitCode::usage,
-            "--group {}: {} holds no weights; a group stores them when it finishes", group,
-            directory.string());
+            "--group {}: {} holds no weights; {}", group, directory.string(),
+            config.run.keep_weights ? "a group stores them when it finishes"
+                                    : "run.keep_weights is false");
     const graph::Graph graph = models::make_model(config);
     const auto device = device::make_cpu_device({});
     graph::ParameterStore store(graph, *device);

@@ -72,7 +72,7 @@ GroupResult read_record(const std::filesystem::path& path) {
 }
 
 std::optional<GroupResult> read_finished_group(const std::filesystem::path& output,
-                                               const config::WorkloadConfig& workload, int group,
+                                               const config::Config& config, int group,
                                                std::string* reason) {
     const auto reject = [&](const std::string& text) -> std::optional<GroupResult> {
         if (reason != nullptr) *reason = text;
@@ -87,11 +87,13 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
         GroupResult result = read_record(directory / "record.json");
         if (!result.record.failure.empty()) return reject(result.record.failure);
         for (const char* name : {"weights.safetensors", "steps.csv", "ranks.csv"}) {
+            if (name == std::string_view("weights.safetensors") && !config.run.keep_weights)
+                continue;
             if (!std::filesystem::is_regular_file(directory / name, error)) {
                 return reject(fmt::format("it has no '{}'", (directory / name).string()));
             }
         }
-        const auto predictions = directory / workloads::workload_of(workload).files.member;
+        const auto predictions = directory / workloads::workload_of(config.workload).files.member;
         if (result.record.group != group) {
             return reject(fmt::format("its record.json is that of group {}", result.record.group));
         }
@@ -105,8 +107,8 @@ std::optional<GroupResult> read_finished_group(const std::filesystem::path& outp
     }
 }
 
-void require_undamaged_groups(const std::filesystem::path& output,
-                              const config::WorkloadConfig& workload, int groups, int ranks) {
+void require_undamaged_groups(const std::filesystem::path& output, const config::Config& config,
+                              int groups, int ranks) {
     for (int group = 0; group < groups; ++group) {
         const auto directory = group_directory(output, group);
         std::error_code error;
@@ -116,7 +118,7 @@ void require_undamaged_groups(const std::filesystem::path& output,
         if (failed.value_or(last_checkpoint(output, group, ranks) > 0)) continue;
         std::string reason;
         require(
-            read_finished_group(output, workload, group, &reason).has_value(), ExitCode::data,
+            read_finished_group(output, config, group, &reason).has_value(), ExitCode::data,
             "{}: group {} {}{}; if that cannot be restored, remove '{}' to train the group from "
             "the beginning",
             output.string(), group, failed ? "had finished, but " : "may have finished: ", reason,

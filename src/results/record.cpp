@@ -4,6 +4,8 @@
 #include <string>
 
 #include <hpcai/base/text.hpp>
+#include <hpcai/config/reader.hpp>
+#include <hpcai/config/writer.hpp>
 #include <hpcai/report/csv.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/record.hpp>
@@ -149,7 +151,7 @@ RunRecord make_record(const LaunchedRun& run, const EnsembleResult& ensemble,
         verification::summary_settings(context.config, controller.layout(), launch.precision);
     record.topology = describe_topology(controller, context.ranks, hosts);
     record.workload = describe_workload(run);
-    record.config = context.config_text;
+    record.config.text = config::to_json(config::parse(context.config_text, "config.yaml", {}));
     record.submission = verification::describe_submission(context.config);
     record.flops = verification::flops_of_model(context.config);
     record.time.started_utc = launch.started_utc;

@@ -108,7 +108,7 @@ std::vector<report::MllogSetting> mllog_settings(const config::Config& config) {
 
 std::map<std::string, std::string> render_report_files(const fs::path& directory,
                                                        const RunRecord& record) {
-    const config::Config config = config::parse(record.config, "result.json: config", {});
+    const config::Config config = config::parse(record.config.text, "result.json: config", {});
     report::PageContent content{record, {}, {}, layers_of(config)};
     content.confusions = workloads::find_confusions(config.workload, directory / "evaluation");
     add_steps(directory, content);

@@ -70,7 +70,7 @@ bool is_stale(const context::RunContext& context, int group, StaleRecords record
     } catch (const Error&) {
         return true;
     }
-    return !read_finished_group(context.output, context.config.workload, group);
+    return !read_finished_group(context.output, context.config, group);
 }
 
 }  // namespace

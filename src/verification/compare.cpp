@@ -41,7 +41,7 @@ StoredResult read_run(const fs::path& directory) {
             "{}: expected a result directory with its result.json", directory.string());
     StoredResult result{
         directory, records::read_file<RunRecord>(path, kComparedFileLimitBytes), {}};
-    result.config = config::parse(result.record.config, path.string() + ": config", {});
+    result.config = config::parse(result.record.config.text, path.string() + ": config", {});
     return result;
 }
 

@@ -356,6 +356,7 @@ std::vector<ParameterRecord> summary_settings(const config::Config& config,
                               "samples that share a BatchNorm statistic"});
     }
     for (const char* key : kKeys) parameters.push_back(as_configured(config, key));
+    if (!config.run.keep_weights) parameters.push_back(as_configured(config, "run.keep_weights"));
     return parameters;
 }
 

@@ -300,10 +300,11 @@ private:
     }
 
     void recompute_digest(GroupResult& result) {
+        const std::string weights = file("weights.safetensors");
+        if (!claim_.config.run.keep_weights && !inspector_.has(weights)) return;
         const std::int64_t batches =
             result.record.iterations * claim_.controller.layout().micro_batches;
-        const auto digest =
-            digest_of_weights(file("weights.safetensors"), model_.graph, batches, inspector_);
+        const auto digest = digest_of_weights(weights, model_.graph, batches, inspector_);
         if (digest) result.training_digest = *digest;
     }
 

@@ -120,7 +120,7 @@ namespace {
 
 /// Returns the configuration of a run as YAML, with the seed of the first run.
 std::string first_seed_config(const RunRecord& record, std::size_t index) {
-    config::Config config = config::parse(record.config, "config", {});
+    config::Config config = config::parse(record.config.text, "config", {});
     config.run.seed -= index;
     return config::to_yaml(config);
 }

@@ -97,7 +97,7 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
                     const QualityRecord& quality) {
     RunRecord record = claim.record;
     record.name = claim.config.run.name;
-    record.config = config::to_yaml(claim.config);
+    record.config.text = config::to_json(claim.config);
     record.submission = describe_submission(claim.config);
     recompute_workload(claim, record);
     derive_topology(claim.controller, record.topology);
@@ -276,10 +276,10 @@ Verification verify(const std::filesystem::path& directory) {
         const RunRecord& record = *verification.record;
         check_text("environment.json", records::environment_to_json(record.environment), inspector);
         check_text(report::kSummaryName, report::summary(record, verification.manifest), inspector);
-        check_text("config.yaml", record.config, inspector);
-        const auto config =
-            inspector.attempt(kResult, [&] { return config::parse(record.config, "config", {}); });
+        const auto config = inspector.attempt(
+            kResult, [&] { return config::parse(record.config.text, "config", {}); });
         if (config) {
+            check_text("config.yaml", config::to_yaml(*config), inspector);
             inspector.attempt(kResult, [&] {  // throws for impossibly large numbers
                 check_numbers(record, *config, inspector);
             });

@@ -46,5 +46,12 @@ TEST(Rank, SkipsWhatDoesNotVerifyByName) {
     EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
 }
 
+TEST(Table, RefusesWhatIsNoResult) {
+    const TemporaryFolder folder;
+    expect_refused(run_in(folder.path(), {"table", ".", "--output", "f.csv"}), 2,
+                   ".: expected a result directory");
+    EXPECT_FALSE(std::filesystem::exists(folder / "f.csv")) << "without any row";
+}
+
 }  // namespace
 }  // namespace hpcai::cli

@@ -173,6 +173,7 @@ TEST(Reader, RefusesNumbersJustOutsideEveryRangeOfTheTable) {
 TEST(Reader, RefusesSettingsThatContradict) {
     EXPECT_EQ(message_of("run: {trace: true, measure_phases: false}"),
               "f.yaml:1:14: run.trace: expected false, as run.measure_phases is false, got 'true'");
+    EXPECT_THAT(message_of("run: {level: free, keep_weights: false}"), HasSubstr("run.level is f"));
     EXPECT_EQ(message_of("workload:\n  channels: 16\n"),
               "f.yaml: data.mean: expected 16 values, one for each of workload.channels, got "
               "'[0.485, 0.456, 0.406]', the default");

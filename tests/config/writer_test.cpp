@@ -140,6 +140,7 @@ TEST(Writer, JsonHoldsEveryKey) {
     EXPECT_EQ(document["workload"]["epochs"], 90);
     EXPECT_EQ(document["data"]["mean"], (json{0.485, 0.456, 0.406}));
     for (const Key& key : keys()) EXPECT_TRUE(document[key.section].contains(key.name));
+    EXPECT_EQ(to_yaml(parse(to_json(config), "result.json", {})), to_yaml(config));
 }
 
 TEST(Writer, ValueTextNamesChoicesAndRefusesUnknownKeys) {

@@ -74,5 +74,17 @@ TEST_F(LearningCurve, IsVerifiedDrawnAndLogged) {
                                      }});
 }
 
+TEST_F(LearningCurve, NeedsNoWeightsAfterTheEvaluation) {
+    const nlohmann::json record = run_with("result", {"run.keep_weights=false"});
+    EXPECT_FALSE(fs::exists(folder_ / "result/groups/0/weights.safetensors"));
+    EXPECT_EQ(record["config"]["run"]["keep_weights"], false);
+    EXPECT_NE(text_of(folder_ / "result/summary.txt").find("run.keep_weights"), std::string::npos);
+    expect_verified(folder_ / "result");
+    const Outcome refused = cli::run_in(
+        folder_.path(), {"export", "result", "--group", "0", "--output", "m.safetensors"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.error.find("run.keep_weights is false"), std::string::npos) << refused.error;
+}
+
 }  // namespace
 }  // namespace hpcai::end_to_end

@@ -138,6 +138,21 @@ TEST_F(Repetitions, AreRankedByTheMedianRunAndCompared) {
     EXPECT_EQ(mixed.out.find("rank sums"), std::string::npos) << mixed.out;
 }
 
+TEST_F(Repetitions, AreRowsOfATableAndLinkedFromAPage) {
+    const Outcome table = cli::run_in(folder_->path(), {"table", ".", "result"});
+    EXPECT_EQ(table.exit_code, 10) << "the folder itself is no result: " << table.error;
+    EXPECT_TRUE(table.out.starts_with("directory,schema,")) << table.out;
+    EXPECT_NE(table.out.find(",config.training.learning_rate,"), std::string::npos);
+    EXPECT_EQ(std::ranges::count(table.out, '\n'), 3) << table.out;
+    EXPECT_NE(table.out.find("\nresult/repetition_2,"), std::string::npos) << table.out;
+    fs::create_directory(*folder_ / "pages");
+    const Outcome page = cli::run_in(
+        folder_->path(), {"rank", "result", "--format", "html", "--output", "pages/all.html"});
+    EXPECT_EQ(page.exit_code, 0) << page.error;
+    const std::string html = text_of(*folder_ / "pages/all.html");
+    EXPECT_NE(html.find("<a href=\"../result/repetition_"), std::string::npos) << html;
+}
+
 TEST_F(Repetitions, AreWatchedUntilTheLastOne) {
     const storage::TemporaryFolder copy;
     fs::copy(result("."), copy / "result", fs::copy_options::recursive);

@@ -169,7 +169,8 @@ TEST_F(TamperedPictures, AreToldInEveryFileOfAVote) {
          "has 1 unscored samples; must have at most 0",
          [=](const ResultCopy& copy) {
              leave_out_a_label(copy);
-             change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip");
+             change_setting(copy, "on_bad_sample: fail", "on_bad_sample: skip",
+                            "/data/on_bad_sample", "skip");
          }},
         {"truncated array", other, "",
          [=](const ResultCopy& copy) {

@@ -36,13 +36,17 @@ inline void hurry(const ResultCopy& copy, const std::string& file) {
     copy.put(file, report::steps_to_csv(steps));
 }
 
-/// Edits both places.
-inline void change_setting(const ResultCopy& copy, const std::string& from, const std::string& to) {
+/// Edits the setting at `pointer` in both places.
+inline void change_setting(const ResultCopy& copy, const std::string& from, const std::string& to,
+                           const std::string& pointer, const Json& value) {
     std::string text = copy.text("config.yaml");
     const std::size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     copy.put("config.yaml", text.replace(at, from.size(), to));
-    copy.set(kResult, "/config", text);
+    copy.change_json(kResult, "/config", [&](nlohmann::ordered_json config) {
+        config[nlohmann::ordered_json::json_pointer(pointer)] = value;
+        return config;
+    });
 }
 
 /// Keys with dots become pointers.
@@ -234,11 +238,14 @@ inline std::vector<Edit> edits_of_files() {
          },
          "config.yaml"},
         {"batch of nothing", "config.yaml", "",
-         [](const ResultCopy& copy) { change_setting(copy, "batch_size: 4", "batch_size: 0"); },
+         [](const ResultCopy& copy) {
+             change_setting(copy, "batch_size: 4", "batch_size: 0", "/training/batch_size", 0);
+         },
          kResult},
         {"unknown setting", "config.yaml", "",
          [](const ResultCopy& copy) {
-             change_setting(copy, "\ndevice:\n", "\nnonsense:\n  key: 1\ndevice:\n");
+             change_setting(copy, "\ndevice:\n", "\nnonsense:\n  key: 1\ndevice:\n",
+                            "/nonsense/key", 1);
          },
          kResult},
         {"number in another form", kResult, "",
@@ -300,7 +307,8 @@ inline std::vector<Edit> edits_that_only_the_manifest_tells() {
          }},
         {"path with another kind of line", kResult, "",
          [](const ResultCopy& copy) {
-             change_setting(copy, "plan_cache: \"\"", "plan_cache: \"/data/\u2028x\"");
+             change_setting(copy, "plan_cache: \"\"", "plan_cache: \"/data/\u2028x\"",
+                            "/device/plan_cache", "/data/\u2028x");
          }},
         {"seconds of the start-up", kResult, "",
          [](const ResultCopy& copy) { copy.increase(kResult, "/time/startup_seconds"); }},

@@ -151,7 +151,7 @@ inline RunRecord example_record() {
                        100,
                        40,
                        std::string(64, '5')};
-    record.config = "run:\n  name: example\n";
+    record.config.text = "{\n  \"run\": {\n    \"name\": \"example\"\n  }\n}\n";
     record.flops.forward_per_sample = 1'000'000'000;
     record.flops.training_per_sample = 3'000'000'000;
     record.flops.convention = "table3";

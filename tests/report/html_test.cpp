@@ -222,7 +222,7 @@ TEST(Html, KeepsHostileTextsHarmless) {
     record.verdict.rules = {{1, hostile, hostile, hostile, false}};
     record.submission.system_name = record.submission.problem = hostile;
     record.workload.kind = record.workload.model = record.workload.precision = hostile;
-    record.flops.convention = record.config = hostile;
+    record.flops.convention = record.config.text = hostile;
     record.quality.confidence_interval.method = hostile;
     std::get<TopAccuracyRecord>(record.quality.metric).out_of_bag = {std::nullopt, hostile};
     record.parameters[0] = {hostile, hostile, hostile};

@@ -102,7 +102,7 @@ TEST(ResultJson, HasTheKeysOthersRelyOn) {
                                 "/training_digest/1"}) {
         EXPECT_TRUE(in.contains(json::json_pointer(pointer))) << pointer;
     }
-    EXPECT_EQ(in["schema"], "hpcai500-result/4");
+    EXPECT_EQ(in["schema"], "hpcai500-result/5");
 }
 
 TEST(ResultJson, WritesNullAndAReasonForWhatIsNoNumber) {
@@ -137,7 +137,7 @@ TEST(ResultJson, KeepsTextsThatAreHardToQuote) {
 }
 
 TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
-    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/4"),
+    EXPECT_NE(refusal_of(R"({"schema":"hpcai500-result/1"})").find("hpcai500-result/5"),
               std::string::npos);
     refusal_of("{}");
     refusal_of("[]");
@@ -147,13 +147,22 @@ TEST(ResultJson, RefusesAnotherSchemaBeforeAnythingElse) {
 
 TEST(ResultJson, QuotesLittleOfATextThatWasCut) {
     RunRecord record = example_record();
-    record.config = std::string(5000, 'c');
+    record.name = std::string(5000, 'c');
     std::string text = records::to_json(record);
     text.resize(text.find("cccc") + 4000);
     const std::string refusal = refusal_of(text);
     EXPECT_TRUE(refusal.starts_with("'r.json' is not valid JSON: ")) << refusal;
     EXPECT_NE(refusal.find("missing closing quote"), std::string::npos) << refusal;
     EXPECT_LT(refusal.size(), 300U);
+}
+
+TEST(ResultJson, HasTheConfigurationAsAnObject) {
+    const std::string text = records::to_json(example_record());
+    EXPECT_EQ(json::parse(text)["config"]["run"]["name"], "example");
+    EXPECT_NE(refusal_after([](json& in) {
+                  in["config"] = "run:\n";
+              }).find("config: expected an object, got \"run:\\n\""),
+              std::string::npos);
 }
 
 TEST(ResultJson, NamesTheKeyThatIsWrong) {

@@ -49,6 +49,11 @@ TEST_F(ExportWeights, RefusesAGroupWithoutWeights) {
     expect_refused(ExitCode::usage, -1, "--group -1");
 }
 
+TEST_F(ExportWeights, NamesTheSettingThatDeletedTheWeights) {
+    write("config.yaml", "run: {keep_weights: false}\nworkload: {classes: 4}\n");
+    expect_refused(ExitCode::usage, 0, "run.keep_weights is false");
+}
+
 TEST_F(ExportWeights, RefusesDamagedWeights) {
     write("config.yaml", "workload: {classes: 4}\n");
     write("groups/0/weights.safetensors", "no tensors at all");

@@ -35,7 +35,7 @@ protected:
         config.training.learning_rate = seconds;
         RunRecord record = report::example_record();
         record.name = name;
-        record.config = config::to_yaml(config);
+        record.config.text = config::to_json(config);
         record.quality.ensemble.value = right / 40.0;
         record.quality.labels_sha256 = "the same";
         record.environment["compiler"] = name;

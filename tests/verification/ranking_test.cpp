@@ -79,7 +79,7 @@ TEST(Ranking, OfMiniResultsIsAnotherAndNeedsThreeRuns) {
     ASSERT_EQ(rankings.size(), 2U);
     EXPECT_EQ(rankings[1].workload, "image_classification-mini");
     EXPECT_EQ(rankings[1].rows[0].rank, 1);
-    EXPECT_EQ(*rankings[1].rows[0].vflops.value, 1);
+    EXPECT_EQ(*rankings[1].rows[0].submission.record.scores.vflops.value, 1);
     EXPECT_EQ(rankings[1].rows[1].rank, 0);
     EXPECT_EQ(rankings[1].rows[2].rank, 0) << "one of its runs is not VALID";
     EXPECT_EQ(rankings[1].rows[1].note,
@@ -120,6 +120,17 @@ TEST(Ranking, IsSafeForBrowsersSpreadsheetsAndTerminals) {
     EXPECT_EQ(html.find("http"), std::string::npos) << "one page by itself";
     EXPECT_NE(to_csv(rankings).find(",\"'=<b>\"\"x\"\","), std::string::npos) << to_csv(rankings);
     EXPECT_EQ(to_text(rankings).find('\x1b'), std::string::npos);
+}
+
+TEST(Ranking, LinksToTheReportsInTheStyleOfTheReport) {
+    Submission one = submission("one", 2);
+    one.report = "../a b\"<#?:%/report.html";
+    const std::string html = to_html(rank({one, submission("two", 1)}));
+    EXPECT_NE(html.find("<td><a href=\"../a%20b%22%3C%23%3F%3A%25/report.html\">one</a></td>"),
+              std::string::npos)
+        << html;
+    EXPECT_NE(html.find("<td>two</td>"), std::string::npos) << "without a report";
+    EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
 }
 
 TEST(Ranking, HasEveryDigitInCsv) {

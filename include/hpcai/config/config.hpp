@@ -45,7 +45,8 @@ struct RunConfig {
     Level level = Level::custom;
     std::string roofline = "measure";  // or "off", or a file of `hpcai500 roofline`
     int repeat = 1;
-    int evaluate_epochs = 0;  // between evaluations in training; 0: only at the end
+    bool keep_weights = true;  // of a complete run, in its result directory
+    int evaluate_epochs = 0;   // between evaluations in training; 0: only at the end
     Meters meters = Meters::automatic;
     ProgressOutput progress = ProgressOutput::human;
     int checkpoint_steps = 0;         // between checkpoints; 0: checkpoint_seconds decides

@@ -37,6 +37,12 @@ struct Fraction {
     bool operator==(const Fraction&) const = default;
 };
 
+/// A JSON object that a record contains as it is, as text with sorted keys, indented by two spaces.
+struct JsonObject {
+    std::string text = "{}\n";
+    bool operator==(const JsonObject&) const = default;
+};
+
 inline Quantity no_value(std::string reason) {
     return {std::nullopt, std::move(reason)};
 }

@@ -218,14 +218,14 @@ struct DeterminismRecord {
 };
 
 struct RunRecord {
-    std::string schema = "hpcai500-result/4";
+    std::string schema = "hpcai500-result/5";
     std::string program_version;
     std::string name;
     VerdictRecord verdict;
     std::vector<ParameterRecord> parameters;  // as the summary prints them
     TopologyRecord topology;
     WorkloadRecord workload;
-    std::string config;  // the effective configuration, YAML text
+    JsonObject config;  // the effective configuration: sections of keys
     SubmissionRecord submission;
     FlopsRecord flops;
     WorkRecord work;

@@ -8,10 +8,11 @@
 
 #include <hpcai/records/step_record.hpp>
 
-/// The CSV files of a group, `groups/<m>/steps.csv` and `groups/<m>/ranks.csv`: a header and a line
-/// for each record. Numbers are exact; a missing or non-finite number is an empty cell. Readers
-/// throw Error(data) with line, column, value and legal values for a wrong header, a wrong number
-/// of cells or an invalid number. `name` is the file in messages.
+/// CSV of any table, and the CSV files of a group, `groups/<m>/steps.csv` and
+/// `groups/<m>/ranks.csv`: a header and a line for each record. Numbers are exact; a missing or
+/// non-finite number is an empty cell. Readers throw Error(data) with line, column, value and legal
+/// values for a wrong header, a wrong number of cells or an invalid number. `name` is the file in
+/// messages.
 namespace hpcai::report {
 
 std::string steps_to_csv(std::span<const StepRecord> steps);
@@ -26,5 +27,11 @@ std::vector<RankRecord> ranks_from_csv(std::string_view text, std::string_view n
 
 /// Returns a host's name as it is in ranks.csv, without characters that would end a cell.
 std::string csv_name(const std::string& name);
+
+/// Returns CSV by RFC 4180 of `json`, the text of an array of objects. A column is the path of a
+/// value, such as "config.run.seed". Numbers have all digits; null is empty; the elements of an
+/// array are separated by semicolons. An apostrophe precedes a text that a spreadsheet would treat
+/// as a formula. Arrays of objects, and "<key>_reason" next to "<key>", have no column.
+std::string csv_of_json(std::string_view json);
 
 }  // namespace hpcai::report

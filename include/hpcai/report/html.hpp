@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hpcai/records/run_record.hpp>
@@ -35,5 +36,8 @@ struct PageContent {
 /// number is "n/a", with its reason if known, never NaN. Long lists are folded; plots of more than
 /// eight groups show their median and spread.
 std::string html(const PageContent& content);
+
+/// Returns an HTML page with the style sheet of `report.html`. `body` is HTML, `title` any text.
+std::string page(std::string_view title, std::string_view body);
 
 }  // namespace hpcai::report

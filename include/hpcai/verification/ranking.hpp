@@ -18,26 +18,15 @@ struct Submission {
     std::string manifest;    // SHA-256 of the manifest of that run
     int counted_runs = 1;    // complete runs with VFLOPS; of mini results only VALID runs
     int uncounted_runs = 0;  // other runs
+    std::string report;      // path of report.html of that run, for links; empty: none
 };
 
 struct RankingRow {
+    Submission submission;
     int rank = 0;        // from 1, equal for equal VFLOPS; 0: not rankable
     std::string source;  // system and organization, or the run's name
-    std::string run;     // name of the run
-    std::string system;
-    std::string organization;
-    std::string verdict;
-    Quantity vflops;
-    Quantity flops;
-    Quantity minutes;  // training time of the slowest group
-    Quantity quality;  // of the ensemble
+    Quantity minutes;    // training time of the slowest group
     std::string accelerators;
-    int groups = 0;  // M
-    int degree = 0;  // P_degree
-    std::string started_utc;
-    std::string framework;
-    std::string level;
-    std::string manifest;
     std::string note;  // why the result has no rank, how many runs it has, whether it is verified
 };
 
@@ -55,15 +44,14 @@ std::vector<Ranking> rank(const std::vector<Submission>& submissions);
 
 std::string to_text(const std::vector<Ranking>& rankings);
 
-/// Returns CSV by RFC 4180 with a header. Numbers have all digits; missing numbers are empty. An
-/// apostrophe precedes a text that a spreadsheet would treat as a formula.
+/// Returns CSV as report::csv_of_json().
 std::string to_csv(const std::vector<Ranking>& rankings);
 
 /// Returns an array with an object per row. Its keys are the columns of to_csv(); a missing number
 /// is null.
 std::string to_json(const std::vector<Ranking>& rankings);
 
-/// Returns a self-contained HTML page.
+/// Returns an HTML page in the style of report.html, with links to the reports.
 std::string to_html(const std::vector<Ranking>& rankings);
 
 }  // namespace hpcai::verification
