@@ -114,7 +114,7 @@ ExitCode add_results(const std::vector<std::string>& directories,
             skipped.push_back(error);
         }
     }
-    if (skipped.size() == directories.size()) throw skipped.front();
+    if (skipped.size() == seen.size()) throw skipped.front();
     for (const Error& error : skipped) std::cerr << "hpcai500: " << error.what() << "; skipped\n";
     return skipped.empty() ? ExitCode::ok : ExitCode::mismatch;
 }
