@@ -105,6 +105,8 @@ layouts_of() { # results
     python3 - "$1" <<'END'
 import json, pathlib, sys
 for result in sorted(pathlib.Path(sys.argv[1]).glob("*/result.json")):
+    if result.parent.is_symlink():  # latest
+        continue
     groups = [json.loads(file.read_text())["record"] for file in result.parent.glob("groups/*/record.json")]
     hosts = {host for group in groups for host in group["hosts"]}
     print(f"M={len(groups)} P={groups[0]['ranks']} hosts={len(hosts)}", end="; ")

@@ -50,9 +50,9 @@ code, pre { font-family: "DejaVu Sans Mono", ui-monospace, Menlo, Consolas, mono
 #verdict { margin-top: 2rem; padding: 1.1rem 0 1rem; border: solid var(--rule); border-width: 2px 0 1px; }
 #verdict h2 { margin: 0; font-size: 2.1rem; letter-spacing: .04em; }
 #verdict p { margin: .35rem 0 0; }
-#verdict p.score { margin: 0; font-size: 3.6rem; line-height: 1.1; font-weight: 600; }
+#verdict p.score { display: inline-block; margin: 0 1.5rem 0 0; font-size: 3.6rem; line-height: 1.1; font-weight: 600; }
 .score small { font-size: 1.1rem; font-weight: 400; }
-#verdict .score + h2 { font-size: 1.3rem; }
+#verdict .score + h2 { display: inline-block; font-size: 1.3rem; }
 .VALID h2 { color: var(--valid); } .INVALID h2 { color: var(--invalid); }
 .PARTIAL h2 { color: var(--partial); } .CUSTOM h2 { color: var(--custom); }
 ul.reasons { margin: .6rem 0; padding-left: 1.1rem; }
