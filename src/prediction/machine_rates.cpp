@@ -54,8 +54,7 @@ void set_machine_rates(const config::Config& config, EstimateRequest& request) {
         record.calibration.points = {{1, static_cast<double>(flops) / *rate, {std::nullopt, ""}}};
     } else if (peak && bandwidth) {
         add_peaks(record, *peak, *bandwidth);
-        record.device =
-            fmt::format("peak rates of {} in {}, a lower limit", machine.name, precision);
+        record.device = fmt::format("the peak rates of {} in {}", machine.name, precision);
     } else {
         return;
     }

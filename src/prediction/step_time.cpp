@@ -85,10 +85,10 @@ private:
         const double factor = used_cores(roofline_.threads, roofline_.ranks_of_fullest_node) /
                               used_cores(threads, ranks);
         assume(
-            fmt::format("nodes of {} cores like the measured one; a rank of {} thread{} next to "
-                        "{} others takes {:.3g} times as long as one of the {} that were "
-                        "measured at once with {} each",
-                        roofline_.cores, threads, threads == 1 ? "" : "s", ranks - 1, factor,
+            fmt::format("nodes of {} cores like the measured one; a rank of {} next to {} others "
+                        "takes {:.3g} times as long as one of the {} that were measured at once "
+                        "with {} each",
+                        roofline_.cores, counted(threads, "thread"), ranks - 1, factor,
                         roofline_.ranks_of_fullest_node, roofline_.threads));
         return factor;
     }
@@ -222,11 +222,11 @@ private:
         }
         const bool spans_nodes = plan_.layout.nodes_of_widest_group > 1;
         const std::optional<config::Link> intra_node = link(false), inter_node = link(true);
-        const auto missing = [&](const char* what) {
-            time_.communication_seconds = time_.exposed_seconds = no_value(fmt::format(
-                "the roofline file has no all-reduces {}; measure with mpirun, or describe the "
-                "machine (--machine)",
-                what));
+        const auto missing = [&](const char* where) {
+            time_.communication_seconds = time_.exposed_seconds =
+                no_value(fmt::format("no all-reduces {} were measured (--roofline), and "
+                                     "--machine describes no link there",
+                                     where));
         };
         if (!intra_node) return missing("within a node");
         if (spans_nodes && !inter_node) return missing("between nodes");

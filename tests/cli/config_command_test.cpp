@@ -18,6 +18,7 @@ TEST(ConfigPrint, ReadsItsOwnOutputForEveryReadyConfiguration) {
     const TemporaryFolder folder;
     int files = 0;
     for (const auto& entry : fs::directory_iterator(source("configs"))) {
+        if (entry.is_directory()) continue;
         const Outcome first = run({"config", "print", "--config", entry.path().string()});
         ASSERT_EQ(first.exit_code, 0) << first.error;
         write(folder / "printed.yaml", first.out);

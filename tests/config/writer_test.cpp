@@ -194,6 +194,7 @@ TEST(Schema, HoldsNoNullWhereALimitIsMissing) {
 TEST(ReadyConfigurations, ParseAndCommentEveryKey) {
     int files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "configs")) {
+        if (entry.is_directory()) continue;
         SCOPED_TRACE(entry.path().filename().string());
         const std::string text = read_file(entry.path());
         EXPECT_EQ(message_of(text), "accepted");

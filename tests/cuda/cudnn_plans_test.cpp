@@ -41,6 +41,7 @@ void collect(const graph::Graph& graph, std::vector<Layer>& layers) {
 std::vector<Layer> configured_layers() {
     std::vector<Layer> layers;
     for (const auto& file : std::filesystem::directory_iterator(source_folder() / "configs")) {
+        if (file.is_directory()) continue;
         const std::string path = file.path().string();
         const config::Config config = config::parse(config::read_file(path), path, {});
         const std::int64_t batch = std::min<std::int64_t>(config.training.batch_size, 256);
