@@ -101,7 +101,10 @@ Config parse(const std::string& yaml, const std::string& file_name,
     ConfigReader reader;
     reader.read_file_text(yaml, file_name);
     for (const std::string& given : overrides) reader.apply_override(given);
-    return reader.finish();
+    const Config config = reader.finish();
+    require(config.workload.classes > 0, ExitCode::usage,
+            "{}: workload.classes: expected an integer, got 'auto'", file_name);
+    return config;
 }
 
 Config load(const Sources& sources) {

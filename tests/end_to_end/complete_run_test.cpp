@@ -23,7 +23,8 @@ protected:
         write(*folder_ / "tiny.yaml", kResNet50Config);
         setenv("HPCAI500_TEST_SECRET", "do-not-write-this", 1);
         outcome_ = new Outcome(
-            run_ranks(folder_->path(), 4, {"bagging.P_degree=2", "bagging.sampler=poisson"}));
+            run_ranks(folder_->path(), 4,
+                      {"bagging.P_degree=2", "bagging.sampler=poisson", "workload.classes=auto"}));
         ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
     }
     static void TearDownTestSuite() {
@@ -69,6 +70,12 @@ TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
     EXPECT_EQ(found[1], storage::sha256_hex_of_file(result("manifest.sha256")));
     EXPECT_NE(outcome_->out.find("\nreason: run.level is custom"), std::string::npos);
     EXPECT_EQ(messages(*outcome_), std::vector<std::string>());
+}
+
+TEST_F(CompleteRun, RecordsTheNumberOfClassesThatItCounted) {
+    const std::string config = text_of(result("config.yaml"));
+    EXPECT_NE(config.find("\n  classes: 4\n"), std::string::npos) << config;
+    EXPECT_EQ(record()["config"], config);
 }
 
 TEST_F(CompleteRun, HasAnEnsembleThatAnyoneCanRecompute) {
