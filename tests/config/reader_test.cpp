@@ -57,18 +57,6 @@ TEST(Reader, NamesTheNearestKeyForAnUnknownOne) {
                 HasSubstr("(run, submission, workload, detector, bagging, parallel, data, "));
 }
 
-TEST(Reader, LeavesClassesToCountToLoad) {
-    const std::string automatic = "workload.classes=auto";
-    const std::vector<std::string> folders{"data.kind=image_folder", "data.path=a",
-                                           "data.validation_path=b", automatic};
-    EXPECT_EQ(value_text(load({{}, folders}), "workload.classes"), "auto");
-    EXPECT_EQ(message_of("", folders), "f.yaml: workload.classes: expected an integer, got 'auto'");
-    EXPECT_THAT(override_message("workload.classes=0"), HasSubstr("auto or an integer from 1"));
-    EXPECT_EQ(override_message(automatic),
-              "--set workload.classes=auto: workload.classes: expected an integer, as data.kind is "
-              "synthetic, got 'auto'");
-}
-
 TEST(Reader, RefusesSeedsThatRepetitionsWouldLeave) {
     EXPECT_EQ(message_of("run: {repeat: 3, seed: 9007199254740989}"), "accepted");
     EXPECT_THAT(message_of("run: {repeat: 3, seed: 9007199254740990}"),
