@@ -84,7 +84,19 @@ TEST(Version, IsTheProjects) {
     const std::string lists = text_of(source("CMakeLists.txt"));
     std::smatch found;
     ASSERT_TRUE(std::regex_search(lists, found, std::regex(R"(VERSION (\d+\.\d+\.\d+))")));
-    EXPECT_EQ(run({"--version"}).out, "hpcai500 " + found[1].str() + "\n");
+    const std::string version = run({"--version"}).out;
+    EXPECT_TRUE(version.starts_with("hpcai500 " + found[1].str() + "\n")) << version;
+    for (const char* fact : {"\ngit_commit   ([0-9a-f]{40}|unknown)", "\ncompiler     .*[0-9]\\.",
+                             "\nonednn       [0-9]+\\.[0-9]", "\nmpi          [A-Z]"}) {
+        EXPECT_TRUE(std::regex_search(version, std::regex(fact))) << fact << version;
+    }
+    EXPECT_EQ(run({"-V"}).out, version);
+    EXPECT_EQ(run({"version"}).out, version);
+}
+
+TEST(Help, IsAlsoAWord) {
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    EXPECT_EQ(run({"help", "data", "check"}).out, run({"data", "check", "--help"}).out);
 }
 
 struct Misuse {

@@ -54,11 +54,6 @@ std::string processor_name() {
     return "unknown processor";
 }
 
-std::string onednn_version() {
-    const dnnl_version_t* version = dnnl_version();
-    return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
-}
-
 class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
@@ -179,6 +174,11 @@ private:
 };
 
 }  // namespace
+
+std::string onednn_version() {
+    const dnnl_version_t* version = dnnl_version();
+    return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
 
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
     return std::make_unique<CpuDevice>(options);
