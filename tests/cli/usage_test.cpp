@@ -152,6 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
                "plan: --flops-per-rank: expected a number above 0, got 'nan'"},
         Misuse{{"bench", "--config", "f", "--steps", "-1"}, "bench: --steps: "},
         Misuse{{"export", "dir", "--group", "0"}, "export: --output is required"},
+        Misuse{{"export", "dir", "--output", "w.pt"},
+               "export: --output: expected a file *.safetensors, got 'w.pt'"},
         Misuse{{"config", "print", "--set"}, "config print: --set: "},
         Misuse{{"config", "explain", "run.seed", "--markdown"}, "excludes"},
         Misuse{{"data", "generate", "pictures", "--output", "x"},

@@ -156,6 +156,31 @@ TEST_F(CompleteRun, IsTheSameAgainWhateverTheNumberOfGroups) {
               text_of(result("groups/0/predictions.npy")));
 }
 
+TEST_F(CompleteRun, ExportsTheBestModelWithItsPreprocessing) {
+    const Outcome exported =
+        cli::run_in(folder_->path(), {"export", "result", "--output", "best.safetensors"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.error;
+    const auto members = record()["quality"]["members"].get<std::vector<double>>();
+    const std::string best = members[1] > members[0] ? "1" : "0";
+    EXPECT_TRUE(exported.out.starts_with("wrote best.safetensors: base model " + best +
+                                         "\nwrote best.json\n"))
+        << exported.out;
+    EXPECT_EQ(text_of(*folder_ / "best.safetensors"),
+              text_of(result("groups/" + best + "/weights.safetensors")));
+    const nlohmann::json settings = json_of(*folder_ / "best.json");
+    EXPECT_EQ(settings["resize"], 37) << "32 * 256 / 224";
+    EXPECT_EQ(settings["crop"], 32);
+    EXPECT_EQ(settings["mean"], nlohmann::json({0.485, 0.456, 0.406}));
+    EXPECT_EQ(settings["standard_deviation"], nlohmann::json({0.229, 0.224, 0.225}));
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(*folder_ / "set/val")) {
+        if (entry.is_directory()) names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    EXPECT_EQ(settings["classes"], nlohmann::json(names));
+    EXPECT_NE(exported.out.find("load_file(\"best.safetensors\")"), std::string::npos);
+}
+
 TEST_F(CompleteRun, TrainsOnFromExportedWeights) {
     const Outcome exported = cli::run_in(
         folder_->path(), {"export", "result", "--group", "1", "--output", "old.safetensors"});
