@@ -186,17 +186,15 @@ struct ExportOptions {
 
 constexpr const char* kPython = R"(
 Python with torchvision:
-  import json, torch, torchvision
+  import json, torchvision, torchvision.transforms as T
   from PIL import Image
   from safetensors.torch import load_file
-  from torchvision.transforms import CenterCrop, Compose, Normalize, Resize, ToTensor
   use = json.load(open({settings}))
   model = torchvision.models.resnet50(num_classes=len(use["classes"])).eval()
   model.load_state_dict(load_file({weights}))
-  prepare = Compose([Resize(use["resize"]), CenterCrop(use["crop"]), ToTensor(),
-                     Normalize(use["mean"], use["standard_deviation"])])
-  with torch.no_grad():
-      scores = model(prepare(Image.open("picture.jpg").convert("RGB"))[None]).softmax(1)
+  prepare = T.Compose([T.Resize(use["resize"]), T.CenterCrop(use["crop"]), T.ToTensor(),
+                       T.Normalize(use["mean"], use["standard_deviation"])])
+  scores = model(prepare(Image.open("picture.jpg").convert("RGB"))[None]).softmax(1)
   print(use["classes"][scores.argmax()])
 )";
 
@@ -308,14 +306,14 @@ void add_report_command(Command parent) {
 void add_export_command(Command parent) {
     const auto [command, options] = parent.add_command(
         {"export",
-         "Write the trained weights of a model as safetensors under torchvision's names, and the "
-         "preprocessing of a classifier's pictures as JSON.",
+         "Write a model's weights as safetensors under torchvision's names, and a classifier's "
+         "preprocessing as JSON.",
          {"hpcai500 export results/quickstart --output best.safetensors",
           "hpcai500 export results/ucmerced --group 1 --output /data/member-1.safetensors"}},
         export_group);
     command.add_argument("DIR", options.directory, "result directory of a run");
     command.add_integer("--group", options.group, {0, 1'000'000'000},
-                        "number of the base model, from 0; default: that of the highest quality");
+                        "number of the base model, from 0; default: the best");
     command.add_text("--output", options.output, "FILE", "file *.safetensors to write",
                      Presence::required);
 }
