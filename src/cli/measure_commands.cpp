@@ -34,9 +34,7 @@ ExitCode bench(const BenchOptions& options, const Context& context) {
     const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
     const speed::BenchReport report =
         speed::run_bench(data::load_config(options.config), options.steps);
-    if (roofline) {
-        storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
-    }
+    if (roofline) storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
     context.out << (options.json ? speed::bench_json(report) : speed::bench_text(report));
     return ExitCode::ok;
 }

@@ -62,9 +62,7 @@ std::vector<Counter> gpu_counters(const NvmlSource& source, std::span<const std:
     if (uuids.empty()) return counters;
     try {
         const auto nvml = std::make_shared<const Nvml>(source.library);
-        for (const std::string& uuid : uuids) {
-            counters.push_back(counter_of(nvml, source, uuid));
-        }
+        for (const std::string& uuid : uuids) counters.push_back(counter_of(nvml, source, uuid));
     } catch (const Error& error) {
         counters.push_back({"nvml", "J", error.what()});
     }

@@ -140,9 +140,7 @@ public:
         const auto count = static_cast<std::int64_t>(values.size());
         bool all = true;
 #pragma omp parallel for schedule(static) reduction(&& : all)
-        for (std::int64_t i = 0; i < count; ++i) {
-            all = all && std::isfinite(values[i]);
-        }
+        for (std::int64_t i = 0; i < count; ++i) all = all && std::isfinite(values[i]);
         if (!all) scalars->finite = 0;
     }
     void add_losses(std::span<const float> losses, StepScalars* scalars) override {
