@@ -84,6 +84,7 @@ check "colours of report.html" python3 tests/scripts/page_colours_test.py --quie
 check "test of scripts/experiments" python3 tests/scripts/figures_test.py --quiet
 check "test of the completions" python3 tests/scripts/completions_test.py --quiet
 check "notebook of docs/examples" python3 tests/scripts/notebook_test.py --quiet
+check "test of scripts/release.sh" python3 tests/scripts/release_test.py --quiet
 check "CITATION.cff" python3 tests/scripts/citation_test.py --quiet
 check "test of scripts/faults" python3 tests/scripts/faults_test.py --quiet
 check "mutants apply (tests/mutants)" mutants_apply

@@ -91,7 +91,7 @@ def collect_facts(work, out):
         "cudnn": version_of("libcudnn.so.9", "cudnnGetVersion", True),
         "nccl": version_of("libnccl.so.2", "ncclGetVersion", False),
         "nvcc": nvcc.splitlines()[-1] if nvcc else None,
-        "program": output_of("hpcai500", "--version"),
+        "program": (output_of("hpcai500", "--version") or "unknown").splitlines()[0],
         "program_sha256": program_digest(),
         "cuda_library_path": os.environ.get("LD_LIBRARY_PATH", ""),
     }

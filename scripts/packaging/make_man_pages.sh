@@ -9,7 +9,7 @@ source "$root/scripts/usage.sh"
 usage_on_request "${BASH_SOURCE[0]}" "$@"
 [[ $# == 2 ]] || { echo "make_man_pages.sh: expected PROGRAM OUT, got $# arguments" >&2 && exit 2; }
 program=$(realpath "$1") out=$2
-version=$("$program" --version)
+version=$("$program" --version | sed -n 1p)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"

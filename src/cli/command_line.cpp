@@ -119,12 +119,18 @@ bool is_option_of(const CLI::App& command, const std::string& argument) {
            command.get_option_no_throw(name) != nullptr;
 }
 
-/// Prepares arguments for CLI11: adds the default command before its options, and splits "--name=",
-/// because CLI11 would take the next argument as its value instead of an empty string.
+/// Prepares arguments for CLI11: "help plan" becomes "plan --help". Adds the default command before
+/// its options, and splits "--name=", because CLI11 would take the next argument as its value.
 std::vector<std::string> prepare_arguments(const std::vector<std::string>& arguments,
                                            const CLI::App& default_command) {
     std::vector<std::string> result;
-    if (!arguments.empty() && is_option_of(default_command, arguments.front())) {
+    if (arguments.empty()) return result;
+    if (arguments.front() == "help" || arguments.front() == "version") {
+        result.assign(arguments.begin() + 1, arguments.end());
+        result.push_back("--" + arguments.front());
+        return result;
+    }
+    if (is_option_of(default_command, arguments.front())) {
         result.push_back(default_command.get_name());
     }
     for (const std::string& argument : arguments) {
@@ -254,7 +260,7 @@ CommandLine::CommandLine(const ProgramText& text)
       default_command_(text.default_command) {
     app_->footer(text.footer);
     app_->set_help_flag("-h,--help", "print this help");
-    app_->set_version_flag("--version", text.version, "print the version");
+    app_->set_version_flag("-V,--version", text.version, "print the version and the build");
 }
 
 CommandLine::~CommandLine() = default;

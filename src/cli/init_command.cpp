@@ -38,7 +38,7 @@ run:
 
 workload:
   model: resnet50_v1.5
-  classes: {classes}
+  classes: auto                # counted in the folders when a run starts
   image_size: {image_size}               # pixels; larger images take longer and may raise the accuracy
   epochs: {epochs}                   # passes of each base model over its bootstrap
   # Top-1 accuracy to reach. Set your own target before you compare runs; guessing scores {guessing:.3f}.
@@ -109,7 +109,7 @@ std::string configuration_of(const InitOptions& options) {
         return nlohmann::json(fs::absolute(path).lexically_normal().string()).dump();
     };
     using fmt::arg;
-    return fmt::format(
+    std::string text = fmt::format(
         kConfiguration, arg("training", samples), arg("test", test.samples.size()),
         arg("classes", index.classes.size()), arg("smallest", survey.smallest_side),
         arg("largest", survey.largest_side), arg("file", printable(shell_quote(options.output))),
@@ -122,6 +122,9 @@ std::string configuration_of(const InitOptions& options) {
         arg("mean", fmt::join(survey.mean, ", ")),
         arg("deviation", fmt::join(survey.standard_deviation, ", ")),
         arg("cache", cache <= kMaxCacheMib ? cache : 0), arg("batch_size", batch_size));
+    // Throws if these pictures cannot be trained on.
+    config::parse(text, options.data, {fmt::format("workload.classes={}", index.classes.size())});
+    return text;
 }
 
 ExitCode init(const InitOptions& options, const Context& context) {
@@ -129,7 +132,6 @@ ExitCode init(const InitOptions& options, const Context& context) {
     require(!fs::exists(options.output, ignored), ExitCode::usage,
             "init: --output: {} exists; name another file", printable(options.output));
     const std::string text = configuration_of(options);
-    config::parse(text, options.output, {});  // throws if these images cannot be trained on
     storage::write_file_durably(options.output, text);
     context.out << fmt::format(
         "wrote {}; run it with\n  mpirun --bind-to none -np 2 hpcai500 run --config {}\n",

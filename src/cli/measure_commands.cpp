@@ -2,6 +2,7 @@
 #include <optional>
 #include <ostream>
 
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/records/json.hpp>
 #include <hpcai/report/record_text.hpp>
 #include <hpcai/speed/bench.hpp>
@@ -31,10 +32,9 @@ std::optional<RooflineRecord> roofline_of_bench(const BenchOptions& options) {
 
 ExitCode bench(const BenchOptions& options, const Context& context) {
     const std::optional<RooflineRecord> roofline = roofline_of_bench(options);
-    const speed::BenchReport report = speed::run_bench(load(options.config), options.steps);
-    if (roofline) {
-        storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
-    }
+    const speed::BenchReport report =
+        speed::run_bench(data::load_config(options.config), options.steps);
+    if (roofline) storage::write_file_durably(options.svg, speed::bench_svg(report, *roofline));
     context.out << (options.json ? speed::bench_json(report) : speed::bench_text(report));
     return ExitCode::ok;
 }

@@ -14,6 +14,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/sample_index.hpp>
+#include <hpcai/data/sample_set.hpp>
 #include <hpcai/prediction/estimate.hpp>
 #include <hpcai/prediction/flops_table.hpp>
 #include <hpcai/prediction/sweep.hpp>
@@ -84,9 +85,7 @@ void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRe
 ExitCode sweep(const PlanOptions& options, const config::Config& config,
                const prediction::EstimateRequest& request, std::ostream& out) {
     const SweepRecord record = prediction::sweep(config, request, *options.sweep);
-    if (!options.svg.empty()) {
-        storage::write_file_durably(options.svg, report::sweep_svg(record));
-    }
+    if (!options.svg.empty()) storage::write_file_durably(options.svg, report::sweep_svg(record));
     out << (options.json ? records::to_json(record) : prediction::to_text(record));
     return ExitCode::ok;
 }
@@ -128,13 +127,14 @@ void set_sample_facts(const config::DataConfig& data, prediction::EstimateReques
 
 /// Loads the configuration, for GPUs if --gpus-per-node is given.
 config::Config load_for_devices(const PlanOptions& options) {
-    config::Config config = load(options.config);
-    if (!options.gpus_per_node || config.device.kind == config::DeviceKind::cuda) return config;
-    require(config.device.kind == config::DeviceKind::automatic, ExitCode::usage,
-            "plan: --gpus-per-node or --machine: expected device.kind auto or cuda, got cpu");
     config::Sources sources = options.config;
-    sources.overrides.emplace_back("device.kind=cuda");
-    return load(sources);
+    const config::DeviceKind kind = load(sources).device.kind;
+    if (options.gpus_per_node && kind != config::DeviceKind::cuda) {
+        require(kind == config::DeviceKind::automatic, ExitCode::usage,
+                "plan: --gpus-per-node or --machine: expected device.kind auto or cuda, got cpu");
+        sources.overrides.emplace_back("device.kind=cuda");
+    }
+    return data::load_config(sources);
 }
 
 /// Sets the ranks from --nodes and --gpus-per-node. A GPU has one rank.
@@ -212,7 +212,7 @@ void add_machine_options(Command command, PlanOptions& options) {
 }
 
 ExitCode flops(const ConfigOptions& options, const Context& context) {
-    const config::Config config = load(options.config);
+    const config::Config config = data::load_config(options.config);
     context.out << (options.json ? prediction::flops_json(config)
                                  : prediction::flops_table(config));
     return ExitCode::ok;

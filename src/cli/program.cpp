@@ -3,6 +3,7 @@
 
 #include <hpcai/base/text.hpp>
 #include <hpcai/cli/program.hpp>
+#include <hpcai/context/build.hpp>
 #include <hpcai/training/faults.hpp>
 
 #include "command_line.hpp"
@@ -53,8 +54,10 @@ std::string command_line_of(const std::vector<std::string>& arguments) {
 }  // namespace
 
 ExitCode run_program(const std::vector<std::string>& arguments, std::ostream& out) {
-    const std::string version = std::string("hpcai500 " HPCAI500_VERSION) +
-                                (training::faults_are_built_in() ? " with faults" : "");
+    std::string version = training::program_version();
+    for (const auto& [name, value] : context::describe_build()) {
+        version += fmt::format("\n{:<12} {}", name, value);
+    }
     CommandLine line({"hpcai500", kSummary, kFooter, version, "run"});
     add_commands(line.program());
     const Action action = line.parse(arguments, out);

@@ -38,7 +38,7 @@ public:
                            "bagging.aggregation");
         if (!is_detection) check_no_detector();
         if (row.task == Task::classification) {
-            check(workload.classes > 1, "workload.classes", "2 or more" + as_kind);
+            check(workload.classes != 1, "workload.classes", "2 or more" + as_kind);
             check(image_width(config_) == workload.image_size, "workload.image_width",
                   "auto or workload.image_size" + as_kind);
             return;
@@ -66,13 +66,15 @@ public:
         }
         if (has_fields(data)) {
             check_channels(16);
-            check(config_.workload.classes == 4, "workload.classes",
-                  "4, as the boxes of climate data have 4 classes");
+            check(config_.workload.classes == 4 || config_.workload.classes == 0,
+                  "workload.classes", "4, as the boxes of climate data have 4 classes");
             check(data.kind == DataKind::climate_hdf5 || data.max_boxes >= 15, "data.max_boxes",
                   "15 or more" + as_kind);
         } else {
             check_pixels();
         }
+        check(config_.workload.classes > 0 || data.kind != DataKind::synthetic, "workload.classes",
+              "an integer" + as_kind);
         check_paths();
         check(data.resident_mib == 0 || data.kind == DataKind::image_folder, "data.resident_mib",
               "0" + as_kind);

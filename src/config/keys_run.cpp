@@ -15,6 +15,19 @@ Key as_file_name(Key key) {
     return key;
 }
 
+/// Makes the value 0 of an integer `auto`.
+Key with_auto(Key key) {
+    key.may_be_auto = true;
+    key.get = [get = key.get](const Config& config) {
+        const Value value = get(config);
+        return value == Value(std::int64_t{0}) ? Automatic{} : value;
+    };
+    key.set = [set = key.set](Config& config, const Value& value) {
+        set(config, std::holds_alternative<Automatic>(value) ? std::int64_t{0} : value);
+    };
+    return key;
+}
+
 }  // namespace
 
 std::vector<Key> run_keys() {
@@ -150,8 +163,10 @@ std::vector<Key> workload_keys() {
             "Network. In a down-sampling block, v1 has the stride in the first 1x1 convolution, "
             "v1.5 in the 3x3. faster_rcnn_r50_fpn is built on v1.5; segmentation_net is a small "
             "fully convolutional network."),
-        key("classes", &C::classes, between(1, 1000000),
-            "Classes of the data set, without the background class of detectors."),
+        with_auto(
+            key("classes", &C::classes, between(1, 1000000),
+                "Classes of the data set, without the background class of detectors; auto counts "
+                "those of the training samples.")),
         key("image_size", &C::image_size, between(32, 4096, "pixels"),
             "Height of the network's input, and its width unless image_width is set."),
         key("image_width", &C::image_width, between(32, 4096, "pixels"),

@@ -5,8 +5,6 @@
 #include <fstream>
 #include <map>
 
-#include <fmt/core.h>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
 
@@ -99,7 +97,10 @@ Config parse(const std::string& yaml, const std::string& file_name,
     ConfigReader reader;
     reader.read_file_text(yaml, file_name);
     for (const std::string& given : overrides) reader.apply_override(given);
-    return reader.finish();
+    const Config config = reader.finish();
+    require(config.workload.classes > 0, ExitCode::usage,
+            "{}: workload.classes: expected an integer, got 'auto'", file_name);
+    return config;
 }
 
 Config load(const Sources& sources) {

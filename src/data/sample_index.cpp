@@ -164,9 +164,8 @@ SampleIndex from_lines(std::string_view text, const std::string& name) {
     return index;
 }
 
-}  // namespace
-
-SampleIndex scan_image_folder(const fs::path& root) {
+/// Returns the sorted names of the class folders, at least one.
+std::vector<std::string> class_folders(const fs::path& root) {
     require(!root.empty(), ExitCode::data,
             "no folder of images is given (data.path, data.validation_path)");
     std::error_code error;
@@ -174,14 +173,27 @@ SampleIndex scan_image_folder(const fs::path& root) {
             root.string());
     require(fs::is_directory(root, error), ExitCode::data,
             "{}: not a folder; expected <folder>/<class>/<image>.jpg", root.string());
+    std::vector<std::string> names = sorted_names(root);
+    std::erase_if(names, [&](const std::string& name) {
+        return name.starts_with('.') || !fs::is_directory(root / name, error);
+    });
+    require(!names.empty(), ExitCode::data,
+            "{}: has no class folder; expected <folder>/<class>/<image>.jpg", root.string());
+    return names;
+}
+
+}  // namespace
+
+SampleIndex scan_image_folder(const fs::path& root) {
     SampleIndex index;
     index.root = root;
-    for (const std::string& name : sorted_names(root)) {
-        if (!name.starts_with('.') && fs::is_directory(root / name, error)) scan_class(name, index);
-    }
-    require(!index.classes.empty(), ExitCode::data,
-            "{}: has no class folder; expected <folder>/<class>/<image>.jpg", root.string());
+    for (const std::string& name : class_folders(root)) scan_class(name, index);
     return index;
+}
+
+std::vector<std::string> class_names(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) ? read_index(path).classes : class_folders(path);
 }
 
 SampleIndex load_samples(const fs::path& path) {

@@ -192,32 +192,49 @@ TrainingView SampleSet::training_view(ImageSize /*size*/, CounterStream /*random
     throw Error(ExitCode::internal, "these samples are made in memory");
 }
 
-void require_data_paths(const config::DataConfig& data, comm::Communicator& group) {
+void require_data_paths(const config::DataConfig& data) {
     using config::DataKind;
     if (data.kind == DataKind::synthetic || data.kind == DataKind::climate_synthetic) return;
-    comm::collective_try(group, [&] {
-        if (group.rank() != 0) return;
-        // A user who resumes a run on another machine must change the key in the message.
-        for (const auto& [key, path] : {std::pair{"path", data.path},
-                                        {"validation_path", data.validation_path},
-                                        {"image_path", data.image_path},
-                                        {"validation_image_path", data.validation_image_path}}) {
-            std::error_code error;
-            const std::filesystem::path wanted = path;
-            if (path.empty() || std::filesystem::exists(wanted, error)) continue;
-            const std::string what = error ? error.message() : "does not exist";
-            const std::string where =
-                wanted.is_absolute() ? ""
-                                     : fmt::format(" in the working directory '{}'",
-                                                   std::filesystem::current_path(error).string());
-            throw Error(ExitCode::data, fmt::format("data.{}: '{}' {}{}", key, path, what, where));
-        }
-    });
+    // A user who resumes a run on another machine must change the key in the message.
+    for (const auto& [key, path] : {std::pair{"path", data.path},
+                                    {"validation_path", data.validation_path},
+                                    {"image_path", data.image_path},
+                                    {"validation_image_path", data.validation_image_path}}) {
+        std::error_code error;
+        const std::filesystem::path wanted = path;
+        if (path.empty() || std::filesystem::exists(wanted, error)) continue;
+        const std::string what = error ? error.message() : "does not exist";
+        const std::string where = wanted.is_absolute()
+                                      ? ""
+                                      : fmt::format(" in the working directory '{}'",
+                                                    std::filesystem::current_path(error).string());
+        throw Error(ExitCode::data, fmt::format("data.{}: '{}' {}{}", key, path, what, where));
+    }
+}
+
+config::Config load_config(const config::Sources& sources) {
+    config::Config config = config::load(sources);
+    if (config.workload.classes > 0) return config;
+    if (config::has_fields(config.data)) {
+        config.workload.classes = kClimateCategories;
+        return config;
+    }
+    require_data_paths(config.data);
+    const auto names = config.data.kind == config::DataKind::image_folder
+                           ? class_names(config.data.path)
+                       : config.data.class_names.empty() ? read_training(config.data, {}).classes
+                                                         : config.data.class_names;
+    config.workload.classes = static_cast<int>(names.size());
+    require(config.workload.classes > 1 || task_of(config.workload) != config::Task::classification,
+            ExitCode::data, "{}: expected two or more classes, got one", config.data.path);
+    return config;
 }
 
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator) {
-    require_data_paths(config.data, group);
+    comm::collective_try(group, [&] {
+        if (group.rank() == 0) require_data_paths(config.data);
+    });
     SampleSets sets = open_sets(config, group, duplicator);
     sets.sha256 =
         read_at_one_rank(group, [&] { return digest_of(sets, config.workload.problem_class); });

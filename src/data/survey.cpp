@@ -77,9 +77,7 @@ AnnotationReport survey(const AnnotatedPictures& set, int threads) {
     for (std::size_t i = 0; i < faults.size(); ++i) {
         const AnnotatedPicture& picture = set.pictures[i];
         report.pictures_without_box += picture.boxes.empty();
-        for (const Box& box : picture.boxes) {
-            ++report.boxes_per_class[box.category - 1];
-        }
+        for (const Box& box : picture.boxes) ++report.boxes_per_class[box.category - 1];
         if (!faults[i].empty()) {
             report.bad.push_back({(set.root / picture.path).string(), faults[i]});
         }

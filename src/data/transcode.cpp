@@ -141,9 +141,7 @@ void require_new(const fs::path& output) {
 
 void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
     report.samples_without_box += boxes.empty();
-    for (const Box& box : boxes) {
-        ++report.boxes_per_category[box.category - 1];
-    }
+    for (const Box& box : boxes) ++report.boxes_per_category[box.category - 1];
 }
 
 void store_moments(const SampleMoments& moments, ClimateReport& report) {

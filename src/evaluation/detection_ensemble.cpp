@@ -161,9 +161,7 @@ std::vector<Detection> fuse_detections(comm::Communicator& ranks, std::span<cons
     const std::vector<double> weights =
         comm::broadcast(ranks, comm::gather(ranks, std::move(local_weights)));
     std::int64_t first_member = 0;
-    for (int rank = 0; rank < ranks.rank(); ++rank) {
-        first_member += models[rank];
-    }
+    for (int rank = 0; rank < ranks.rank(); ++rank) first_member += models[rank];
     DetectionCursor cursor(local, first_member);
     std::vector<Detection> result;
     for (std::int64_t start = 0; start < images;) {

@@ -52,9 +52,7 @@ std::optional<std::int32_t> predicted_class(std::span<const float> row) {
     std::optional<std::int32_t> best;
     for (std::size_t index = 0; index < row.size(); ++index) {
         if (std::isnan(row[index])) return std::nullopt;
-        if (!best || row[index] > row[*best]) {
-            best = static_cast<std::int32_t>(index);
-        }
+        if (!best || row[index] > row[*best]) best = static_cast<std::int32_t>(index);
     }
     return best;
 }

@@ -105,9 +105,7 @@ ops::Flops flops(const Graph& graph, const Node& node, ops::Ledger ledger) {
 
 ops::Flops flops(const Graph& graph, ops::Ledger ledger) {
     ops::Flops total;
-    for (const Node& node : graph.nodes()) {
-        total += flops(graph, node, ledger);
-    }
+    for (const Node& node : graph.nodes()) total += flops(graph, node, ledger);
     return total;
 }
 

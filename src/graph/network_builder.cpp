@@ -96,9 +96,7 @@ void Network::Builder::schedule_backward() {
     is_written_.assign(graph_.parameters().size(), false);
     for (const Node& node : graph_.nodes()) {
         if (!is_trained(node)) continue;
-        for (const ParameterId parameter : node.parameters) {
-            ++pending_writers_[parameter];
-        }
+        for (const ParameterId parameter : node.parameters) ++pending_writers_[parameter];
     }
     allocate_output_gradients();
     for (std::size_t node = graph_.nodes().size(); node-- > 0;) schedule_backward(node);
@@ -124,9 +122,7 @@ void Network::Builder::schedule_backward(std::size_t index) {
     for (const ValueId input : node.inputs) {
         const bool wanted = has_inputs && takes_gradient(input);
         binding.input_gradients.push_back(wanted ? new_tensor(value_bytes(input, true)) : kNone);
-        if (wanted) {
-            gradients_[input].push_back(binding.input_gradients.back());
-        }
+        if (wanted) gradients_[input].push_back(binding.input_gradients.back());
     }
     allocate_partial_gradients(binding);
     for (const Pass pass : {Pass::weight_gradient, Pass::input_gradient}) {
@@ -194,9 +190,7 @@ std::vector<ParameterId> Network::Builder::completed_parameters(const Node& node
 void Network::Builder::complete_untrained_parameters() {
     std::vector<bool> is_complete(graph_.parameters().size(), false);
     for (const KernelCall& call : network_.backward_calls_) {
-        for (const ParameterId parameter : call.final_gradients) {
-            is_complete[parameter] = true;
-        }
+        for (const ParameterId parameter : call.final_gradients) is_complete[parameter] = true;
     }
     for (std::size_t parameter = 0; parameter < is_complete.size(); ++parameter) {
         if (is_complete[parameter]) continue;

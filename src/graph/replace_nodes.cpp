@@ -22,9 +22,7 @@ Graph replace_nodes(const Graph& graph, const std::vector<std::optional<Node>>& 
         const ValueId old_output = graph.nodes()[node].output;
         new_ids[old_output] = rebuilt.add_node(std::move(copy));
     }
-    for (const ValueId output : graph.outputs()) {
-        rebuilt.add_output(new_ids[output]);
-    }
+    for (const ValueId output : graph.outputs()) rebuilt.add_output(new_ids[output]);
     return rebuilt;
 }
 

@@ -17,9 +17,7 @@ constexpr double kFlopsPerByte = 170;
 std::vector<std::size_t> last_readers(const Graph& graph) {
     std::vector<std::size_t> last(graph.values().size(), 0);
     for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-        for (const ValueId input : graph.nodes()[node].inputs) {
-            last[input] = node;
-        }
+        for (const ValueId input : graph.nodes()[node].inputs) last[input] = node;
     }
     return last;
 }

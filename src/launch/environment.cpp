@@ -5,7 +5,7 @@
 
 #include <sys/utsname.h>
 
-#include <hpcai/comm/mpi_world.hpp>
+#include <hpcai/context/build.hpp>
 #include <hpcai/launch/environment.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/training/faults.hpp>
@@ -44,15 +44,11 @@ std::map<std::string, std::string> describe_environment(const context::RunContex
                                                         const data::SampleSets& samples,
                                                         const std::string& program_sha256,
                                                         const std::string& command_line) {
-    std::map<std::string, std::string> facts{
-        {"program", training::faults_are_built_in() ? "hpcai500 " HPCAI500_VERSION " with faults"
-                                                    : "hpcai500 " HPCAI500_VERSION},
-        {"binary_sha256", program_sha256},
-        {"command_line", command_line},
-        {"compiler", __VERSION__},
-        {"mpi", comm::MpiWorld::library_version()},
-        {"device_of_rank_0", context.ranks.front().device},
-    };
+    std::map<std::string, std::string> facts = context::describe_build();
+    facts["program"] = training::program_version();
+    facts["binary_sha256"] = program_sha256;
+    facts["command_line"] = command_line;
+    facts["device_of_rank_0"] = context.ranks.front().device;
     if (std::ranges::find(samples.disqualifications, kFaultsDisqualification) !=
         samples.disqualifications.end()) {
         facts[kFaultsFact] = "can be injected";

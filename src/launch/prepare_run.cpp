@@ -266,7 +266,7 @@ void check_faults(const plan::Layout& layout, comm::Communicator& everyone,
 config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone) {
     std::string effective;
     comm::collective_try(everyone, [&] {
-        if (everyone.rank() == 0) effective = config::to_yaml(config::load(sources));
+        if (everyone.rank() == 0) effective = config::to_yaml(data::load_config(sources));
     });
     return config::parse(comm::broadcast(everyone, effective), "configuration of rank 0", {});
 }

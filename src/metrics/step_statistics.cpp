@@ -104,9 +104,7 @@ void keep_maximum(SpreadRecord& maximum, const SpreadRecord& value) {
 RankRecord summarize(std::span<const StepRecord> steps, std::span<const double> step_seconds) {
     RankRecord record;
     record.steps = std::ssize(steps);
-    for (const NamedSpread& row : kPhaseSpreads) {
-        record.mean.*row.phase = mean_of(steps, row.phase);
-    }
+    for (const NamedSpread& row : kPhaseSpreads) record.mean.*row.phase = mean_of(steps, row.phase);
     const std::vector<double> sorted =
         sort_finite(std::vector<double>(step_seconds.begin(), step_seconds.end()));
     if (sorted.empty()) return record;

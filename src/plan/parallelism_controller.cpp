@@ -159,9 +159,7 @@ std::vector<int> fill_nodes(int ranks, int ranks_per_node) {
     require(ranks >= 1 && ranks_per_node >= 1, ExitCode::usage,
             "expected at least 1 rank and 1 rank per node, got {} and {}", ranks, ranks_per_node);
     std::vector<int> node_of_world_rank(ranks);
-    for (int rank = 0; rank < ranks; ++rank) {
-        node_of_world_rank[rank] = rank / ranks_per_node;
-    }
+    for (int rank = 0; rank < ranks; ++rank) node_of_world_rank[rank] = rank / ranks_per_node;
     return node_of_world_rank;
 }
 

@@ -62,9 +62,7 @@ public:
         time_.compute_seconds = {compute_seconds(), ""};
         predict_communication();
         time_.step_seconds = time_.exposed_seconds;
-        if (time_.step_seconds.value) {
-            *time_.step_seconds.value += *time_.compute_seconds.value;
-        }
+        if (time_.step_seconds.value) *time_.step_seconds.value += *time_.compute_seconds.value;
         return time_;
     }
 

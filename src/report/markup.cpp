@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "markup.hpp"
 
-#include <algorithm>
 #include <span>
 
 #include <fmt/core.h>

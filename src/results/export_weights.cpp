@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 
 #include <hpcai/base/error.hpp>
@@ -8,15 +9,27 @@
 #include <hpcai/results/export_weights.hpp>
 #include <hpcai/results/group_files.hpp>
 #include <hpcai/results/launch_file.hpp>
+#include <hpcai/results/report_files.hpp>
 #include <hpcai/results/result_layout.hpp>
 #include <hpcai/training/weights_file.hpp>
 
 namespace hpcai::results {
+namespace {
 
-void export_weights(const std::filesystem::path& result_directory, int group,
-                    const std::filesystem::path& output) {
+int best_group(const std::filesystem::path& result_directory) {
+    const std::vector<Quantity> members = read_result(result_directory).quality.members;
+    return static_cast<int>(
+        std::ranges::max_element(members, {}, [](const Quantity& one) { return one.value; }) -
+        members.begin());
+}
+
+}  // namespace
+
+int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
+                   const std::filesystem::path& output) {
     require_run(result_directory);
     const config::Config config = read_config(result_directory);
+    const int group = group_number ? *group_number : best_group(result_directory);
     const auto directory = group_directory(result_directory, group);
     const auto weights = directory / "weights.safetensors";
     require(std::filesystem::is_regular_file(weights), ExitCode::usage,
@@ -29,6 +42,7 @@ void export_weights(const std::filesystem::path& result_directory, int group,
     training::read_weights(weights, graph, store);
     const std::int64_t steps = read_record(directory / "record.json").record.iterations;
     training::write_weights(output, graph, store, steps * config.parallel.micro_batches);
+    return group;
 }
 
 }  // namespace hpcai::results

@@ -208,7 +208,9 @@ private:
 
     launch::Finding check_data() {
         return run_check("data", [&] {
-            data::require_data_paths(config_.data, everyone());
+            comm::collective_try(everyone(), [&] {
+                if (world_.rank() == 0) data::require_data_paths(config_.data);
+            });
             return std::string("all configured paths exist; no data was read");
         });
     }

@@ -241,9 +241,7 @@ private:
         const auto slice = [&](std::span<const std::byte> all, std::size_t bytes) {
             return all.subspan(bytes * static_cast<std::size_t>(micro_batch), bytes);
         };
-        if (is_first()) {
-            network.set_input("images", slice(images_, network.input("images").size()));
-        }
+        if (is_first()) network.set_input("images", slice(images_, network.input("images").size()));
         if (!is_last()) return;
         if (micro_batch == 0 && !is_first()) {
             wait_until([&] { return labels_in_.test(); });

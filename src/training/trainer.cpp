@@ -32,9 +32,7 @@ bool all_finite(const graph::ParameterStore& store, std::span<const float> value
 std::vector<int> shards_of(const TrainerSetup& setup, int ranks) {
     std::vector<int> shards(static_cast<std::size_t>(ranks), 0);
     if (setup.pipeline == nullptr) return shards;
-    for (int rank = 0; rank < ranks; ++rank) {
-        shards[rank] = setup.pipeline->layout.partition_of(rank);
-    }
+    for (int rank = 0; rank < ranks; ++rank) shards[rank] = setup.pipeline->layout.partition_of(rank);
     return shards;
 }
 
@@ -142,9 +140,7 @@ void Trainer::begin_epoch(int number) {
     epoch_.watch.restart();
     if (log_ == nullptr) return;
     const bool is_in_steps = epoch_.report.steps > 0 && epoch_.report.steps < steps_per_epoch_;
-    if (is_in_steps) {
-        epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
-    }
+    if (is_in_steps) epoch_.seconds_before += log_->now() - log_->steps().back().end_seconds;
     log_->resume();
 }
 

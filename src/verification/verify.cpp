@@ -124,9 +124,7 @@ bool is_unfinished(const Inspector& inspector) {
 }
 
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
-    if (const auto text = inspector.read_text(file)) {
-        inspector.compare_lines(file, *text, expected);
-    }
+    if (const auto text = inspector.read_text(file)) inspector.compare_lines(file, *text, expected);
 }
 
 /// Checks numbers that are used before verify() compares them.

@@ -152,13 +152,16 @@ TEST_F(DataCommands, InitWritesAConfigurationOfTheMeasuredPictures) {
         run_in(folder_.path(), {"config", "print", "--config", "my set.yaml", "--json"});
     const auto config = nlohmann::json::parse(printed.out);
     EXPECT_EQ(config["run"]["name"], "my_set");
-    EXPECT_EQ(config["workload"]["classes"], 3);
+    EXPECT_EQ(config["workload"]["classes"], "auto");
     EXPECT_EQ(config["workload"]["image_size"], 32);
     EXPECT_EQ(config["training"]["batch_size"], 4) << "several steps an epoch of 12 images";
     EXPECT_EQ(config["data"]["path"], fs::absolute(folder_ / "set/train").string());
     const Outcome stats = data({"stats", "set/train", "--json"});
     const double mean = nlohmann::json::parse(stats.out)["mean"][0];
     EXPECT_NEAR(config["data"]["mean"][0].get<double>(), mean, 5e-5);
+    const Outcome flops = run_in(
+        folder_.path(), {"flops", "--config", "my set.yaml", "--set", "data.path=set/train"});
+    EXPECT_NE(flops.out.find(", 3 classes:"), std::string::npos) << flops.out << flops.error;
     expect_refused(run_in(folder_.path(), {"init", "--data", "set", "--output", "my set.yaml"}), 2,
                    "my set.yaml exists");
 }

@@ -38,7 +38,8 @@ TEST(Run, WithoutItsNameEndsWithAResultThatExportReads) {
     first.insert(first.end(), {"--group", "0"});
     const Outcome exported = run_in(folder.path(), first);
     EXPECT_EQ(exported.exit_code, 0) << exported.error;
-    EXPECT_EQ(exported.out, "wrote w.safetensors\n");
+    EXPECT_EQ(exported.out, "wrote w.safetensors: base model 0\n");
+    EXPECT_FALSE(fs::exists(folder / "w.json")) << "synthetic pictures have no preprocessing";
     EXPECT_GT(fs::file_size(folder / "w.safetensors"), std::size_t{90'000'000});
 
     std::vector<std::string> second = request;

@@ -87,7 +87,19 @@ TEST(Version, IsTheProjects) {
     const std::string lists = text_of(source("CMakeLists.txt"));
     std::smatch found;
     ASSERT_TRUE(std::regex_search(lists, found, std::regex(R"(VERSION (\d+\.\d+\.\d+))")));
-    EXPECT_EQ(run({"--version"}).out, "hpcai500 " + found[1].str() + "\n");
+    const std::string version = run({"--version"}).out;
+    EXPECT_TRUE(version.starts_with("hpcai500 " + found[1].str() + "\n")) << version;
+    for (const char* fact : {"\ngit_commit   ([0-9a-f]{40}|unknown)", "\ncompiler     .*[0-9]\\.",
+                             "\nonednn       [0-9]+\\.[0-9]", "\nmpi          [A-Z]"}) {
+        EXPECT_TRUE(std::regex_search(version, std::regex(fact))) << fact << version;
+    }
+    EXPECT_EQ(run({"-V"}).out, version);
+    EXPECT_EQ(run({"version"}).out, version);
+}
+
+TEST(Help, IsAlsoAWord) {
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    EXPECT_EQ(run({"help", "data", "check"}).out, run({"data", "check", "--help"}).out);
 }
 
 struct Misuse {
@@ -143,6 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
                "plan: --flops-per-rank: expected a number above 0, got 'nan'"},
         Misuse{{"bench", "--config", "f", "--steps", "-1"}, "bench: --steps: "},
         Misuse{{"export", "dir", "--group", "0"}, "export: --output is required"},
+        Misuse{{"export", "dir", "--output", "w.pt"},
+               "export: --output: expected a file *.safetensors, got 'w.pt'"},
         Misuse{{"config", "print", "--set"}, "config print: --set: "},
         Misuse{{"config", "explain", "run.seed", "--markdown"}, "excludes"},
         Misuse{{"data", "generate", "pictures", "--output", "x"},

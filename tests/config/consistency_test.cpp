@@ -30,6 +30,18 @@ TEST(Consistency, RefusesWhatAKindOfDeviceDoesNotHave) {
     EXPECT_THAT(message_of("device: {kind: gpu}"), EndsWith("did you mean 'cuda'?"));
 }
 
+TEST(Consistency, LeavesClassesToCountToLoad) {
+    const std::string automatic = "workload.classes=auto";
+    const std::vector<std::string> folders{"data.kind=image_folder", "data.path=a",
+                                           "data.validation_path=b", automatic};
+    EXPECT_EQ(load({{}, folders}).workload.classes, 0);
+    EXPECT_EQ(message_of("", folders), "f.yaml: workload.classes: expected an integer, got 'auto'");
+    EXPECT_THAT(override_message("workload.classes=0"), HasSubstr("auto or an integer from 1"));
+    EXPECT_EQ(override_message(automatic),
+              "--set workload.classes=auto: workload.classes: expected an integer, as data.kind is "
+              "synthetic, got 'auto'");
+}
+
 /// Returns the reader's message about segmentation with these settings.
 std::string segmentation_message(const std::string& workload, const std::string& bagging,
                                  const std::string& others) {

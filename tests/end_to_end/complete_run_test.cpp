@@ -23,7 +23,8 @@ protected:
         write(*folder_ / "tiny.yaml", kResNet50Config);
         setenv("HPCAI500_TEST_SECRET", "do-not-write-this", 1);
         outcome_ = new Outcome(
-            run_ranks(folder_->path(), 4, {"bagging.P_degree=2", "bagging.sampler=poisson"}));
+            run_ranks(folder_->path(), 4,
+                      {"bagging.P_degree=2", "bagging.sampler=poisson", "workload.classes=auto"}));
         ASSERT_EQ(outcome_->exit_code, 0) << outcome_->error;
     }
     static void TearDownTestSuite() {
@@ -69,6 +70,12 @@ TEST_F(CompleteRun, PrintsItsSummaryAndEndsWithTheResultLine) {
     EXPECT_EQ(found[1], storage::sha256_hex_of_file(result("manifest.sha256")));
     EXPECT_NE(outcome_->out.find("\nreason: run.level is custom"), std::string::npos);
     EXPECT_EQ(messages(*outcome_), std::vector<std::string>());
+}
+
+TEST_F(CompleteRun, RecordsTheNumberOfClassesThatItCounted) {
+    const std::string config = text_of(result("config.yaml"));
+    EXPECT_NE(config.find("\n  classes: 4\n"), std::string::npos) << config;
+    EXPECT_EQ(record()["config"], config);
 }
 
 TEST_F(CompleteRun, HasAnEnsembleThatAnyoneCanRecompute) {
@@ -147,6 +154,31 @@ TEST_F(CompleteRun, IsTheSameAgainWhateverTheNumberOfGroups) {
     EXPECT_EQ(json_of(*folder_ / "again/result.json")["training_digest"][0], digests[0]);
     EXPECT_EQ(text_of(*folder_ / "again/groups/0/predictions.npy"),
               text_of(result("groups/0/predictions.npy")));
+}
+
+TEST_F(CompleteRun, ExportsTheBestModelWithItsPreprocessing) {
+    const Outcome exported =
+        cli::run_in(folder_->path(), {"export", "result", "--output", "best.safetensors"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.error;
+    const auto members = record()["quality"]["members"].get<std::vector<double>>();
+    const std::string best = members[1] > members[0] ? "1" : "0";
+    EXPECT_TRUE(exported.out.starts_with("wrote best.safetensors: base model " + best +
+                                         "\nwrote best.json\n"))
+        << exported.out;
+    EXPECT_EQ(text_of(*folder_ / "best.safetensors"),
+              text_of(result("groups/" + best + "/weights.safetensors")));
+    const nlohmann::json settings = json_of(*folder_ / "best.json");
+    EXPECT_EQ(settings["resize"], 37) << "32 * 256 / 224";
+    EXPECT_EQ(settings["crop"], 32);
+    EXPECT_EQ(settings["mean"], nlohmann::json({0.485, 0.456, 0.406}));
+    EXPECT_EQ(settings["standard_deviation"], nlohmann::json({0.229, 0.224, 0.225}));
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(*folder_ / "set/val")) {
+        if (entry.is_directory()) names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    EXPECT_EQ(settings["classes"], nlohmann::json(names));
+    EXPECT_NE(exported.out.find("load_file(\"best.safetensors\")"), std::string::npos);
 }
 
 TEST_F(CompleteRun, TrainsOnFromExportedWeights) {

@@ -77,7 +77,7 @@ struct WorkloadConfig {
     WorkloadKind kind = WorkloadKind::image_classification;
     ProblemClass problem_class = ProblemClass::official;
     Model model = Model::resnet50_v1_5;
-    int classes = 1000;
+    int classes = 1000;              // 0: to be counted in the training data
     int image_size = 224;            // pixels, height
     std::optional<int> image_width;  // pixels; absent: image_size
     int channels = 3;

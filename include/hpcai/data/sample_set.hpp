@@ -10,7 +10,7 @@
 
 #include <hpcai/base/philox.hpp>
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/config/config.hpp>
+#include <hpcai/config/reader.hpp>
 #include <hpcai/data/image.hpp>
 #include <hpcai/data/sample_index.hpp>
 #include <hpcai/data/transforms.hpp>
@@ -126,9 +126,13 @@ struct SampleSets {
 SampleSets make_sample_sets(const config::Config& config, comm::Communicator& group,
                             DataDuplicator* duplicator = nullptr);
 
-/// Throws Error(data) naming the key on all ranks if a path of the data does not exist on rank 0 of
-/// `group`. Collective.
-void require_data_paths(const config::DataConfig& data, comm::Communicator& group);
+/// Throws Error(data) naming the key if a path of the data does not exist on this node.
+void require_data_paths(const config::DataConfig& data);
+
+/// Returns config::load(sources), where workload.classes `auto` is replaced by the number of
+/// classes of the training samples. Throws as config::load(), and Error(data) if they cannot be
+/// read.
+config::Config load_config(const config::Sources& sources);
 
 /// Returns the samples of a set with numbers `chosen`, renumbered from 0 in this order. Throws
 /// Error(internal) for a number that is not in the set.

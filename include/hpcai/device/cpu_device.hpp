@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <hpcai/device/device.hpp>
 
@@ -25,6 +26,9 @@ struct CpuDeviceOptions {
 /// Makes a device of the CPU engine: oneDNN for convolutions, MaxPool and linear layers, our own
 /// loops for other operations. Throws Error(internal) when oneDNN has no CPU engine.
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
+
+/// Returns the version of the library that the CPU engine uses: "2.6.3".
+std::string onednn_version();
 
 /// Numbers of cores, at least 1: of the machine, and inside the binding of this process (hwloc).
 struct Cores {

@@ -67,68 +67,33 @@ protected:
     KernelTensors tensors_;
 };
 
-namespace cpu {
-
-struct Context;
+// A function cannot be declared for each type of ops::Operation without its name.
+// clang-format off
+#define HPCAI_BUILD(Op) KernelPtr build(const ops::Op&, const KernelOptions&, const Context&);
+#define HPCAI_BUILD_ALL \
+    HPCAI_BUILD(InputNormalize) HPCAI_BUILD(Convolution) HPCAI_BUILD(BatchNorm)               \
+    HPCAI_BUILD(NormConvolution) HPCAI_BUILD(DualNorm) HPCAI_BUILD(GroupNorm)                 \
+    HPCAI_BUILD(Bias) HPCAI_BUILD(UpsampleAdd) HPCAI_BUILD(Relu) HPCAI_BUILD(Add)             \
+    HPCAI_BUILD(MaxPool) HPCAI_BUILD(GlobalAveragePool) HPCAI_BUILD(Linear)                   \
+    HPCAI_BUILD(SoftmaxCrossEntropy) HPCAI_BUILD(AnchorTargets) HPCAI_BUILD(RpnLoss)          \
+    HPCAI_BUILD(Proposals) HPCAI_BUILD(RoiTargets) HPCAI_BUILD(RoiAlign) HPCAI_BUILD(RoiLoss) \
+    HPCAI_BUILD(Detections) HPCAI_BUILD(CellCrossEntropy) HPCAI_BUILD(AllGather)              \
+    HPCAI_BUILD(ReduceScatter)
+// clang-format on
 
 /// Each function plans a kernel. Throws Error(internal) for an unsupported operation.
-KernelPtr build(const ops::InputNormalize&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Convolution&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::BatchNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::NormConvolution&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::DualNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::GroupNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Bias&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::UpsampleAdd&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Relu&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Add&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::MaxPool&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::GlobalAveragePool&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Linear&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::SoftmaxCrossEntropy&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::AnchorTargets&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RpnLoss&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Proposals&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiTargets&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiAlign&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiLoss&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Detections&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::CellCrossEntropy&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&);
-
+namespace cpu {
+struct Context;
+HPCAI_BUILD_ALL
 }  // namespace cpu
 
 namespace cuda {
-
 struct Context;
-
-KernelPtr build(const ops::InputNormalize&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Convolution&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::BatchNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::NormConvolution&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::DualNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::GroupNorm&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Bias&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::UpsampleAdd&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Relu&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Add&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::MaxPool&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::GlobalAveragePool&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Linear&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::SoftmaxCrossEntropy&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::AnchorTargets&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RpnLoss&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Proposals&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiTargets&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiAlign&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::RoiLoss&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::Detections&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::CellCrossEntropy&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::AllGather&, const KernelOptions&, const Context&);
-KernelPtr build(const ops::ReduceScatter&, const KernelOptions&, const Context&);
-
+HPCAI_BUILD_ALL
 }  // namespace cuda
+
+#undef HPCAI_BUILD_ALL
+#undef HPCAI_BUILD
 
 /// Plans a kernel with the overload of build() for the type of `operation` and the engine.
 template <typename Context>

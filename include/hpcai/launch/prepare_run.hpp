@@ -14,7 +14,8 @@
 
 namespace hpcai::launch {
 
-/// Returns config::load(sources) of rank 0 on all ranks. Collective; all ranks throw its errors.
+/// Returns data::load_config(sources) of rank 0 on all ranks. Collective; all ranks throw its
+/// errors.
 config::Config agree_on_config(const config::Sources& sources, comm::Communicator& everyone);
 
 /// Returns the number of ranks on this node, including this rank, that may use exactly the same

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 namespace hpcai::results {
 
-/// Checks the trained weights of group `group` in the result directory against the model of its
-/// config.yaml and writes them to `output` as safetensors under torchvision's names. Throws
-/// Error(usage) if the directory or the group has no weights or `output` cannot be written,
-/// Error(data) if the stored weights are damaged.
-void export_weights(const std::filesystem::path& result_directory, int group,
-                    const std::filesystem::path& output);
+/// Checks the trained weights of group `group_number`, or else of the group with the highest
+/// quality in result.json, against the model of config.yaml. Writes them to `output` as safetensors
+/// under torchvision's names and returns the group's number. Throws Error(usage) if the directory
+/// has no result or the group has no weights or `output` cannot be written, Error(data) if the
+/// stored files are damaged.
+int export_weights(const std::filesystem::path& result_directory, std::optional<int> group_number,
+                   const std::filesystem::path& output);
 
 }  // namespace hpcai::results

@@ -91,9 +91,7 @@ std::vector<Box> visible_boxes(const ClimateSettings& settings, const std::vecto
                       static_cast<float>(std::ceil(seen.right - left)),
                       static_cast<float>(std::ceil(seen.bottom - top)),
                       static_cast<std::int32_t>(label.category)};
-        if (box.x2 - box.x1 >= kMinBoxSide && box.y2 - box.y1 >= kMinBoxSide) {
-            boxes.push_back(box);
-        }
+        if (box.x2 - box.x1 >= kMinBoxSide && box.y2 - box.y1 >= kMinBoxSide) boxes.push_back(box);
     }
     return boxes;
 }

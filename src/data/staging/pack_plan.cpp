@@ -34,9 +34,7 @@ void add_share(const std::vector<std::uint32_t>& evaluated, int rank, int degree
                std::vector<std::uint8_t>& needed) {
     const EvaluationShare share =
         evaluation_share(static_cast<std::int64_t>(evaluated.size()), rank, degree);
-    for (std::int64_t i = share.first; i < share.first + share.count; ++i) {
-        needed[evaluated[i]] = 1;
-    }
+    for (std::int64_t i = share.first; i < share.first + share.count; ++i) needed[evaluated[i]] = 1;
 }
 
 void add_bootstrap(const plan::DataSampler& sampler, int group, std::vector<std::uint8_t>& needed) {

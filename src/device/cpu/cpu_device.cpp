@@ -54,11 +54,6 @@ std::string processor_name() {
     return "unknown processor";
 }
 
-std::string onednn_version() {
-    const dnnl_version_t* version = dnnl_version();
-    return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
-}
-
 class CpuDevice final : public Device {
 public:
     explicit CpuDevice(const CpuDeviceOptions& options) : threads_(options.threads) {
@@ -145,9 +140,7 @@ public:
         const auto count = static_cast<std::int64_t>(values.size());
         bool all = true;
 #pragma omp parallel for schedule(static) reduction(&& : all)
-        for (std::int64_t i = 0; i < count; ++i) {
-            all = all && std::isfinite(values[i]);
-        }
+        for (std::int64_t i = 0; i < count; ++i) all = all && std::isfinite(values[i]);
         if (!all) scalars->finite = 0;
     }
     void add_losses(std::span<const float> losses, StepScalars* scalars) override {
@@ -179,6 +172,11 @@ private:
 };
 
 }  // namespace
+
+std::string onednn_version() {
+    const dnnl_version_t* version = dnnl_version();
+    return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
 
 std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
     return std::make_unique<CpuDevice>(options);

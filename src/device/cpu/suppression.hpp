@@ -43,9 +43,7 @@ struct RankedBoxes {
     /// Appends a box unless its IoU with a box in the list is above `max_iou`.
     void try_add(const ops::Box& box, std::uint64_t key, float max_iou, const SimdKernels& loops) {
         const float area = ops::area_of(box);
-        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, max_iou})) {
-            return;
-        }
+        if (loops.overlaps(columns, count, {box.x1, box.y1, box.x2, box.y2, area, max_iou})) return;
         columns.x1[count] = box.x1;
         columns.y1[count] = box.y1;
         columns.x2[count] = box.x2;

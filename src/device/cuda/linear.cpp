@@ -251,9 +251,7 @@ private:
             kernels::cast_from_f32(tensors_.parameters[0], options_.compute, weight_data_, weights_,
                                    context_.stream);
         }
-        if (ones_bytes() > 0) {
-            kernels::fill(options_.compute, ones_, 1, samples_, context_.stream);
-        }
+        if (ones_bytes() > 0) kernels::fill(options_.compute, ones_, 1, samples_, context_.stream);
     }
 
     const std::int64_t samples_ = op_.input[0];

@@ -50,9 +50,7 @@ public:
         ensemble.detections = evaluation::fuse_detections(
             leaders, std::span(&member, 1), samples().samples(), fusion_options(config_));
         const evaluation::Annotations truth = annotations_of(ensemble.labels);
-        if (leaders.rank() == 0) {
-            score_fusion(truth, ensemble.detections, quality);
-        }
+        if (leaders.rank() == 0) score_fusion(truth, ensemble.detections, quality);
         quality.members_interval = detectors_interval(
             leaders, config_, truth.truth, {std::span(&member, 1), leaders.rank(), leaders.size()});
         return ensemble;

@@ -61,9 +61,7 @@ private:
                                           static_cast<int>(task_.classes)};
         for (std::size_t sample = 0; sample < samples.size(); ++sample) {
             const bool is_scored = samples[sample] >= 0;
-            if (is_scored) {
-                data::write_boxes(set.boxes(static_cast<std::uint32_t>(sample)), boxes);
-            }
+            if (is_scored) data::write_boxes(set.boxes(static_cast<std::uint32_t>(sample)), boxes);
             for (std::int64_t cell = 0; cell < grid.rows * grid.columns; ++cell) {
                 labels.push_back(is_scored
                                      ? ops::cell_class(image_boxes, grid.pixels,
