@@ -7,7 +7,6 @@
 #include <hpcai/data/sample_set.hpp>
 
 #include "picture_file.hpp"
-#include "sample_cache.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -17,7 +17,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "pack_index.hpp"
+#include "pack_copy.hpp"
 
 namespace hpcai::data::staging {
 namespace {
