@@ -5,8 +5,6 @@
 #include <fstream>
 #include <map>
 
-#include <fmt/core.h>
-
 #include <hpcai/base/error.hpp>
 #include <hpcai/config/reader.hpp>
 

@@ -2,7 +2,6 @@
 #include "values.hpp"
 
 #include <cctype>
-#include <cmath>
 #include <optional>
 #include <regex>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>

@@ -13,8 +13,8 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
-#include <hpcai/storage/pending_path.hpp>
 
 #include "field_numbers.hpp"
 #include "worker_pool.hpp"

@@ -6,7 +6,6 @@
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/device.hpp>
-#include <hpcai/device/shard_exchange.hpp>
 
 namespace hpcai::device {
 namespace {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +14,7 @@
 #include <vector>
 
 #include <hpcai/base/rounding.hpp>
-#include <hpcai/device/shard_exchange.hpp>
-#include <hpcai/device/sync_batch_norm_reducer.hpp>
+#include <hpcai/device/rank_exchange.hpp>
 #include <hpcai/ops/operation.hpp>
 #include <hpcai/ops/optimizer_rule.hpp>
 #include <hpcai/ops/pass.hpp>
@@ -337,5 +337,25 @@ public:
 
 /// Returns the bytes of a tensor without padding, as most devices store it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
+
+/// The work that a device has spent on timing kernels to choose among them.
+struct Tuning {
+    int convolutions = 0;  // forward and gradient passes whose plans were timed
+    double seconds = 0;    // including trials of fused operations
+};
+
+/// An additional interface of a Device that times kernels in build() and accepts().
+class Tuner {
+public:
+    virtual ~Tuner() = default;
+    /// The work so far; absent if timing is disabled.
+    virtual std::optional<Tuning> tuning() const = 0;
+};
+
+/// Returns the tuning of a device; absent if the device is not a Tuner.
+inline std::optional<Tuning> tuning_of(const Device& device) {
+    const auto* tuner = dynamic_cast<const Tuner*>(&device);
+    return tuner == nullptr ? std::nullopt : tuner->tuning();
+}
 
 }  // namespace hpcai::device

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <hpcai/base/log.hpp>
-#include <hpcai/device/tuning.hpp>
+#include <hpcai/device/device.hpp>
 
 namespace hpcai::group {
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -14,7 +13,6 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/pending_path.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/storage/strict_json.hpp>
 

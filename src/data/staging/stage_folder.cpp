@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <random>
 #include <string_view>
 

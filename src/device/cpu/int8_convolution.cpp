@@ -12,7 +12,7 @@
 #include <hpcai/base/philox.hpp>
 #include <hpcai/base/rounding.hpp>
 
-#include "working_copy.hpp"
+#include "batch_primitive.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
