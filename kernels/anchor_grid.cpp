@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "failure.hpp"
+#include "stream.hpp"
 
 namespace hpcai::kernels {
 

@@ -6,15 +6,16 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
+#include "batch_norm.hpp"
 #include "stream.hpp"
+
+namespace hpcai::kernels {
 
 /// Batch normalization of activations (spans, pixels, C): y = x scale + shift (+ r) (+ ReLU), Ioffe
 /// and Szegedy 2015. A span is a set of samples that share statistics, or the whole batch.
 /// Per-channel values are fp32; sums are fp32 within a block and double over blocks, in a fixed
 /// order. Activations, statistics and the workspace are 16-byte aligned. Fast for C a multiple of
 /// 8, correct for any. "Reads 2, writes 1" counts elements per element of x.
-namespace hpcai::kernels {
-
 struct BatchNormShape {
     tensor::DType dtype = tensor::DType::f32;  // f32, f16 or bf16
     std::int64_t spans = 1;                    // up to 65535
@@ -183,5 +184,19 @@ std::size_t batch_norm_dual_workspace_bytes(const BatchNormShape& shape);
 /// and C a multiple of 8.
 void batch_norm_dual_gradient(const BatchNormShape& shape,
                               const BatchNormDualGradientArguments& arguments, Stream stream);
+
+struct FrozenNormGradientArguments {
+    const void* y = nullptr;            // the output if there is a ReLU, else null
+    const void* dy0 = nullptr;          // the output's gradient is dy0 + dy1
+    const void* dy1 = nullptr;          // null: none
+    const float* scale = nullptr;       // (C)
+    void* dx = nullptr;                 // null: not computed; may be dy0 or dy1
+    void* residual_gradient = nullptr;  // null: not computed; may be dy0 or dy1, not dx
+};
+/// The gradient of y = x scale + shift (+ r) (+ ReLU) with fixed scale and shift: the gradient of r
+/// is 0 where y <= 0, else that of the output; the gradient of x is `scale` times that of r. Images
+/// (pixels, C) are 16-byte aligned; the shape has one span.
+void frozen_norm_gradient(const BatchNormShape& shape, const FrozenNormGradientArguments& arguments,
+                          Stream stream);
 
 }  // namespace hpcai::kernels

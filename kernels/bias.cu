@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bias.hpp"
+#include "elementwise.hpp"
 #include "folded.cuh"
 
 namespace hpcai::kernels {

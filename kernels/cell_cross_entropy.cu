@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <hpcai/ops/cell_class.hpp>
 
-#include "cell_cross_entropy.hpp"
+#include "cross_entropy.hpp"
 #include "elements.cuh"
 #include "reduce.cuh"
 

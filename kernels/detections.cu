@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "carve.hpp"
-#include "detections.hpp"
 #include "elements.cuh"
+#include "proposals.hpp"
 #include "select.cuh"
 #include "suppression.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "failure.hpp"
-
 #include <hpcai/base/error.hpp>
+
+#include "stream.hpp"
 
 namespace hpcai::kernels {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "batch_norm.hpp"
 #include "folded.cuh"
-#include "frozen_norm.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "failure.hpp"
+#include "stream.hpp"
 
 namespace hpcai::kernels {
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "carve.hpp"
 #include "elements.cuh"
 #include "proposals.hpp"
 #include "select.cuh"

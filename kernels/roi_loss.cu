@@ -3,7 +3,7 @@
 
 #include "elements.cuh"
 #include "reduce.cuh"
-#include "roi_loss.hpp"
+#include "region_losses.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "carve.hpp"
 #include "elements.cuh"
-#include "roi_targets.hpp"
+#include "region_targets.hpp"
 #include "select.cuh"
 
 namespace hpcai::kernels {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elements.cuh"
 #include "reduce.cuh"
-#include "rpn_loss.hpp"
+#include "region_losses.hpp"
 
 namespace hpcai::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cross_entropy.hpp"
 #include "elements.cuh"
 #include "reduce.cuh"
-#include "softmax_cross_entropy.hpp"
 
 namespace hpcai::kernels {
 namespace {

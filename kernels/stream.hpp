@@ -8,4 +8,8 @@ namespace hpcai::kernels {
 /// cudaStream_t, for headers that do not include those of CUDA.
 using Stream = CUstream_st*;
 
+/// Throws Error(internal) with `what` and `detail`. For .cu files, because nvcc 13.0 does not
+/// compile the formatting library that base/error.hpp includes.
+[[noreturn]] void fail(const char* what, const char* detail = "");
+
 }  // namespace hpcai::kernels

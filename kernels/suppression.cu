@@ -2,7 +2,6 @@
 #include <hpcai/ops/boxes.hpp>
 
 #include "elements.cuh"
-#include "rank_key.hpp"
 #include "suppression.hpp"
 
 namespace hpcai::kernels {

@@ -3,10 +3,43 @@
 
 #include <cstdint>
 
+#include <hpcai/ops/box_math.hpp>
+
 #include "stream.hpp"
 
-/// Non-maximum suppression of boxes in the order of their scores.
 namespace hpcai::kernels {
+
+/// 64-bit sort keys. They are unique, because their low half is the unique index of an element.
+
+/// The key of an excluded element; above all other keys.
+inline constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+
+/// The ascending order of keys is the descending order of scores; of equal scores, the lower index
+/// comes first. A NaN has kNoKey.
+HPCAI_HOST_DEVICE inline std::uint64_t rank_key(float score, std::uint32_t index) {
+    if (score != score) return kNoKey;
+    const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0f);  // -0 is 0
+    const std::uint32_t descending = bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
+    return std::uint64_t{descending} << 32 | index;
+}
+HPCAI_HOST_DEVICE inline float score_of(std::uint64_t rank_key) {
+    const auto descending = static_cast<std::uint32_t>(rank_key >> 32);
+    return __builtin_bit_cast(float,
+                              descending >> 31 != 0 ? descending : ~descending & 0x7fffffffu);
+}
+HPCAI_HOST_DEVICE inline std::uint32_t index_of(std::uint64_t key) {
+    return static_cast<std::uint32_t>(key);
+}
+
+/// The pseudo-random key of a candidate; the smallest keys are drawn first (ops::sampling_key).
+HPCAI_HOST_DEVICE inline std::uint64_t draw_key(std::int32_t image_key, std::uint32_t stage,
+                                                std::uint32_t candidate) {
+    const std::uint32_t high =
+        ops::sampling_key(static_cast<std::uint32_t>(image_key), stage, candidate);
+    return std::uint64_t{high} << 32 | candidate;
+}
+
+/// Non-maximum suppression of boxes in the order of their scores.
 
 /// Lists of up to 4096 boxes each, best first. Boxes with key kNoKey are ignored.
 struct RankedLists {
@@ -15,7 +48,7 @@ struct RankedLists {
     float max_iou = 0;
     const std::int32_t* counts = nullptr;  // (lists), boxes of each list
     const float* boxes = nullptr;          // (lists, length, 4), 16-byte aligned
-    std::uint64_t* keys = nullptr;         // (lists, length), see rank_key.hpp
+    std::uint64_t* keys = nullptr;         // (lists, length), see rank_key()
     /// Scratch of (lists, length, overlap_words()).
     unsigned long long* overlaps = nullptr;
 

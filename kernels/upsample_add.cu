@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elements.cuh"
-#include "upsample_add.hpp"
+#include "elementwise.hpp"
 
 namespace hpcai::kernels {
 namespace {

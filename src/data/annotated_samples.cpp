@@ -9,7 +9,6 @@
 
 #include "annotations.hpp"
 #include "picture_file.hpp"
-#include "sample_cache.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -2,7 +2,6 @@
 #include "climate_set.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hpcai/base/error.hpp>
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/resize.hpp>
 #include <hpcai/data/sample_set.hpp>
 
 #include "picture_file.hpp"
-#include "sample_cache.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -18,7 +18,6 @@
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/photograph.hpp>
 #include <hpcai/storage/file.hpp>
-#include <hpcai/storage/pending_path.hpp>
 
 #include "worker_pool.hpp"
 

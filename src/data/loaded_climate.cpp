@@ -1,26 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/text.hpp>
 #include <hpcai/comm/collectives.hpp>
-#include <hpcai/data/climate_file.hpp>
 #include <hpcai/data/data_duplicator.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/records/record_fields.hpp>
+#include <hpcai/storage/manifest.hpp>
 
-#include "climate_listing.hpp"
 #include "climate_set.hpp"
+#include "read_at_one_rank.hpp"
 
 namespace hpcai::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct ListedFile {
+    std::filesystem::path path;
+    std::uint64_t bytes = 0;   // on rank 0
+    bool is_verified = false;  // a manifest in its folder lists it, and its SHA-256 matches
+
+    HPCAI_RECORD(ListedFile, path, bytes, is_verified);
+};
+
+/// Returns the maximum if there is no such file, because opening it gives a better message.
+std::uint64_t size_of(const fs::path& path) {
+    std::error_code ignored;
+    return fs::file_size(path, ignored);
+}
+
+/// Throws Error(data) unless the file has `file.bytes` bytes on this rank.
+void require_same_size(const ListedFile& file) {
+    const std::uint64_t here = size_of(file.path);
+    require(here == file.bytes, ExitCode::data,
+            "'{}' is not the same file for all ranks: {} bytes here, {} on rank 0",
+            file.path.string(), here, file.bytes);
+}
+
+std::vector<ListedFile> list_locally(const std::string& path) {
+    std::vector<ListedFile> files;
+    std::error_code ignored;
+    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, ignored)) return files;
+    for (const fs::path& file : climate_files_at(path)) {
+        require(fs::is_regular_file(file, ignored), ExitCode::data,
+                "cannot read '{}': not a regular file", file.string());
+        files.push_back({file, size_of(file), false});
+    }
+    return files;
+}
+
+/// The files of one data set, all in the folder `root`.
+struct SetFiles {
+    fs::path root;
+    std::vector<std::string> names;
+
+    HPCAI_RECORD(SetFiles, root, names);
+};
+
+SetFiles find_set_files(const std::string& path) {
+    std::error_code error;
+    SetFiles files;
+    if (fs::is_regular_file(fs::path(path) / kRecordIndexName, error)) {
+        files = {path, {kRecordIndexName}};
+        for (const IndexedFile& file : read_record_index(path).files) {
+            files.names.push_back(file.name);
+        }
+    } else {
+        for (const fs::path& file : climate_files_at(path)) {
+            files.root = file.has_parent_path() ? file.parent_path() : ".";
+            files.names.push_back(file.filename().string());
+        }
+    }
+    if (fs::is_regular_file(files.root / storage::kManifestName, error)) {
+        files.names.push_back(storage::kManifestName);
+    }
+    return files;
+}
+
+/// Returns the path of the staged copy of `path`, or `path` itself if it is not staged.
+std::string staged_path(const std::string& path, const fs::path& folder) {
+    if (folder.empty()) return path;
+    std::error_code error;
+    return (fs::is_directory(path, error) ? folder : folder / fs::path(path).filename()).string();
+}
+
+/// Lists the HDF5 files at `path` on rank 0 and broadcasts them; none if `path` is a folder of
+/// records. One rank per file compares it with the manifest in its folder, if there is one. Throws
+/// Error(data) on every rank for an error of any rank. Collective.
+std::vector<ListedFile> list_files(const std::string& path, comm::Communicator& ranks) {
+    auto files = read_at_one_rank(ranks, [&] { return list_locally(path); });
+    std::vector<std::int64_t> verified(files.size(), 0);
+    const auto size = static_cast<std::size_t>(ranks.size());
+    // Synchronize after each file, so that no rank waits longer than the time for one file.
+    for (std::size_t first = 0; first < files.size(); first += size) {
+        comm::collective_try(ranks, [&] {
+            const std::size_t mine = first + static_cast<std::size_t>(ranks.rank());
+            if (mine >= files.size()) return;
+            require_same_size(files[mine]);
+            verified[mine] = storage::matches_manifest(files[mine].path) ? 1 : 0;
+        });
+    }
+    ranks.all_reduce_sum(std::span(verified));
+    for (std::size_t i = 0; i < files.size(); ++i) files[i].is_verified = verified[i] > 0;
+    return files;
+}
+
+/// Copies the HDF5 files or records that data.staging selects and the manifest in their folder.
+/// Returns `config` with the paths of the copies. Throws Error(data) if the files cannot be listed,
+/// and the errors of the duplicator. Collective.
+config::Config stage_climate(const config::Config& config, comm::Communicator& group,
+                             DataDuplicator& duplicator) {
+    const auto add = [&](Split split, const std::string& path) {
+        const SetFiles files = read_at_one_rank(group, [&] { return find_set_files(path); });
+        duplicator.add_files(split,
+                             {files.root, static_cast<std::uint32_t>(files.names.size()),
+                              [names = files.names](std::uint32_t file) { return names[file]; }});
+    };
+    add(Split::training, config.data.path);
+    add(Split::validation, config.data.validation_path);
+    duplicator.run();
+    config::Config local = config;
+    local.data.path = staged_path(config.data.path, duplicator.folder(Split::training));
+    local.data.validation_path =
+        staged_path(config.data.validation_path, duplicator.folder(Split::validation));
+    return local;
+}
 
 constexpr const char* kNotFinite = "not all of its values are finite";
 
@@ -91,12 +204,12 @@ private:
 class Hdf5Climate final : public ClimateSet {
 public:
     /// Sets that share `hdf5_mutex` serialize their HDF5 calls with it.
-    Hdf5Climate(const std::vector<climate::ListedFile>& files, const Requirements& required,
+    Hdf5Climate(const std::vector<ListedFile>& files, const Requirements& required,
                 std::shared_ptr<std::mutex> hdf5_mutex)
         : ClimateSet(required.format, default_statistics(), required.is_augmented),
           hdf5_mutex_(std::move(hdf5_mutex)) {
-        for (const climate::ListedFile& listed : files) {
-            climate::require_same_size(listed);
+        for (const ListedFile& listed : files) {
+            require_same_size(listed);
             files_.emplace_back(listed.path,
                                 ClimateFileSettings{.is_verified = listed.is_verified});
             const ClimateFile& file = files_.back();
@@ -170,9 +283,9 @@ struct OpenContext {
     std::vector<std::string> notes;
 };
 
-/// `files` are those of climate::list_files().
+/// `files` are those of list_files().
 std::shared_ptr<const ClimateSet> open_set(const std::string& path,
-                                           const std::vector<climate::ListedFile>& files,
+                                           const std::vector<ListedFile>& files,
                                            const Requirements& required, OpenContext& context) {
     if (files.empty()) return std::make_shared<RecordedClimate>(RecordSet(path), path, required);
     auto set = std::make_shared<Hdf5Climate>(files, required, context.hdf5_mutex);
@@ -214,8 +327,8 @@ std::vector<std::string> disqualifications_of(const std::vector<RecordSource>& t
 
 SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
     SampleSets sets;
-    const auto training_files = climate::list_files(config.data.path, group);
-    const auto validation_files = climate::list_files(config.data.validation_path, group);
+    const auto training_files = list_files(config.data.path, group);
+    const auto validation_files = list_files(config.data.validation_path, group);
     comm::collective_try(group, [&] {
         const SampleFormat format = climate_format(config);
         OpenContext context;
@@ -246,7 +359,7 @@ SampleSets open_sets(const config::Config& config, comm::Communicator& group) {
 SampleSets load_climate(const config::Config& config, comm::Communicator& group,
                         DataDuplicator* duplicator) {
     if (duplicator == nullptr) return open_sets(config, group);
-    return open_sets(climate::stage_climate(config, group, *duplicator), group);
+    return open_sets(stage_climate(config, group, *duplicator), group);
 }
 
 }  // namespace hpcai::data

@@ -2,10 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
-#include <filesystem>
-#include <span>
 #include <utility>
 
 #include <sys/mman.h>

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
+#include <iterator>
 #include <utility>
-#include <vector>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/base/rounding.hpp>
-#include <hpcai/data/batch_source.hpp>
 #include <hpcai/data/resident_pictures.hpp>
-#include <hpcai/data/sample_set.hpp>
 #include <hpcai/data/sources.hpp>
 
 #include "prefetcher.hpp"
 
 namespace hpcai::data {
-
 /// The memory of one row of a batch.
 struct BatchRow {
     SampleView sample;
@@ -312,6 +305,33 @@ const Batch& EvaluationSource::next() {
 
 double EvaluationSource::wait_seconds() const {
     return pipeline_->wait_seconds();
+}
+
+void BadSamples::record(std::uint32_t sample, const std::string& name, const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    seen_.insert(sample);
+    first_.emplace(sample, BadSample{name, reason});
+    if (first_.size() > kMaxNamedBadSamples) first_.erase(std::prev(first_.end()));
+}
+
+std::vector<std::uint32_t> BadSamples::numbers() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint32_t> numbers(seen_.begin(), seen_.end());
+    std::ranges::sort(numbers);
+    return numbers;
+}
+
+void BadSamples::restore(std::span<const std::uint32_t> samples) {
+    const std::lock_guard lock(mutex_);
+    seen_.insert(samples.begin(), samples.end());
+}
+
+BadSampleReport BadSamples::report() const {
+    const std::lock_guard lock(mutex_);
+    BadSampleReport report;
+    report.count = static_cast<std::int64_t>(seen_.size());
+    for (const auto& [sample, bad] : first_) report.first.push_back(bad);
+    return report;
 }
 
 }  // namespace hpcai::data

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <string>
 
-#include <hpcai/base/error.hpp>
 #include <hpcai/data/jpeg.hpp>
 #include <hpcai/data/survey.hpp>
 

@@ -6,7 +6,7 @@
 #include <hpcai/data/climate_generator.hpp>
 
 #include "climate_set.hpp"
-#include "sample_cache.hpp"
+#include "picture_file.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -1,26 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <optional>
+#include <span>
 #include <system_error>
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/record_set.hpp>
 #include <hpcai/data/transcode.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
-#include <hpcai/storage/pending_path.hpp>
 
-#include "climate_scan.hpp"
 #include "field_numbers.hpp"
+#include "worker_pool.hpp"
 
 namespace hpcai::data {
 namespace {
 
 namespace fs = std::filesystem;
-using climate::SampleMoments;
-using climate::ScannedSample;
+
+/// Count, mean, sum of squares and extremes (Chan et al., 1979: pairwise update).
+struct Moments {
+    double count = 0;
+    double mean = 0;
+    double squares = 0;  // sum of squared distances from the mean
+    float minimum = 0;
+    float maximum = 0;
+
+    double deviation() const { return count > 0 ? std::sqrt(squares / count) : 0; }
+    void merge(const Moments& other) {
+        if (count == 0) {
+            *this = other;
+            return;
+        }
+        const double total = count + other.count, distance = other.mean - mean;
+        mean += distance * (other.count / total);
+        squares += other.squares + distance * distance * (count * other.count / total);
+        count = total;
+        minimum = std::min(minimum, other.minimum);
+        maximum = std::max(maximum, other.maximum);
+    }
+};
+
+/// One sample as stored in a file.
+struct ScannedSample {
+    const ClimateFile& file;
+    std::int64_t number;
+    std::span<const float> fields;  // (16, H, W)
+};
+
+using SampleMoments = std::array<Moments, kClimateChannels>;
+
+/// Returns the moments of one or more values. A NaN makes mean and squares NaN.
+Moments moments_of(std::span<const float> values) {
+    Moments result;
+    result.count = static_cast<double>(values.size());
+    result.minimum = result.maximum = values[0];
+    double sum = 0;
+    for (const float value : values) {
+        sum += value;
+        result.minimum = std::min(result.minimum, value);
+        result.maximum = std::max(result.maximum, value);
+    }
+    result.mean = sum / result.count;
+    for (const float value : values) {
+        const double distance = value - result.mean;
+        result.squares += distance * distance;
+    }
+    return result;
+}
+
+/// Calls `action` for every sample of a file in order. Reads blocks of one chunk, at most 4 GiB.
+void for_each_sample(const ClimateFile& file,
+                     const std::function<void(const ScannedSample&)>& action) {
+    constexpr std::int64_t kMaxBlockBytes = std::int64_t{4} << 30;
+    const std::int64_t elements = std::int64_t{kClimateChannels} * file.height() * file.width();
+    const std::int64_t fit = kMaxBlockBytes / (elements * std::int64_t{sizeof(float)});
+    const std::int64_t block =
+        std::clamp<std::int64_t>(file.chunk_samples(), 1, std::max<std::int64_t>(fit, 1));
+    std::vector<float> fields(std::min(block, file.samples()) * elements);
+    for (std::int64_t first = 0; first < file.samples(); first += block) {
+        const std::int64_t count = std::min(block, file.samples() - first);
+        const std::span<float> used(fields.data(), count * elements);
+        file.read(first, count, used);
+        for (std::int64_t i = 0; i < count; ++i) {
+            action({file, first + i, used.subspan(i * elements, elements)});
+        }
+    }
+}
+
+/// Returns "climo_1984.h5/17".
+std::string name_of(const ScannedSample& sample) {
+    return fmt::format("{}/{}", sample.file.path().filename().string(), sample.number);
+}
+
+/// Returns the moments of all channels, independent of the number of threads.
+SampleMoments moments_of(const ScannedSample& sample, int threads) {
+    SampleMoments moments;
+    const std::size_t pixels = sample.fields.size() / kClimateChannels;
+    parallel_for(kClimateChannels, threads, [&](std::int64_t channel) {
+        moments[channel] = moments_of(sample.fields.subspan(channel * pixels, pixels));
+    });
+    return moments;
+}
+
+/// Returns false when a value is NaN or infinite.
+bool is_finite(const SampleMoments& moments) {
+    return std::all_of(moments.begin(), moments.end(), [](const Moments& m) {
+        return std::isfinite(m.mean) && std::isfinite(m.squares);
+    });
+}
+
+/// Opens the files one after the other and calls `action` for each. Throws Error(usage) if there is
+/// no file, Error(data) for a file that is invalid or differs from earlier files in the size of
+/// its fields or the pressure level of channel 13.
+void for_each_file(const std::vector<std::filesystem::path>& paths,
+                   const ClimateFileSettings& settings,
+                   const std::function<void(const ClimateFile&)>& action) {
+    require(!paths.empty(), ExitCode::usage, "no ExtremeWeather files are given");
+    int height = 0, width = 0;
+    auto level = GeopotentialLevel::unknown;
+    for (const std::filesystem::path& path : paths) {
+        const ClimateFile file(path, settings);
+        if (height == 0) {
+            height = file.height();
+            width = file.width();
+        }
+        require(file.height() == height && file.width() == width, ExitCode::data,
+                "'{}' has fields of {} x {} pixels, but '{}' has {} x {}", path.string(),
+                file.height(), file.width(), paths[0].string(), height, width);
+        if (level == GeopotentialLevel::unknown) level = file.level();
+        require(file.level() == GeopotentialLevel::unknown || file.level() == level, ExitCode::data,
+                "'{}': channel 13 has another pressure level than in the previous files",
+                path.string());
+        action(file);
+    }
+}
 
 class RecordWriter {
 public:
@@ -145,7 +265,7 @@ void count_boxes(const std::vector<Box>& boxes, ClimateReport& report) {
 }
 
 void store_moments(const SampleMoments& moments, ClimateReport& report) {
-    for (const climate::Moments& m : moments) {
+    for (const Moments& m : moments) {
         report.statistics.mean.push_back(m.mean);
         report.statistics.standard_deviation.push_back(m.deviation());
         report.minimum.push_back(m.minimum);
@@ -166,20 +286,20 @@ TranscodeReport transcode(const TranscodeOptions& options) {
             options.output.string(), error ? error.message() : "another process writes it");
     TranscodeReport report;
     std::optional<RecordWriter> writer;
-    climate::for_each_file(options.files, options.source, [&](const ClimateFile& file) {
+    for_each_file(options.files, options.source, [&](const ClimateFile& file) {
         require_channels(options, statistics, file);
         if (!writer)
             writer.emplace(options, empty_index(options, file, statistics), pending.path());
         writer->begin(file);
         report.dropped_boxes += file.dropped_boxes();
-        climate::for_each_sample(file, [&](const ScannedSample& sample) {
-            const bool is_sound = is_finite(climate::moments_of(sample, options.threads));
+        for_each_sample(file, [&](const ScannedSample& sample) {
+            const bool is_sound = is_finite(moments_of(sample, options.threads));
             if (is_sound && writer->write(sample)) {
                 ++report.samples;
                 return;
             }
             require(options.skip_bad_samples, ExitCode::data, "{}: not all values are finite{}",
-                    climate::name_of(sample),
+                    name_of(sample),
                     is_sound
                         ? fmt::format(" after normalization to {}", tensor::name_of(options.dtype))
                         : "");
@@ -217,7 +337,7 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
     report.boxes_per_category.resize(kClimateCategories);
     SampleMoments total;
     auto level = GeopotentialLevel::unknown;
-    climate::for_each_file(files, settings, [&](const ClimateFile& file) {
+    for_each_file(files, settings, [&](const ClimateFile& file) {
         report.height = file.height();
         report.width = file.width();
         if (level == GeopotentialLevel::unknown) level = file.level();
@@ -225,11 +345,11 @@ ClimateReport survey_climate(const std::vector<fs::path>& files,
         report.dropped_boxes += file.dropped_boxes();
         const bool has_ranges = file.box_order() == BoxOrder::ranges;
         ++(has_ranges ? report.files_with_ranges : report.files_with_corners);
-        climate::for_each_sample(file, [&](const ScannedSample& sample) {
+        for_each_sample(file, [&](const ScannedSample& sample) {
             count_boxes(file.boxes(sample.number), report);
-            const SampleMoments moments = climate::moments_of(sample, threads);
+            const SampleMoments moments = moments_of(sample, threads);
             if (!is_finite(moments)) {
-                report.bad_samples.push_back(climate::name_of(sample));
+                report.bad_samples.push_back(name_of(sample));
                 return;
             }
             for (std::size_t c = 0; c < kClimateChannels; ++c) total[c].merge(moments[c]);

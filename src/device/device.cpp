@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
 #include <hpcai/base/clock.hpp>
 #include <hpcai/base/error.hpp>
 #include <hpcai/device/device.hpp>
 
 namespace hpcai::device {
-
 namespace {
 
 class HostTimeline final : public Timeline {
@@ -20,6 +23,29 @@ public:
 private:
     Stopwatch watch_;
     std::vector<double> marks_;
+};
+
+class ShardSums final : public ShardMessages {
+public:
+    explicit ShardSums(std::span<double> values)
+        : own_(values.begin(), values.end()), received_(values.size()), sums_(values) {
+        std::ranges::fill(sums_, 0.0);
+    }
+
+    std::size_t bytes_to(int) const override { return sums_.size_bytes(); }
+    std::size_t bytes_from(int) const override { return sums_.size_bytes(); }
+    void write(int, std::span<std::byte> to) override {
+        std::memcpy(to.data(), own_.data(), to.size());
+    }
+    void read(int, std::span<const std::byte> from) override {
+        if (!from.empty()) std::memcpy(received_.data(), from.data(), from.size());
+        const std::vector<double>& addend = from.empty() ? own_ : received_;
+        for (std::size_t index = 0; index < sums_.size(); ++index) sums_[index] += addend[index];
+    }
+
+private:
+    std::vector<double> own_, received_;
+    std::span<double> sums_;
 };
 
 }  // namespace
@@ -48,6 +74,42 @@ std::unique_ptr<Recording> Device::record(const std::function<void()>& /*enqueue
 
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype) {
     return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+}
+
+int state_count(const OptimizerRule& rule) {
+    struct Count {
+        int operator()(const Sgd&) const { return 1; }
+        int operator()(const Lars&) const { return 1; }
+        int operator()(const Lamb&) const { return 2; }
+        int operator()(const Adam&) const { return 2; }
+        int operator()(const AdaGrad&) const { return 1; }
+    };
+    return std::visit(Count{}, rule);
+}
+
+void check(const Optimizer& optimizer, const OptimizerTensors& tensors) {
+    const std::size_t elements = tensors.parameters.size();
+    ensure(tensors.gradients.size() == elements, "the optimizer has {} parameters but {} gradients",
+           elements, tensors.gradients.size());
+    for (int state = 0; state < state_count(optimizer.rule); ++state) {
+        const std::size_t size = tensors.states[state].size();
+        ensure(size == elements, "the optimizer has {} parameters but {} elements of state {}",
+               elements, size, state);
+    }
+    std::size_t previous_end = 0;
+    for (const Optimizer::Range& range : optimizer.ranges) {
+        ensure(range.begin % 8 == 0 && previous_end <= range.begin && range.begin <= range.end &&
+                   range.end <= elements,
+               "invalid optimizer range {} to {} of {} elements, after {}", range.begin, range.end,
+               elements, previous_end);
+        previous_end = range.end;
+    }
+}
+
+void sum_over_shards(ShardExchange& exchange, std::span<double> values) {
+    if (values.empty()) return;
+    ShardSums sums(values);
+    exchange.exchange(sums);
 }
 
 }  // namespace hpcai::device

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "faster_rcnn.hpp"
-
 #include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "layers.hpp"
+#include "networks.hpp"
 
 namespace hpcai::models {
 namespace {

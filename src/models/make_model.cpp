@@ -5,9 +5,7 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/models/make_model.hpp>
 
-#include "faster_rcnn.hpp"
-#include "resnet50.hpp"
-#include "segmentation_net.hpp"
+#include "networks.hpp"
 
 namespace hpcai::models {
 namespace {

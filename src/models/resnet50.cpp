@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resnet50.hpp"
-
 #include <utility>
 
-#include "layers.hpp"
+#include "networks.hpp"
 
 namespace hpcai::models {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "segmentation_net.hpp"
-
 #include <array>
 #include <utility>
 
@@ -8,7 +6,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "layers.hpp"
+#include "networks.hpp"
 
 namespace hpcai::models {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 

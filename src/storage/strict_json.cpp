@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
-#include <string>
 #include <vector>
 
 #include <hpcai/base/error.hpp>

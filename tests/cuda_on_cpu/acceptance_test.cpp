@@ -11,7 +11,6 @@
 
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/cudnn_choice.hpp"
-#include "device/cuda/kernel_timing.hpp"
 #include "device/cuda/plan_cache.hpp"
 #include "simt/libraries.hpp"
 #include "storage/temporary_folder.hpp"

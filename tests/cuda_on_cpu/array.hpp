@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <hpcai/device/device.hpp>
-#include <hpcai/device/kernel.hpp>
+#include <hpcai/device/device.hpp>
 
 namespace hpcai::device {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/faster_rcnn.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <hpcai/graph/fuse_for_device.hpp>
 
 #include "device/device_rows.hpp"
+#include "models/networks.hpp"
 #include "support/network_runner.hpp"
 
 /// Training steps and detections of a small Faster R-CNN, against the CPU engine.

@@ -13,7 +13,7 @@
 #include <hpcai/training/weights_file.hpp>
 
 #include "launch.hpp"
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 
 /// A run of two groups with no default settings, compared with the same training assembled here
 /// from the modules. Equal bits of the models prove each group's seed, bag, order, initial weights

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/bias.hpp"
-
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include <elements.cuh>
 #include <gtest/gtest.h>
-#include <vector.cuh>
 
 #include "kernels/buffer.hpp"
 #include "kernels/host_numbers.hpp"

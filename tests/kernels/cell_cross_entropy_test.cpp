@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cell_cross_entropy.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,6 +9,7 @@
 #include <hpcai/ops/cell_class.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/cross_entropy.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels {

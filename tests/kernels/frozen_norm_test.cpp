@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/frozen_norm.hpp"
-
 #include <array>
 
 #include <gtest/gtest.h>
 
+#include "kernels/batch_norm.hpp"
 #include "kernels/buffer.hpp"
 #include "kernels/host_numbers.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <hpcai/tensor/dtype.hpp>
 
-#include "kernels/failure.hpp"
+#include "kernels/stream.hpp"
 
 namespace hpcai::kernels::reference {
 

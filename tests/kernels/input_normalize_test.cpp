@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/input_normalize.hpp"
-
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 #include <hpcai/device/cpu_device.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/host_numbers.hpp"
 
 #include "support/load_values.hpp"

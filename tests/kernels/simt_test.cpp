@@ -2,9 +2,9 @@
 #include <numeric>
 #include <vector>
 
+#include <elements.cuh>
 #include <gtest/gtest.h>
 #include <reduce.cuh>
-#include <vector.cuh>
 
 #include <hpcai/base/error.hpp>
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax_cross_entropy.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.hpp"
+#include "kernels/cross_entropy.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/upsample_add.hpp"
-
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <hpcai/base/error.hpp>
 
 #include "kernels/buffer.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/host_numbers.hpp"
 
 namespace hpcai::kernels {

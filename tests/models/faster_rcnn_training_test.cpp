@@ -12,7 +12,7 @@
 #include <hpcai/device/cpu_device.hpp>
 #include <hpcai/graph/network.hpp>
 
-#include "models/faster_rcnn.hpp"
+#include "models/networks.hpp"
 #include "support/losses.hpp"
 #include "support/optimizer_steps.hpp"
 

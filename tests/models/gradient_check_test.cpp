@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 #include "support/largest_error.hpp"
 #include "support/network_runner.hpp"
 

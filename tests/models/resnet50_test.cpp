@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/resnet50.hpp"
-
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
+
+#include "models/networks.hpp"
 
 namespace hpcai::models {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 #include "support/largest_error.hpp"
 #include "support/network_runner.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/segmentation_net.hpp"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <hpcai/config/reader.hpp>
 #include <hpcai/models/make_model.hpp>
 
+#include "models/networks.hpp"
 #include "support/network_runner.hpp"
 
 namespace hpcai::models {

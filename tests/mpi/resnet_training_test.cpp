@@ -15,7 +15,7 @@
 #include <hpcai/training/initialize.hpp>
 #include <hpcai/training/trainer.hpp>
 
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 #include "support/largest_error.hpp"
 #include "world.hpp"
 

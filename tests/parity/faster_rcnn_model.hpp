@@ -16,7 +16,7 @@
 
 #include "device/device_rows.hpp"
 #include "faster_rcnn_formula.hpp"
-#include "models/faster_rcnn.hpp"
+#include "models/networks.hpp"
 #include "reference_file.hpp"
 #include "support/load_values.hpp"
 

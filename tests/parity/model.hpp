@@ -18,7 +18,7 @@
 
 #include "device/device_rows.hpp"
 #include "formula.hpp"
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 
 namespace hpcai::parity {
 

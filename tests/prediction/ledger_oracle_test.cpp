@@ -9,7 +9,7 @@
 
 #include <hpcai/metrics/ledger.hpp>
 
-#include "models/resnet50.hpp"
+#include "models/networks.hpp"
 #include "support/counting_oracle.hpp"
 #include "support/largest_error.hpp"
 #include "support/reference_json.hpp"

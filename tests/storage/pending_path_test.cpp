@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <hpcai/base/error.hpp>
+#include <hpcai/storage/file.hpp>
 #include <hpcai/storage/manifest.hpp>
-#include <hpcai/storage/pending_path.hpp>
 #include <hpcai/storage/sha256.hpp>
 
 #include "temporary_folder.hpp"

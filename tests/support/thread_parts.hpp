@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <hpcai/device/shard_exchange.hpp>
+#include <hpcai/device/rank_exchange.hpp>
 
 namespace hpcai::tests {
 

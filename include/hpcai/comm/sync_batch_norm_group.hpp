@@ -8,7 +8,7 @@
 
 #include <hpcai/comm/communicator.hpp>
 #include <hpcai/comm/gradient_reducer.hpp>
-#include <hpcai/device/sync_batch_norm_reducer.hpp>
+#include <hpcai/device/rank_exchange.hpp>
 
 namespace hpcai::comm {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <hpcai/comm/communicator.hpp>
-#include <hpcai/device/shard_exchange.hpp>
+#include <hpcai/device/rank_exchange.hpp>
 
 namespace hpcai::comm {
 

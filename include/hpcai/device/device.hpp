@@ -1,24 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include <hpcai/device/kernel.hpp>
-#include <hpcai/device/optimizer.hpp>
-#include <hpcai/device/shard_exchange.hpp>
-#include <hpcai/device/sync_batch_norm_reducer.hpp>
+#include <hpcai/base/rounding.hpp>
+#include <hpcai/device/rank_exchange.hpp>
 #include <hpcai/ops/operation.hpp>
+#include <hpcai/ops/optimizer_rule.hpp>
+#include <hpcai/ops/pass.hpp>
 #include <hpcai/ops/picture_view.hpp>
+#include <hpcai/ops/step_scalars.hpp>
 #include <hpcai/tensor/dtype.hpp>
 
 namespace hpcai::device {
+
+using ops::StepScalars;
+
+/// Sizes of the memory that a planned kernel needs.
+struct KernelMemory {
+    std::size_t saved_bytes = 0;      // written forward, read backward
+    std::size_t prepared_bytes = 0;   // working copies of parameters, kept between steps
+    std::size_t workspace_bytes = 0;  // scratch of one pass
+};
+
+/// Returns the offset in bytes of the channel sums after the elements (ops::outputs_channel_sums).
+constexpr std::size_t sums_offset(std::size_t element_bytes) {
+    return align_up(element_bytes, 256);
+}
+
+/// Addresses of all tensors that a kernel reads and writes, in the layout of its Device. A null
+/// pointer in `input_gradients` means that the gradient is not needed.
+struct KernelTensors {
+    std::vector<void*> inputs;
+    void* output = nullptr;
+    std::vector<void*> output_gradients;      // the output's gradient is the sum of these
+    std::vector<void*> input_gradients;       // overwritten
+    std::vector<float*> parameters;           // fp32 masters, canonical layout
+    std::vector<float*> parameter_gradients;  // overwritten, canonical layout
+    float* running_mean = nullptr;            // (C)
+    float* running_variance = nullptr;        // (C)
+    float* inner_running_mean = nullptr;      // (C), DualNorm only, like the next field
+    float* inner_running_variance = nullptr;
+    void* saved = nullptr;
+    void* prepared = nullptr;
+    void* workspace = nullptr;
+    const float* loss_scale = nullptr;     // scalar factor of loss gradients
+    const StepScalars* scalars = nullptr;  // select the random numbers of rounding
+};
+
+/// A kernel's copy of a parameter in the compute type: the elements of the master in order, rounded
+/// to nearest even.
+struct WorkingCopy {
+    std::size_t parameter = 0;  // index in KernelTensors::parameters
+    void* address = nullptr;    // 64-byte aligned
+};
+
+/// One operation, planned for one device, shape and precision, and bound to its memory. Running it
+/// allocates no memory except for messages to other ranks. Calls return when the work is enqueued
+/// on the stream of the device; on a CPU, when it is complete.
+class Kernel {
+public:
+    virtual ~Kernel() = default;
+
+    virtual KernelMemory memory() const { return {}; }
+    /// The number of output gradients that the kernel can sum while it reads them.
+    virtual std::size_t max_output_gradients() const { return 1; }
+    virtual bool backward_reads_inputs() const { return false; }
+    virtual bool backward_reads_output() const { return false; }
+    /// The passes of the kernel, in the order of a step.
+    virtual std::vector<ops::Pass> passes() const = 0;
+
+    /// Must be called once before the first run; the addresses must outlive the kernel.
+    virtual void bind(const KernelTensors& tensors) = 0;
+    /// The working copies that the prepare pass updates; none if the pass also does other work. A
+    /// caller that updates them with the parameters needs the pass only once. Requires bind().
+    virtual std::vector<WorkingCopy> working_copies() const { return {}; }
+    /// Throws Error(internal) when the device library reports a failure.
+    virtual void run(ops::Pass pass) = 0;
+};
+using KernelPtr = std::unique_ptr<Kernel>;
+
+/// Descriptions of optimizers; ops/optimizer_rule.hpp has the formulas.
+using ops::AdaGrad;
+using ops::Adam;
+using ops::Lamb;
+using ops::Lars;
+using ops::Sgd;
+using ops::StepScalars;
+
+using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
+
+/// Returns the number of states that a rule keeps for each parameter: 1 (v or s) or 2 (m and v).
+/// All are initially 0.
+int state_count(const OptimizerRule& rule);
+
+struct Optimizer {
+    OptimizerRule rule;
+    float weight_decay = 0;
+    struct Range {
+        std::size_t begin = 0;  // a multiple of 8
+        std::size_t end = 0;
+        bool decays = true;
+        bool has_trust_ratio = false;  // false: the ratio is 1
+        void* working_copy = nullptr;  // see Kernel::working_copies(); null: none
+    };
+    std::vector<Range> ranges;  // ascending, disjoint; other elements are not changed
+    tensor::DType compute = tensor::DType::f32;  // of working copies
+    // Rounds w to `compute`, to nearest even, after each step: there is no fp32 master
+    // (Micikevicius et al. 2018, section 3.1, describes the loss of accuracy).
+    bool rounds_parameters = false;
+    // Set for a shard of a network: ranges hold the shard's part of each parameter, so trust ratios
+    // use the norms over all shards. Must outlive the Update. Null: ranges hold full parameters.
+    ShardExchange* exchange = nullptr;
+};
+
+/// Flat buffers of the same length, and the scalars of the step in device memory.
+struct OptimizerTensors {
+    std::span<float> parameters;
+    std::span<const float> gradients;
+    std::array<std::span<float>, 2> states;  // the first state_count(rule) are used, m before v
+    const StepScalars* scalars = nullptr;
+};
+
+/// Throws Error(internal) for buffers and ranges that do not match each other or the rule.
+void check(const Optimizer& optimizer, const OptimizerTensors& tensors);
 
 using ops::kMaxCropReduction;
 using ops::LossScalePolicy;
@@ -222,5 +337,25 @@ public:
 
 /// Returns the bytes of a tensor without padding, as most devices store it.
 std::size_t storage_bytes(const tensor::Shape& shape, tensor::DType dtype);
+
+/// The work that a device has spent on timing kernels to choose among them.
+struct Tuning {
+    int convolutions = 0;  // forward and gradient passes whose plans were timed
+    double seconds = 0;    // including trials of fused operations
+};
+
+/// An additional interface of a Device that times kernels in build() and accepts().
+class Tuner {
+public:
+    virtual ~Tuner() = default;
+    /// The work so far; absent if timing is disabled.
+    virtual std::optional<Tuning> tuning() const = 0;
+};
+
+/// Returns the tuning of a device; absent if the device is not a Tuner.
+inline std::optional<Tuning> tuning_of(const Device& device) {
+    const auto* tuner = dynamic_cast<const Tuner*>(&device);
+    return tuner == nullptr ? std::nullopt : tuner->tuning();
+}
 
 }  // namespace hpcai::device

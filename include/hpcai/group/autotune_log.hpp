@@ -5,7 +5,7 @@
 
 #include <hpcai/base/log.hpp>
 #include <hpcai/base/units.hpp>
-#include <hpcai/device/tuning.hpp>
+#include <hpcai/device/device.hpp>
 
 namespace hpcai::group {
 

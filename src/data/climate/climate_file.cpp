@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -21,8 +20,7 @@
 #include <hpcai/data/climate_file.hpp>
 #include <hpcai/storage/manifest.hpp>
 
-#include "box_columns.hpp"
-#include "hdf5_handle.hpp"
+#include "hdf5_layout.hpp"
 
 namespace hpcai::data {
 namespace {

@@ -6,10 +6,9 @@
 
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_file.hpp>
-#include <hpcai/storage/pending_path.hpp>
+#include <hpcai/storage/file.hpp>
 
-#include "box_columns.hpp"
-#include "hdf5_handle.hpp"
+#include "hdf5_layout.hpp"
 
 namespace hpcai::data {
 namespace {

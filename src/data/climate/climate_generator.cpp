@@ -6,7 +6,6 @@
 #include <hpcai/base/error.hpp>
 #include <hpcai/data/climate_generator.hpp>
 
-#include "events.hpp"
 #include "snapshot.hpp"
 
 namespace hpcai::data {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "events.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "snapshot.hpp"
 
 namespace hpcai::data::climate {
 namespace {

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <random>
 #include <string_view>
 
@@ -17,7 +16,7 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "pack_index.hpp"
+#include "pack_copy.hpp"
 
 namespace hpcai::data::staging {
 namespace {

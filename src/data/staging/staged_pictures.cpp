@@ -10,7 +10,7 @@
 #include <hpcai/storage/sha256.hpp>
 
 #include "pack_copy.hpp"
-#include "pack_index.hpp"
+#include "pack_copy.hpp"
 
 namespace hpcai::data::staging {
 namespace {

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include <hpcai/base/error.hpp>
+#include <hpcai/base/rounding.hpp>
+
 #include "flat_tiles.hpp"
+#include "numbers.hpp"
 
 namespace hpcai::device::cpu {
 namespace {
@@ -54,6 +61,235 @@ private:
     Identity identity_;
 };
 
+class InputNormalizeKernel final : public OperationKernel<ops::InputNormalize, Context> {
+public:
+    InputNormalizeKernel(const ops::InputNormalize& op, const KernelOptions& options,
+                         const Context& context)
+        : OperationKernel(op, options, context),
+          scale_(static_cast<std::size_t>(op.input[3]), 1.0f),
+          shift_(static_cast<std::size_t>(op.input[3]), 0.0f) {
+        ensure(op.dtype != DType::s32, "images of type {} are not supported", name_of(op.dtype));
+        if (op.dtype != DType::u8) return;
+        ensure(op.mean.size() == scale_.size() && op.standard_deviation.size() == scale_.size(),
+               "{} means and {} deviations do not match {} channels", op.mean.size(),
+               op.standard_deviation.size(), scale_.size());
+        for (std::size_t channel = 0; channel < scale_.size(); ++channel) {
+            scale_[channel] = static_cast<float>(1 / (255 * op.standard_deviation[channel]));
+            shift_[channel] =
+                static_cast<float>(-op.mean[channel] / op.standard_deviation[channel]);
+        }
+    }
+
+private:
+    void forward() override {
+        const std::int64_t parts = ceil_div(grid_.tile.pixels, kPixelsPerPart);
+#pragma omp parallel for collapse(2) schedule(static)
+        for (std::int64_t image = 0; image < grid_.images; ++image) {
+            for (std::int64_t part = 0; part < parts; ++part) {
+                for (std::int64_t tile = 0; tile < grid_.tiles; ++tile) {
+                    normalize(image, part * kPixelsPerPart, tile);
+                }
+            }
+        }
+    }
+
+    static constexpr std::int64_t kPixelsPerPart = 256;
+
+    /// Converts the pixels of a tile to rows of fp32 and writes them.
+    void normalize(std::int64_t image, std::int64_t first, std::int64_t tile) const {
+        float rows[kPixelsPerPart * 16];
+        Tile target = grid_.tile;
+        target.pixels = std::min(kPixelsPerPart, grid_.tile.pixels - first);
+        const std::int64_t start =
+            (image * grid_.tile.pixels + first) * op_.input[3] + tile * target.lanes;
+        switch (op_.dtype) {
+            case DType::u8:
+                convert(static_cast<const std::uint8_t*>(tensors_.inputs[0]) + start, tile, target,
+                        rows);
+                break;
+            case DType::f32:
+                convert(static_cast<const float*>(tensors_.inputs[0]) + start, tile, target, rows);
+                break;
+            case DType::f16:
+                convert(static_cast<const Half*>(tensors_.inputs[0]) + start, tile, target, rows);
+                break;
+            case DType::bf16:
+                convert(static_cast<const BFloat*>(tensors_.inputs[0]) + start, tile, target, rows);
+                break;
+            case DType::s32:
+                break;  // rejected by the constructor
+        }
+        auto* to = static_cast<std::byte*>(grid_.at(tensors_.output, image, tile)) +
+                   static_cast<std::size_t>(first * target.stride) * size_of(target.dtype);
+        loops_.store_floats(target, rows, to);
+    }
+
+    template <typename Number>
+    void convert(const Number* from, std::int64_t tile, const Tile& target, float* rows) const {
+        const float* scale = scale_.data() + tile * target.lanes;
+        const float* shift = shift_.data() + tile * target.lanes;
+        for (std::int64_t pixel = 0; pixel < target.pixels; ++pixel) {
+            for (int lane = 0; lane < target.lanes; ++lane) {
+                const float number = to_float(from[pixel * op_.input[3] + lane]);
+                rows[pixel * target.lanes + lane] = scale[lane] * number + shift[lane];
+            }
+        }
+    }
+
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    std::vector<float> scale_, shift_;  // (C)
+};
+
+/// In the backward pass the workspace has two sums of each image, (2, N, C) f32. The second is a
+/// by-product of the normalization loop and is not used.
+class BiasKernel final : public OperationKernel<ops::Bias, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+    KernelMemory memory() const override {
+        if (!trains()) return {};
+        return {.workspace_bytes =
+                    static_cast<std::size_t>(2 * grid_.images * channels_) * sizeof(float)};
+    }
+
+private:
+    void forward() override {
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+            loops_.apply(grid_.tile, {grid_.at(tensors_.inputs[0], image, tile), nullptr,
+                                      grid_.at(tensors_.output, image, tile), identity_.ones,
+                                      tensors_.parameters[0] + tile * grid_.tile.lanes, op_.relu});
+        });
+    }
+    void input_gradient() override {
+        sum_gradients();
+        combine_sums();
+    }
+
+    float* sums(int which, std::int64_t image) const {
+        return static_cast<float*>(tensors_.workspace) + (which * grid_.images + image) * channels_;
+    }
+
+    /// Also writes the gradient of the input.
+    void sum_gradients() const {
+        // The loop always reads a gate, but does not use it without a ReLU.
+        void* gate = op_.relu ? tensors_.output : output_gradient();
+        grid_.for_each([&](std::int64_t image, std::int64_t tile) {
+            const GradientSource source =
+                identity_.source(grid_.at(output_gradient(), image, tile),
+                                 grid_.at(second_output_gradient(), image, tile),
+                                 grid_.at(gate, image, tile), op_.relu);
+            const std::int64_t channel = tile * grid_.tile.lanes;
+            loops_.gradient_sums(
+                grid_.tile, {source, grid_.at(tensors_.input_gradients[0], image, tile),
+                             identity_.zeros, sums(0, image) + channel, sums(1, image) + channel});
+        });
+    }
+    void combine_sums() const {
+        for (std::int64_t channel = 0; channel < channels_; ++channel) {
+            double sum = 0;
+            for (std::int64_t image = 0; image < grid_.images; ++image) {
+                sum += sums(0, image)[channel];
+            }
+            tensors_.parameter_gradients[0][channel] = static_cast<float>(sum);
+        }
+    }
+
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid grid_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    const std::int64_t channels_ = op_.input[3];
+    Identity identity_;
+};
+
+/// Maps indices of an axis: the coarse index of each fine index, and the first fine index of each
+/// coarse index.
+struct Axis {
+    std::vector<std::int32_t> coarse_of;   // (fine)
+    std::vector<std::int32_t> first_fine;  // (coarse + 1)
+
+    Axis(std::int64_t fine, std::int64_t coarse) {
+        for (std::int64_t index = 0; index < fine; ++index) {
+            coarse_of.push_back(static_cast<std::int32_t>(index * coarse / fine));
+        }
+        for (std::int64_t index = 0; index <= coarse; ++index) {
+            first_fine.push_back(static_cast<std::int32_t>(ceil_div(index * fine, coarse)));
+        }
+    }
+};
+
+class UpsampleAddKernel final : public OperationKernel<ops::UpsampleAdd, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+private:
+    void forward() override {
+        for_each_row(op_.input[1], [this](std::int64_t image, std::int64_t tile, std::int64_t row) {
+            forward(image, tile, row);
+        });
+    }
+    void input_gradient() override {
+        if (tensors_.input_gradients[0] != nullptr) sum_gradients();
+        if (tensors_.input_gradients[1] == nullptr) return;
+        for_each_row(op_.coarse[1], [this](std::int64_t image, std::int64_t tile,
+                                           std::int64_t row) { downsample(image, tile, row); });
+    }
+
+    template <typename Body>
+    void for_each_row(std::int64_t rows, const Body& body) const {
+#pragma omp parallel for collapse(3) schedule(static)
+        for (std::int64_t image = 0; image < fine_.images; ++image) {
+            for (std::int64_t tile = 0; tile < fine_.tiles; ++tile) {
+                for (std::int64_t row = 0; row < rows; ++row) body(image, tile, row);
+            }
+        }
+    }
+
+    static void* row_at(const TileGrid& grid, void* base, std::int64_t image, std::int64_t tile,
+                        std::int64_t first_pixel) {
+        const auto elements = static_cast<std::size_t>(first_pixel * grid.tile.stride);
+        return offset(grid.at(base, image, tile), elements * size_of(grid.tile.dtype));
+    }
+
+    void forward(std::int64_t image, std::int64_t tile, std::int64_t row) const {
+        Tile pixels = fine_.tile;
+        pixels.pixels = op_.input[2];
+        const std::int64_t coarse_row = rows_.coarse_of[row];
+        const std::int64_t fine = row * op_.input[2], coarse = coarse_row * op_.coarse[2];
+        loops_.upsample_add(
+            pixels, {row_at(fine_, tensors_.inputs[0], image, tile, fine),
+                     row_at(coarse_, tensors_.inputs[1], image, tile, coarse),
+                     row_at(fine_, tensors_.output, image, tile, fine), columns_.coarse_of.data()});
+    }
+
+    void sum_gradients() const {
+        flat_.for_each([&](const Tile& tile, std::size_t at) {
+            loops_.apply(tile, {offset(output_gradient(), at), offset(second_output_gradient(), at),
+                                offset(tensors_.input_gradients[0], at), identity_.ones,
+                                identity_.zeros, false});
+        });
+    }
+
+    void downsample(std::int64_t image, std::int64_t tile, std::int64_t row) const {
+        Tile pixels = coarse_.tile;
+        pixels.pixels = op_.coarse[2];
+        const auto index = static_cast<std::size_t>(row);
+        const std::int64_t first = rows_.first_fine[index] * op_.input[2];
+        loops_.downsample_sum(
+            pixels, {row_at(fine_, output_gradient(), image, tile, first),
+                     row_at(fine_, second_output_gradient(), image, tile, first),
+                     row_at(coarse_, tensors_.input_gradients[1], image, tile, row * op_.coarse[2]),
+                     rows_.first_fine[index + 1] - rows_.first_fine[index], op_.input[2],
+                     columns_.first_fine.data()});
+    }
+
+    const SimdKernels& loops_ = *context_.loops;
+    const TileGrid fine_ = tile_grid(context_.layouts, op_.input, options_.compute);
+    const TileGrid coarse_ = tile_grid(context_.layouts, op_.coarse, options_.compute);
+    const FlatTiles flat_{op_.input.elements(), options_.compute};
+    const Axis rows_{op_.input[1], op_.coarse[1]}, columns_{op_.input[2], op_.coarse[2]};
+    Identity identity_;
+};
+
 }  // namespace
 
 KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
@@ -62,6 +298,19 @@ KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context
 
 KernelPtr build(const ops::Add& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<AddKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
+                const Context& context) {
+    return std::make_unique<InputNormalizeKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
+    return std::make_unique<BiasKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
+    return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cpu

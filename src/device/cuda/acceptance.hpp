@@ -4,12 +4,24 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "context.hpp"
 #include "cudnn_graphs.hpp"
 
 namespace hpcai::device::cuda {
+
+/// Median seconds of one forward and one backward pass through `operations` in temporary memory.
+/// Supports Convolution, BatchNorm, NormConvolution and DualNorm. Empty when a pass fails, for
+/// example for lack of memory. Both functions throw when the device is unusable afterwards.
+std::optional<double> seconds_of(const std::vector<ops::Operation>& operations,
+                                 const KernelOptions& options, const Context& context);
+
+/// Whether one forward and one backward pass through `operations` succeed.
+bool runs(const std::vector<ops::Operation>& operations, const KernelOptions& options,
+          const Context& context);
 
 /// Decides whether a network uses a fused operation; see Device::accepts. All need training and
 /// multiples of 8 channels; norms need statistics of the whole batch. Convolutions need cuDNN

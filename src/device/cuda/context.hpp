@@ -11,7 +11,6 @@
 
 #include <hpcai/device/device.hpp>
 #include <hpcai/device/operation_kernel.hpp>
-#include <hpcai/device/tuning.hpp>
 #include <hpcai/ops/operation.hpp>
 
 /// The engine for NVIDIA GPUs. Images are stored channels last, (N, H, W, C), and filters as (K, R,

@@ -10,10 +10,10 @@
 #include <hpcai/base/error.hpp>
 
 #include "kernels/crop_resize.hpp"
+#include "kernels/cross_entropy.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/hash.hpp"
 #include "kernels/optimizer.hpp"
-#include "kernels/softmax_cross_entropy.hpp"
 
 #include "acceptance.hpp"
 #include "layout.hpp"

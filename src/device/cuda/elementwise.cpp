@@ -3,8 +3,6 @@
 
 #include <hpcai/base/error.hpp>
 
-#include "kernels/input_normalize.hpp"
-
 #include "layout.hpp"
 
 namespace hpcai::device::cuda {
@@ -106,6 +104,64 @@ private:
     }
 };
 
+class BiasKernel final : public OperationKernel<ops::Bias, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+    KernelMemory memory() const override {
+        if (!trains()) return {};
+        return {.workspace_bytes = kernels::bias_workspace_bytes(shape_)};
+    }
+
+private:
+    void forward() override {
+        kernels::bias(shape_,
+                      {tensors_.inputs[0], tensors_.parameters[0], tensors_.output, op_.relu},
+                      context_.stream);
+    }
+    void input_gradient() override {
+        kernels::bias_gradient(shape_,
+                               {.y = op_.relu ? tensors_.output : nullptr,
+                                .dy0 = output_gradient(),
+                                .dy1 = second_output_gradient(),
+                                .dx = tensors_.input_gradients[0],
+                                .bias_gradient = tensors_.parameter_gradients[0],
+                                .workspace = tensors_.workspace},
+                               context_.stream);
+    }
+
+    const kernels::BiasShape shape_{options_.compute, op_.input[0] * op_.input[1] * op_.input[2],
+                                    op_.input[3], stored_channels(op_.input[3])};
+};
+
+class UpsampleAddKernel final : public OperationKernel<ops::UpsampleAdd, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+private:
+    void forward() override {
+        kernels::upsample_add(shape_, tensors_.inputs[0], tensors_.inputs[1], tensors_.output,
+                              context_.stream);
+    }
+    void input_gradient() override {
+        kernels::upsample_add_gradient(shape_,
+                                       {.dy0 = output_gradient(),
+                                        .dy1 = second_output_gradient(),
+                                        .fine_gradient = tensors_.input_gradients[0],
+                                        .coarse_gradient = tensors_.input_gradients[1]},
+                                       context_.stream);
+    }
+
+    const kernels::UpsampleShape shape_{
+        .dtype = options_.compute,
+        .images = op_.input[0],
+        .height = static_cast<int>(op_.input[1]),
+        .width = static_cast<int>(op_.input[2]),
+        .coarse_height = static_cast<int>(op_.coarse[1]),
+        .coarse_width = static_cast<int>(op_.coarse[2]),
+        .channels = static_cast<int>(stored_channels(op_.input[3]))};
+};
+
 }  // namespace
 
 KernelPtr build(const ops::Relu& op, const KernelOptions& options, const Context& context) {
@@ -120,6 +176,14 @@ KernelPtr build(const ops::InputNormalize& op, const KernelOptions& options,
                 const Context& context) {
     if (op.dtype == DType::u8) return std::make_unique<InputNormalizeKernel>(op, options, context);
     return std::make_unique<StoreNumbersKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::Bias& op, const KernelOptions& options, const Context& context) {
+    return std::make_unique<BiasKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::UpsampleAdd& op, const KernelOptions& options, const Context& context) {
+    return std::make_unique<UpsampleAddKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

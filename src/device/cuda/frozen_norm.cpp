@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/frozen_norm.hpp"
+#include "kernels/batch_norm.hpp"
 
 #include "layout.hpp"
 

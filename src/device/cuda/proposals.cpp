@@ -33,10 +33,45 @@ private:
                                                     static_cast<float>(op_.minimum_side)}};
 };
 
+class DetectionsKernel final : public OperationKernel<ops::Detections, Context> {
+public:
+    using OperationKernel::OperationKernel;
+
+    KernelMemory memory() const override {
+        return {.workspace_bytes = kernels::detections_workspace_bytes(shape_)};
+    }
+
+private:
+    void forward() override {
+        kernels::detections(shape_,
+                            {.logits = input(0),
+                             .deltas = input(1),
+                             .proposals = input(2),
+                             .detections = output(),
+                             .workspace = tensors_.workspace},
+                            context_.stream);
+    }
+
+    const kernels::DetectionsShape shape_{
+        .images = static_cast<int>(op_.proposals[0]),
+        .regions = static_cast<int>(op_.proposals[1]),
+        .classes = static_cast<int>(op_.classes),
+        .limit = static_cast<int>(op_.limit),
+        .score_threshold = static_cast<float>(op_.score_threshold),
+        .nms_iou = ops::rounded_down(op_.nms_iou),
+        .bounds = {static_cast<float>(op_.image_height), static_cast<float>(op_.image_width),
+                   static_cast<float>(op_.minimum_side)},
+        .coder = op_.coder};
+};
+
 }  // namespace
 
 KernelPtr build(const ops::Proposals& op, const KernelOptions& options, const Context& context) {
     return std::make_unique<ProposalsKernel>(op, options, context);
+}
+
+KernelPtr build(const ops::Detections& op, const KernelOptions& options, const Context& context) {
+    return std::make_unique<DetectionsKernel>(op, options, context);
 }
 
 }  // namespace hpcai::device::cuda

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/anchor_targets.hpp"
 #include "kernels/reference/draw.hpp"
+#include "kernels/region_targets.hpp"
 
 namespace hpcai::kernels::reference {
 

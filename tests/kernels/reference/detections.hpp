@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/detections.hpp"
+#include "kernels/proposals.hpp"
 
 namespace hpcai::kernels::reference {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/rank_key.hpp"
+#include "kernels/suppression.hpp"
 
 namespace hpcai::kernels::reference {
 

@@ -7,7 +7,7 @@
 
 #include "kernels/host_numbers.hpp"
 #include "kernels/proposals.hpp"
-#include "kernels/rank_key.hpp"
+#include "kernels/suppression.hpp"
 
 namespace hpcai::kernels::reference {
 

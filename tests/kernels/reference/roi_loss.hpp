@@ -7,7 +7,7 @@
 #include <hpcai/ops/box_math.hpp>
 
 #include "kernels/host_numbers.hpp"
-#include "kernels/roi_loss.hpp"
+#include "kernels/region_losses.hpp"
 
 namespace hpcai::kernels::reference {
 

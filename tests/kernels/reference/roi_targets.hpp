@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/reference/draw.hpp"
-#include "kernels/roi_targets.hpp"
+#include "kernels/region_targets.hpp"
 
 namespace hpcai::kernels::reference {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/host_numbers.hpp"
-#include "kernels/rpn_loss.hpp"
+#include "kernels/region_losses.hpp"
 
 namespace hpcai::kernels::reference {
 

@@ -3,7 +3,6 @@
 
 #include <hpcai/ops/boxes.hpp>
 
-#include "kernels/rank_key.hpp"
 #include "kernels/suppression.hpp"
 
 namespace hpcai::kernels::reference {

@@ -5,11 +5,59 @@
 #include <cstdint>
 #include <vector>
 
+#include <hpcai/base/rounding.hpp>
 #include <hpcai/graph/graph.hpp>
 
-#include "backbone.hpp"
+#include "layers.hpp"
 
 namespace hpcai::models {
+
+/// ResNet-50 of He et al. 2016 (arXiv 1512.03385, table 1) and its v1.5 variant. The benchmark uses
+/// the defaults; smaller widths are for tests.
+struct ResNet50 {
+    std::int64_t batch = 1;  // samples that a rank processes at once
+    std::int64_t image_size = 224;
+    std::int64_t channels = 3;
+    std::int64_t classes = 1000;
+    bool stride_on_3x3 = true;  // v1.5; false: v1, stride on the first 1x1
+    bool zero_gamma = true;     // scale of each block's last norm starts at zero (Goyal et al.)
+    double label_smoothing = 0;
+    double norm_momentum = 0.1;
+    std::int64_t statistics_samples = 0;  // samples per set of statistics; 0: the whole batch
+    std::vector<double> mean = {0.485, 0.456, 0.406};
+    std::vector<double> standard_deviation = {0.229, 0.224, 0.225};
+    std::int64_t width = 64;                   // of the stem and the first stage
+    std::array<int, 4> blocks = {3, 4, 6, 3};  // [stage]
+};
+
+/// Builds the graph from pixels to softmax: inputs "images" (N, H, W, C) uint8 and "labels" (N)
+/// int32, output "loss" (N, classes), the softmax. Parameters have torchvision's names.
+graph::Graph make_resnet50(const ResNet50& options);
+
+/// A fully convolutional network (Long et al. 2015) that classifies each cell of 8 x 8 pixels: a
+/// backbone of one residual block in each stage, the top-down path of a feature pyramid (Lin et al.
+/// 2017) from stride 32 to stride 8, and a head of two convolutions.
+struct SegmentationNet {
+    static constexpr std::int64_t kCellPixels = 8;
+
+    std::int64_t batch = 1;  // samples that a rank processes at once
+    std::int64_t image_height = 768;
+    std::int64_t image_width = 1152;
+    std::int64_t channels = 16;
+    std::int64_t classes = 5;     // including background, which is class 0
+    std::int64_t max_boxes = 15;  // per image
+    ImageInput input;
+    Backbone backbone{.width = 16, .blocks = {1, 1, 1, 1}, .norm = {}};
+    std::int64_t pyramid_channels = 64;
+    double background_weight = 1;  // weight of a background cell in the loss
+
+    std::int64_t cell_rows() const { return ceil_div(image_height, kCellPixels); }
+    std::int64_t cell_columns() const { return ceil_div(image_width, kCellPixels); }
+};
+
+/// Builds the graph from images and boxes to the softmax of the cells: inputs "images" (N, H, W, C)
+/// and "boxes" (N, max_boxes, 5) fp32, output "loss" (N, cell_rows * cell_columns, classes).
+graph::Graph make_segmentation_net(const SegmentationNet& options);
 
 /// Faster R-CNN (Ren et al. 2015) on ResNet-50 with a feature pyramid (Lin et al. 2017), as in
 /// torchvision's fasterrcnn_resnet50_fpn. The benchmark uses the defaults; smaller widths, anchors

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,7 +11,8 @@
 
 #include <hdf5.h>
 
-/// RAII handles of HDF5 objects, and functions that reader and writer share.
+#include <hpcai/data/climate_file.hpp>
+
 namespace hpcai::data::climate {
 
 /// Owns an HDF5 object, which the given function closes.
@@ -87,5 +90,31 @@ Hdf5Dataset open_dataset(const Hdf5Handle& file, const std::filesystem::path& pa
 
 /// Returns a string attribute of fixed length, at most 256 bytes; nothing if there is none.
 std::optional<std::string> text_attribute(const Hdf5Handle& object, const char* name);
+
+/// One row of the dataset `boxes` as stored: four edges and a class, or -1 five times.
+using BoxRow = std::array<std::int32_t, 5>;
+
+/// All rows of a file, kMaxClimateBoxes per sample.
+struct BoxTable {
+    std::vector<BoxRow> rows;
+    int height = 0;  // of the pictures
+    int width = 0;
+    std::string location;  // for messages
+};
+
+/// Throws Error(data) for a class that is not 0 to 3.
+void require_classes(const BoxTable& table);
+
+/// Returns `stated`; for `detect`, returns the only possible order, or corners if there is no box.
+/// In a possible order, ymin <= ymax <= height and xmin <= xmax <= width. Throws Error(data) if
+/// `stated` is not possible, or for `detect` if both orders or neither are possible.
+BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated);
+
+struct DecodedBoxes {
+    std::vector<std::vector<Box>> boxes_by_sample;
+    std::int64_t dropped = 0;  // boxes without area inside the picture
+};
+
+DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order);
 
 }  // namespace hpcai::data::climate

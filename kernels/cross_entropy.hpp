@@ -7,9 +7,41 @@
 
 #include "stream.hpp"
 
-/// ops::CellCrossEntropy. Sums are fp64 in a fixed order.
 namespace hpcai::kernels {
 
+/// Cross-entropy of logits (N, F) against labels (N) in [0, F) with the target distribution (1 - s)
+/// onehot + s / F; a row with label -1 is padding. Sums are fp64 in a fixed order.
+struct SoftmaxShape {
+    std::int64_t rows = 0;       // N, 1 to 2^31 - 1
+    std::int64_t classes = 0;    // F
+    double label_smoothing = 0;  // s
+};
+
+struct SoftmaxArguments {
+    const float* logits = nullptr;         // (N, F)
+    const std::int32_t* labels = nullptr;  // (N)
+    float* probabilities = nullptr;        // (N, F)
+    float* losses = nullptr;               // (N), 0 for padding
+};
+/// Writes probabilities, including those of padding rows, and row losses.
+void softmax_cross_entropy(const SoftmaxShape& shape, const SoftmaxArguments& arguments,
+                           Stream stream);
+
+struct SoftmaxGradientArguments {
+    const float* probabilities = nullptr;  // (N, F)
+    const std::int32_t* labels = nullptr;  // (N)
+    const float* loss_scale = nullptr;     // one number in device memory
+    tensor::DType dtype = tensor::DType::f32;
+    void* gradient = nullptr;  // (N, F) f32, f16 or bf16
+};
+/// gradient = loss_scale (probabilities - target), all 0 for padding.
+void softmax_cross_entropy_gradient(const SoftmaxShape& shape,
+                                    const SoftmaxGradientArguments& arguments, Stream stream);
+
+/// *total, in device memory, += the sum of losses (rows), in a fixed order.
+void accumulate_loss(const float* losses, std::int64_t rows, double* total, Stream stream);
+
+/// ops::CellCrossEntropy. Sums are fp64 in a fixed order.
 struct CellGrid {
     std::int64_t images = 0;                   // N, 1 to 2^31 - 1
     std::int64_t height = 0;                   // H, cells, at least 1
