@@ -97,7 +97,7 @@ using BoxRow = std::array<std::int32_t, 5>;
 /// All rows of a file, kMaxClimateBoxes per sample.
 struct BoxTable {
     std::vector<BoxRow> rows;
-    int height = 0;  // of the pictures
+    int height = 0;  // of the images
     int width = 0;
     std::string location;  // for messages
 };
@@ -112,7 +112,7 @@ BoxOrder determine_box_order(const BoxTable& table, BoxOrder stated);
 
 struct DecodedBoxes {
     std::vector<std::vector<Box>> boxes_by_sample;
-    std::int64_t dropped = 0;  // boxes without area inside the picture
+    std::int64_t dropped = 0;  // boxes without area inside the image
 };
 
 DecodedBoxes decode_boxes(const BoxTable& table, BoxOrder order);
