@@ -17,7 +17,8 @@ a step is mostly communication. Step times are medians over the epochs after the
   --hosts N           number of hosts, 2 to 16             (4)
   --per-host "..."    ranks per host                       (1 2)
   --rate R            rate of a link in each direction     (100mbit)
-  --algorithms "..."  values of communication.algorithm    (all_reduce torus_2d hierarchical)
+  --algorithms "..."  values of communication.algorithm    (all_reduce torus_2d hierarchical),
+                      also native, in fp32 only
   --precisions "..."  values of communication.precision    (fp32 bf16 fp16 int8)
   --samples B         samples per rank and step            (2)
   --steps S           steps per epoch                      (1)
@@ -28,7 +29,7 @@ Writes communication.json, communication.txt, communication.svg and the runs. Ne
 END
 }
 
-one_algorithm='(all_reduce|torus_2d|hierarchical)'
+one_algorithm='(all_reduce|torus_2d|hierarchical|native)'
 one_precision='(fp32|bf16|fp16|int8)'
 options+=([workload]=image_classification [hosts]=4 [per-host]="1 2" [rate]=100mbit
     [algorithms]="all_reduce torus_2d hierarchical" [precisions]="fp32 bf16 fp16 int8" [samples]=2
@@ -52,6 +53,7 @@ for per_host in ${options[per-host]}; do
         # With one rank per host, hierarchical has no sums within hosts.
         [[ $algorithm != hierarchical || $per_host != 1 ]] || continue
         for precision in ${options[precisions]}; do
+            [[ $algorithm != native || $precision == fp32 ]] || continue
             measure "series=$algorithm,per_host=$per_host,precision=$precision" "$per_host" \
                 "${speed[@]}" --set bagging.M=1 --set "communication.algorithm=$algorithm" \
                 --set "communication.precision=$precision"

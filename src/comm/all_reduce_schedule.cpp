@@ -159,7 +159,7 @@ private:
 }  // namespace
 
 std::string_view name_of(AllReduceAlgorithm algorithm) {
-    constexpr std::array kNames{"all_reduce", "torus_2d", "hierarchical"};
+    constexpr std::array kNames{"all_reduce", "torus_2d", "hierarchical", "native"};
     return kNames.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -217,12 +217,17 @@ AllReduceTopology all_reduce_topology(const AllReduceOptions& options, int rank)
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values) {
     if (options.node_of_rank.size() == 1) return {};
+    if (options.algorithm == AllReduceAlgorithm::native) {
+        const WirePiece all{{0, values}, 0, wire_bytes(WireFormat::fp32, values)};
+        return {{{.is_native = true, .encode = {all}, .decode = {all}}}, all.bytes};
+    }
     return ScheduleWriter(options, rank, values).write();
 }
 
 bool is_library_all_reduce(const AllReduceOptions& options) {
-    return options.algorithm == AllReduceAlgorithm::all_reduce &&
-           options.format == WireFormat::fp32;
+    return options.algorithm == AllReduceAlgorithm::native ||
+           (options.algorithm == AllReduceAlgorithm::all_reduce &&
+            options.format == WireFormat::fp32);
 }
 
 }  // namespace hpcai::comm

@@ -38,6 +38,7 @@ public:
         ensure(options.node_of_rank.size() == static_cast<std::size_t>(group.size()),
                "got the nodes of {} ranks, expected {}", options.node_of_rank.size(), group.size());
         all_reduce_topology(options_, group.rank());
+        if (options.algorithm == AllReduceAlgorithm::native) sent_.reset();
     }
 
     int size() const override { return group_.size(); }
@@ -71,7 +72,7 @@ private:
     std::map<std::pair<const float*, std::size_t>, SharedMemory> memories_;
     std::vector<PointToPointRequest*> in_flight_;  // in the order of their starts
     std::int64_t started_ = 0;
-    SentBytes sent_;
+    std::optional<SentBytes> sent_ = SentBytes{};
     bool is_skipped_ = false;  // a sum was not finite or skip_step() was called
 };
 
@@ -125,7 +126,7 @@ private:
         for (; !is_done(); ++step_) {
             const ScheduleStep& step = memory_->schedule.steps[step_];
             if (!exchange_) begin(step);
-            if (!exchange_->test()) return false;
+            if (exchange_ && !exchange_->test()) return false;
             exchange_.reset();
             for (const WirePiece& piece : step.add) {
                 add_decoded(format, wire(piece), values_in(piece.values));
@@ -143,6 +144,11 @@ private:
             encode(reducer_.options().format, values_in(piece.values), wire(piece),
                    residual.empty() ? residual
                                     : residual.subspan(piece.values.begin, piece.values.count()));
+        }
+        if (step.is_native) {
+            exchange_ = reducer_.group().start_all_reduce_sum(
+                {reinterpret_cast<float*>(memory_->wire.data()), values_.size()});
+            return;
         }
         std::vector<Outgoing> sends;
         std::vector<Incoming> receives;
@@ -185,7 +191,7 @@ void PointToPointReducer::wait_for(const PointToPointRequest& sum) {
 
 void PointToPointReducer::remove(PointToPointRequest& sum) {
     std::erase(in_flight_, &sum);
-    sent_ += sum.sent();
+    if (sent_) *sent_ += sum.sent();
     if (options_.format != WireFormat::int8) return;
     is_skipped_ |= std::ranges::any_of(sum.values(), [](float v) { return !std::isfinite(v); });
 }

@@ -130,14 +130,18 @@ public:
     }
 
     void check_communication() const {
-        const CommunicationConfig& communication = config_.communication;
-        const std::string automatic = "auto" + as("communication.algorithm");
-        check(
-            communication.algorithm == AllReduceAlgorithm::torus_2d || !communication.torus_columns,
-            "communication.torus_columns", automatic);
-        check(communication.algorithm == AllReduceAlgorithm::hierarchical ||
-                  !communication.ranks_per_node,
-              "communication.ranks_per_node", automatic);
+        using enum AllReduceAlgorithm;
+        const CommunicationConfig& used = config_.communication;
+        const std::string as_algorithm = as("communication.algorithm");
+        check(used.algorithm == torus_2d || !used.torus_columns, "communication.torus_columns",
+              "auto" + as_algorithm);
+        check(used.algorithm == hierarchical || !used.ranks_per_node,
+              "communication.ranks_per_node", "auto" + as_algorithm);
+        if (used.algorithm != native) return;
+        check(used.precision == CommunicationPrecision::fp32, "communication.precision",
+              "fp32" + as_algorithm);
+        check(!config_.run.deterministic, "communication.algorithm",
+              "all_reduce, torus_2d or hierarchical" + as("run.deterministic"));
     }
 
     /// Checks the settings that only one kind of device supports.

@@ -12,14 +12,16 @@ std::vector<Key> communication_keys() {
     return {
         key("backend", &C::backend, {{automatic, "auto"}, {mpi, "mpi"}, {nccl, "nccl"}},
             "Transport of gradients; auto is nccl if each rank has its own GPU and no BatchNorm "
-            "statistics span ranks, else mpi. NCCL does the whole all-reduce for fp32, all_reduce "
-            "and no "
-            "run.deterministic; otherwise it only transports messages."),
+            "statistics span ranks, else mpi. NCCL does the whole all-reduce for native, and for "
+            "all_reduce in fp32 without run.deterministic; otherwise it only transports messages."),
         key("algorithm", &C::algorithm,
-            {{all_reduce, "all_reduce"}, {torus_2d, "torus_2d"}, {hierarchical, "hierarchical"}},
+            {{all_reduce, "all_reduce"},
+             {torus_2d, "torus_2d"},
+             {hierarchical, "hierarchical"},
+             {native, "native"}},
             "All-reduce of a bucket of gradients: all ranks at once with 2 (P - 1) messages per "
-            "rank; rows, then columns of a grid of ranks with fewer messages; or within nodes, "
-            "then between nodes."),
+            "rank; rows, then columns of a grid of ranks with fewer messages; within nodes, then "
+            "between nodes; or the library's own (fp32, without run.deterministic)."),
         key("precision", &C::precision,
             {{fp32, "fp32"}, {bf16, "bf16"}, {fp16, "fp16"}, {int8, "int8"}},
             "Number format of gradients on the wire; sums use fp32. fp16 and int8 have a scale per "

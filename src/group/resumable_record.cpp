@@ -79,7 +79,7 @@ void record_traffic(const context::RunContext& context, comm::Communicator& grou
     const comm::AllReduceTraffic bytes = comm::gather_traffic(group, context.place.node, sent);
     if (reducer.size() > 1) result.all_reduce_backend = reducer.backend();
     const auto per_step = [&](std::int64_t comm::AllReduceTraffic::*member) -> Quantity {
-        if (!is_known) return {std::nullopt, "NCCL does not report its messages"};
+        if (!is_known) return {std::nullopt, "a library's all-reduce does not report messages"};
         return {static_cast<double>(bytes.*member / result.record.iterations), ""};
     };
     result.sent_bytes_per_step = per_step(&comm::AllReduceTraffic::sent);

@@ -8,9 +8,9 @@ namespace hpcai::prediction {
 namespace {
 
 /// Indexed by config::AllReduceAlgorithm.
-constexpr std::array kAlgorithms{comm::AllReduceAlgorithm::all_reduce,
-                                 comm::AllReduceAlgorithm::torus_2d,
-                                 comm::AllReduceAlgorithm::hierarchical};
+constexpr std::array kAlgorithms{
+    comm::AllReduceAlgorithm::all_reduce, comm::AllReduceAlgorithm::torus_2d,
+    comm::AllReduceAlgorithm::hierarchical, comm::AllReduceAlgorithm::native};
 
 /// Indexed by config::CommunicationPrecision.
 constexpr std::array kFormats{comm::WireFormat::fp32, comm::WireFormat::bf16,
@@ -34,9 +34,7 @@ comm::AllReduceOptions all_reduce_options(const config::CommunicationConfig& com
         options.node_of_rank.push_back(
             controller.place(controller.world_rank_of(group, group_rank)).node);
     }
-    if (options.algorithm == comm::AllReduceAlgorithm::torus_2d) {
-        comm::columns_of_torus(options.torus_columns, ranks);
-    }
+    comm::columns_of_torus(options.torus_columns, ranks);  // checks them
     return options;
 }
 

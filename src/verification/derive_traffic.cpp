@@ -52,25 +52,20 @@ Quantity exposed_seconds_per_step(const GroupResult& group) {
 void derive_inner_ranks(const config::CommunicationConfig& settings,
                         const plan::ParallelismController& controller,
                         CommunicationRecord& communication) {
-    communication.torus_columns = communication.ranks_per_node =
-        no_value("communication.algorithm is " + communication.algorithm);
     const plan::Layout& layout = controller.layout();
-    if (layout.data_degree() == 1) {
-        communication.torus_columns = communication.ranks_per_node = no_value("no all-reduce");
-        return;
-    }
+    communication.torus_columns = communication.ranks_per_node = no_value(
+        layout.data_degree() == 1 ? "no all-reduce"
+                                  : "communication.algorithm is " + communication.algorithm);
+    if (layout.data_degree() == 1) return;
     double inner_ranks = 0;
     for (int group = 0; group < layout.groups; ++group) {
         const comm::AllReduceTopology place = comm::all_reduce_topology(
             prediction::all_reduce_options(settings, controller, group), 0);
         inner_ranks = std::max(inner_ranks, static_cast<double>(place.inner.size()));
     }
-    using config::AllReduceAlgorithm;
-    if (settings.algorithm == AllReduceAlgorithm::torus_2d)
-        communication.torus_columns = {inner_ranks, ""};
-    if (settings.algorithm == AllReduceAlgorithm::hierarchical) {
-        communication.ranks_per_node = {inner_ranks, ""};
-    }
+    using enum config::AllReduceAlgorithm;
+    if (settings.algorithm == torus_2d) communication.torus_columns = {inner_ranks, ""};
+    if (settings.algorithm == hierarchical) communication.ranks_per_node = {inner_ranks, ""};
 }
 
 void derive_communication(const config::Config& config,

@@ -255,6 +255,13 @@ TEST(Reader, RefusesSettingsThatTheWayToSumHasNoUseFor) {
     EXPECT_THAT(message_of("communication: {algorithm: torus_2d, ranks_per_node: 2}\n"),
                 HasSubstr("communication.ranks_per_node: expected auto, as communication.algorithm "
                           "is torus_2d"));
+    EXPECT_THAT(message_of("communication: {algorithm: native, precision: bf16}\n"),
+                HasSubstr("communication.precision: expected fp32, as communication.algorithm is "
+                          "native"));
+    EXPECT_THAT(message_of("communication: {algorithm: native}\nrun: {deterministic: true}\n"),
+                HasSubstr("communication.algorithm: expected all_reduce, torus_2d or hierarchical, "
+                          "as run.deterministic is true"));
+    EXPECT_EQ(message_of("communication: {algorithm: native}\n"), "accepted");
     EXPECT_EQ(message_of("communication: {algorithm: torus_2d, torus_columns: 2}\n"), "accepted");
     EXPECT_EQ(message_of("communication: {algorithm: hierarchical, ranks_per_node: 2}\n"),
               "accepted");

@@ -234,14 +234,14 @@ std::optional<Launch> on_stand_in(const fs::path& folder, const std::string& out
     Launch launch{folder, 2, {"device.kind=cuda", "data.synthetic_samples=2"}};
     launch.output = output;
     launch.program = std::string(stand_in) + "/hpcai500";
-    launch.options = {"-x", "LD_LIBRARY_PATH=" + std::string(stand_in)};
+    launch.options = {"env", "LD_LIBRARY_PATH=" + std::string(stand_in)};
     return launch;
 }
 
 TEST_F(CountersOfARun, DoNotKeepAGroupFromItsEndWhereADriverHangs) {
     std::optional<Launch> launch = on_stand_in(folder_->path(), "hung");
     if (!launch) GTEST_SKIP() << "built without CUDA's headers";
-    launch->options.insert(launch->options.end(), {"-x", "HPCAI500_STAND_IN_HANGS=1"});
+    launch->options.emplace_back("HPCAI500_STAND_IN_HANGS=1");
     launch->changes.emplace_back("run.time_limit_seconds=0.001");
     const Outcome outcome = run(*launch);
     EXPECT_EQ(outcome.exit_code, 8) << outcome.error;
@@ -256,7 +256,7 @@ TEST_F(CountersOfARun, DoNotKeepAGroupFromItsEndWhereADriverHangs) {
 TEST_F(CountersOfARun, HaveTheHealthOfGpusWhichMakesARunInvalid) {
     std::optional<Launch> launch = on_stand_in(folder_->path(), "ill");
     if (!launch) GTEST_SKIP() << "built without CUDA's headers";
-    launch->options.insert(launch->options.end(), {"-x", "HPCAI500_STAND_IN_XID=79"});
+    launch->options.emplace_back("HPCAI500_STAND_IN_XID=79");
     const Outcome outcome = run(*launch);
     EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
     EXPECT_NE(outcome.out.find("\nreason: rule 10: rank 0 on "), std::string::npos) << outcome.out;

@@ -63,6 +63,19 @@ TEST_F(GradientSums, GoTheWayThatTheConfigurationSaysWithTheBytesOfTheFormula) {
     }
 }
 
+TEST_F(GradientSums, OfTheMpiLibraryItselfAreRecordedWithoutBytes) {
+    const Json usual = record_of({});
+    const Json native = record_of({"communication.algorithm=native"});
+    EXPECT_EQ(native["communication"]["algorithm"], "native");
+    EXPECT_EQ(native["communication"]["backend"], "mpi");
+    EXPECT_EQ(native["communication"]["sent_bytes_per_step"], Json());
+    EXPECT_EQ(native["communication"]["gradient_bytes"], usual["communication"]["gradient_bytes"]);
+    EXPECT_NEAR(native["work"]["groups"][0]["final_training_loss"],
+                usual["work"]["groups"][0]["final_training_loss"], 1e-4);
+    EXPECT_GT(native["work"]["groups"][0]["audit"]["passed"], 0);
+    EXPECT_EQ(cli::run_in(folder_.path(), {"verify", "result1"}).exit_code, 0);
+}
+
 TEST_F(GradientSums, OfAGridThatDoesNotFitAreRefusedAtTheStart) {
     const Outcome outcome =
         run_ranks(folder_.path(), 4,

@@ -95,7 +95,7 @@ TEST_F(RefusedStart, RefusesWhatOnlyOtherDevicesHave) {
     expect_refused(run({.folder = folder_.path(),
                         .ranks = 2,
                         .changes = {"device.kind=cpu", "training.precision=int8"},
-                        .options = {"-x", "DNNL_MAX_CPU_ISA=AVX2"}}),
+                        .options = {"env", "DNNL_MAX_CPU_ISA=AVX2"}}),
                    2, {"training.precision", "'int8'", "fp32"});
     expect_refused(run_ranks(folder_.path(), 2, {"device.kind=cpu", "communication.backend=nccl"}),
                    2, {"communication.backend", "'nccl'"});

@@ -183,8 +183,8 @@ TEST_F(TroubledRepetitions, GoOnBehindOneInWhichAGroupFailed) {
     const Outcome outcome = run({folder_.path(),
                                  4,
                                  {"run.repeat=2", "bagging.P_degree=2", "run.audit_steps=1"},
-                                 {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FLIP_BIT"), "-x",
-                                  "HPCAI500_FLIP_RANK=3", "-x", "HPCAI500_FLIP_SUM=2"}});
+                                 {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FLIP_BIT"),
+                                  "HPCAI500_FLIP_RANK=3", "HPCAI500_FLIP_SUM=2"}});
     EXPECT_EQ(outcome.exit_code, 9) << outcome.error;
     const nlohmann::json summary = json_of(folder_ / "result" / kSummary);
     ASSERT_EQ(summary["repetitions"].size(), 2U) << outcome.error;
@@ -208,7 +208,7 @@ TEST_F(TroubledRepetitions, AreAllMadeWhereNoGroupOfAnyFinishes) {
 
 TEST_F(TroubledRepetitions, LeaveWhatThereIsWhereTheJobEnds) {
     write(folder_ / "mortal.sh",
-          "#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then (\n"
+          "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then (\n"
           "  until [ -e result/repetition_2/groups/1/log.txt ]; do\n"
           "    kill -0 $$ || exit\n    sleep 0.02\n  done 2> /dev/null\n"
           "  kill -9 $$\n) & fi\n"

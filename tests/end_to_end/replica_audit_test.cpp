@@ -22,9 +22,9 @@ protected:
     Outcome run_with_fault(int ranks, int world_rank, int sum,
                            const std::vector<std::string>& changes) {
         const std::vector<std::string> launcher{
-            "-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FLIP_BIT"),
-            "-x", "HPCAI500_FLIP_RANK=" + std::to_string(world_rank),
-            "-x", "HPCAI500_FLIP_SUM=" + std::to_string(sum)};
+            "env", "LD_PRELOAD=" + cli::environment("HPCAI500_FLIP_BIT"),
+            "HPCAI500_FLIP_RANK=" + std::to_string(world_rank),
+            "HPCAI500_FLIP_SUM=" + std::to_string(sum)};
         return run({folder_.path(), ranks, changes, launcher});
     }
 

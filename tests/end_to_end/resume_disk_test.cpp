@@ -11,10 +11,10 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
-    const Outcome outcome = begin(1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
-                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
-                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
-                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    const Outcome outcome = begin(
+        1, {"bagging.M=1", "run.checkpoint_steps=1"}, "result",
+        {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+         "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=full", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr("cannot write the checkpoint of step 1: "
                                          "cannot write 'result/checkpoints/0/step-000000000001/"));
@@ -23,7 +23,7 @@ TEST_F(ResumedRun, OfWhichTheDiskIsFullTrainsOn) {
 
 TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
     write(folder_ / "failing.sh",
-          fmt::format("#!/bin/bash\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
+          fmt::format("#!/bin/bash\nif [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then\n"
                       "  export LD_PRELOAD={}\nfi\nexec \"$HPCAI500_BINARY\" \"$@\"\n",
                       cli::environment("HPCAI500_FAILING_DISK")));
     fs::permissions(folder_ / "failing.sh", fs::perms::owner_all);
@@ -31,8 +31,8 @@ TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
                   2,
                   {"bagging.M=1", "bagging.P_degree=2", "training.batch_size=12",
                    "workload.epochs=2", "run.time_limit_seconds=0.001"},
-                  {"-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x", "HPCAI500_DISK_FAULT=full",
-                   "-x", "HPCAI500_DISK_CALL=1"}};
+                  {"env", "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=full",
+                   "HPCAI500_DISK_CALL=1"}};
     launch.program = (folder_ / "failing.sh").string();
     const Outcome outcome = run(launch);
     EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
@@ -41,10 +41,10 @@ TEST_F(ResumedRun, LeavesNothingOfACheckpointThatOneRankCouldNotWrite) {
 }
 
 TEST_F(ResumedRun, SaysThatAStopHasNotBeenSaved) {
-    const Outcome outcome = begin(1, {"bagging.M=1", kOneStep}, "result",
-                                  {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
-                                   "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
-                                   "HPCAI500_DISK_FAULT=full", "-x", "HPCAI500_DISK_CALL=3"});
+    const Outcome outcome = begin(
+        1, {"bagging.M=1", kOneStep}, "result",
+        {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+         "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=full", "HPCAI500_DISK_CALL=3"});
     EXPECT_EQ(outcome.exit_code, 1) << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("without a checkpoint: cannot write 'result/checkpoints"));
     EXPECT_EQ(last_line(outcome.out), "STOPPED step=0 resume: mpirun -np 1 hpcai500 resume result");

@@ -168,9 +168,9 @@ TEST_F(ResumedRun, GoesOnWhereARankWasKilledInACheckpoint) {
                           "run.checkpoint_steps=1"};
     ASSERT_EQ(begin(2, changes, "whole").exit_code, 0);
     const Outcome killed = begin(2, changes, "result",
-                                 {"-x", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
-                                  "-x", "HPCAI500_DISK_FOLDER=checkpoints/0", "-x",
-                                  "HPCAI500_DISK_FAULT=kill", "-x", "HPCAI500_DISK_CALL=40"});
+                                 {"env", "LD_PRELOAD=" + cli::environment("HPCAI500_FAILING_DISK"),
+                                  "HPCAI500_DISK_FOLDER=checkpoints/0", "HPCAI500_DISK_FAULT=kill",
+                                  "HPCAI500_DISK_CALL=40"});
     EXPECT_NE(killed.exit_code, 0);
     ASSERT_FALSE(fs::exists(folder_ / "result/result.json"));
     ASSERT_TRUE(fs::exists(folder_ / "result/checkpoints/0"));

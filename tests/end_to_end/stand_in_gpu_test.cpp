@@ -42,9 +42,9 @@ protected:
         launch.changes.insert(launch.changes.end(), further.begin(), further.end());
         if (on_gpu) {
             launch.program = (stand_in_ / "hpcai500").string();
-            launch.options = {"-x", "LD_LIBRARY_PATH=" + stand_in_.string()};
+            launch.options = {"env", "LD_LIBRARY_PATH=" + stand_in_.string()};
             if (output.ends_with("_nccl")) {
-                launch.options.insert(launch.options.end(), {"-x", "HPCAI500_STAND_IN_PER_RANK=1"});
+                launch.options.emplace_back("HPCAI500_STAND_IN_PER_RANK=1");
             }
         }
         return run(launch);

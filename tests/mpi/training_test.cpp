@@ -116,8 +116,9 @@ TEST(TrainingOverMpi, IsTheSameUpToRoundingInEveryWayToSumAndTheSameBitsOnAllRan
     const Trained want = train(group, config);
     for (const auto algorithm :
          {comm::AllReduceAlgorithm::all_reduce, comm::AllReduceAlgorithm::torus_2d,
-          comm::AllReduceAlgorithm::hierarchical}) {
+          comm::AllReduceAlgorithm::hierarchical, comm::AllReduceAlgorithm::native}) {
         for (const auto format : {fp32, bf16, fp16, int8}) {
+            if (algorithm == comm::AllReduceAlgorithm::native && format != fp32) continue;
             SCOPED_TRACE(fmt::format("{} in {}", comm::name_of(algorithm), comm::name_of(format)));
             const Trained got = train(group, config, exchanging(algorithm, format, 3));
             if (format == fp32) {

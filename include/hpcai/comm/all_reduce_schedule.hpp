@@ -12,7 +12,7 @@
 namespace hpcai::comm {
 
 /// Algorithm by which the ranks of a group all-reduce gradients.
-enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
+enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical, native };
 
 /// Returns the name in communication.algorithm.
 std::string_view name_of(AllReduceAlgorithm algorithm);
@@ -32,6 +32,7 @@ struct AllReduceOptions {
 ///   all_reduce    inner: the rank alone          outer: all ranks
 ///   torus_2d      inner: its row of the grid     outer: its column (Mikami et al. 2018)
 ///   hierarchical  inner: the ranks of its node   outer: the ranks with the same index on each node
+///   native        as all_reduce, for estimates: the MPI library or NCCL chooses the messages
 ///
 /// Each row of the grid has columns_of_torus() consecutive ranks. Every node has as many owners of
 /// parts as the smallest node has ranks: its first ranks. The other ranks of a node send their
@@ -72,6 +73,7 @@ struct WireMessage {
 /// One step of a rank: it encodes, sends and receives, waits for all messages, adds, and decodes.
 /// The rank processes each list in order.
 struct ScheduleStep {
+    bool is_native = false;  // the MPI library sums the wire buffer over all ranks, in fp32
     std::vector<WirePiece> encode;
     std::vector<WireMessage> sends;
     std::vector<WireMessage> receives;
@@ -82,9 +84,9 @@ struct ScheduleStep {
 /// The steps of one rank in an all-reduce. The result has the same bits on all ranks. Values are
 /// rounded when they leave their rank, when a partial sum leaves its inner ranks, and when the
 /// total leaves its owner. The owner's own values are added in fp32. Sums are fp32, in an order
-/// that depends only on AllReduceOptions and the number of values. All steps use the same wire
-/// buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as long as the values
-/// holds all residuals of error feedback.
+/// that depends only on AllReduceOptions and the number of values, except with native. All steps
+/// use the same wire buffer of `wire_bytes`. Each value is encoded at most once, so one buffer as
+/// long as the values holds all residuals of error feedback.
 struct AllReduceSchedule {
     std::vector<ScheduleStep> steps;
     std::size_t wire_bytes = 0;
@@ -94,7 +96,7 @@ struct AllReduceSchedule {
 AllReduceSchedule make_all_reduce_schedule(const AllReduceOptions& options, int rank,
                                            std::size_t values);
 
-/// Returns whether a library's own all-reduce is equivalent: for the algorithm all_reduce in fp32.
+/// Returns whether a library may do the whole all-reduce: native, and all_reduce in fp32.
 bool is_library_all_reduce(const AllReduceOptions& options);
 
 }  // namespace hpcai::comm

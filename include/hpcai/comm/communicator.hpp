@@ -76,6 +76,13 @@ public:
                                                     std::span<const Incoming> receives,
                                                     int tag) = 0;
 
+    /// Starts all_reduce_sum(values), always in place; null if it is complete. After a failure,
+    /// pass the memory of `values` to keep_alive().
+    virtual std::unique_ptr<Request> start_all_reduce_sum(std::span<float> values) {
+        all_reduce_sum(values);
+        return nullptr;
+    }
+
     /// Waits until `is_done`, which may test requests, returns true. Not collective; throws as
     /// other calls do.
     virtual void wait_until(const std::function<bool()>& is_done) = 0;

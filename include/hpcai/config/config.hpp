@@ -25,7 +25,7 @@ enum class Optimizer { sgd, lars, lamb, adam, adamw, adagrad };
 enum class Schedule { constant, step, cosine, polynomial };
 enum class Precision { automatic, fp32, tf32, fp16, mixed, bf16, int8 };
 enum class CommunicationBackend { automatic, mpi, nccl };
-enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical };
+enum class AllReduceAlgorithm { all_reduce, torus_2d, hierarchical, native };
 enum class CommunicationPrecision { fp32, bf16, fp16, int8 };
 enum class DeviceKind { automatic, cpu, cuda };
 enum class ActivationLayout { automatic, blocked, channels_last };

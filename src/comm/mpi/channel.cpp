@@ -111,6 +111,7 @@ void Channel::announce_failure(const Error& failure) noexcept {
 }
 
 void Channel::check_for_failure() {
+    check_usable();
     int found = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, handle_, &found, &status), "MPI_Iprobe");

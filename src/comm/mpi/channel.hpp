@@ -59,7 +59,7 @@ public:
     void wait_until(const std::function<bool()>& is_done);
 
     void announce_failure(const Error& failure) noexcept;
-    /// Throws a failure that another rank announced, or the Error of the wait callback.
+    /// Throws as Communicator::check_for_failure does.
     void check_for_failure();
     void set_wait_callback(std::function<void()> callback) { wait_callback_ = std::move(callback); }
 

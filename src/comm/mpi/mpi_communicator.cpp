@@ -25,12 +25,8 @@ public:
     ~Staging() {
         if (copy_ && !complete_) channel_->kept()->keep_alive(copy_);
     }
-    Staging(Staging&& other) noexcept
-        : channel_(std::move(other.channel_)),
-          copy_(std::exchange(other.copy_, nullptr)),
-          values_(other.values_),
-          complete_(other.complete_) {}
-    Staging& operator=(Staging&&) = delete;
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
 
     std::span<std::byte> bytes() const { return values_; }
     template <typename T>
@@ -51,10 +47,6 @@ private:
     bool complete_ = false;
 };
 
-Staging stage_sum(const std::shared_ptr<Channel>& channel, std::span<std::byte> values) {
-    return values.size() <= kMaxStagedSum ? Staging(channel, values) : Staging(values);
-}
-
 class MpiRequest final : public Request {
 public:
     MpiRequest(std::shared_ptr<Channel> channel, Requests requests)
@@ -66,20 +58,12 @@ public:
             // The next call on the communicator throws it again.
         }
     }
-    bool test() override {
-        if (!complete_) complete_ = channel_->test(requests_);
-        return complete_;
-    }
-    void wait() override {
-        if (complete_) return;
-        channel_->wait(requests_);
-        complete_ = true;
-    }
+    bool test() override { return channel_->test(requests_); }
+    void wait() override { channel_->wait(requests_); }
 
 private:
     std::shared_ptr<Channel> channel_;
     Requests requests_;
-    bool complete_ = false;
 };
 
 /// Calls `operation(offset, int count, MPI_Request*)` for chunks of at most
@@ -121,17 +105,25 @@ Requests start_receive(const Channel& channel, std::span<std::byte> bytes, int r
 }
 
 template <typename T>
+Requests start_all_reduce(const Channel& channel, std::span<T> values, MPI_Datatype type,
+                          MPI_Op operation) {
+    return start_chunks(channel, values.size(), "MPI_Iallreduce",
+                        [&](std::size_t offset, int count, MPI_Request* request) {
+                            return MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, type,
+                                                  operation, channel.handle(), request);
+                        });
+}
+
+template <typename T>
 void all_reduce(const std::shared_ptr<Channel>& channel, std::span<T> values, MPI_Datatype type,
                 MPI_Op operation) {
     channel->check_usable();
     if (channel->size() == 1) return;
     const std::span<std::byte> bytes = std::as_writable_bytes(values);
-    Staging staging = stage_sum(channel, bytes);
-    run_chunks(*channel, values.size(), "MPI_Iallreduce",
-               [&](std::size_t offset, int count, MPI_Request* request) {
-                   return MPI_Iallreduce(MPI_IN_PLACE, staging.as<T>() + offset, count, type,
-                                         operation, channel->handle(), request);
-               });
+    Staging staging = bytes.size() <= kMaxStagedSum ? Staging(channel, bytes) : Staging(bytes);
+    Requests requests =
+        start_all_reduce(*channel, std::span(staging.as<T>(), values.size()), type, operation);
+    channel->wait(requests);
     staging.complete(bytes);
 }
 
@@ -175,6 +167,11 @@ void MpiCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
 
 void MpiCommunicator::all_reduce_max(std::span<double> values) {
     all_reduce(channel_, values, MPI_DOUBLE, MPI_MAX);
+}
+
+std::unique_ptr<Request> MpiCommunicator::start_all_reduce_sum(std::span<float> values) {
+    return std::make_unique<MpiRequest>(channel_,
+                                        start_all_reduce(*channel_, values, MPI_FLOAT, MPI_SUM));
 }
 
 void MpiCommunicator::reduce_sum(std::span<float> values, int root) {
