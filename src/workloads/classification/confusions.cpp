@@ -6,7 +6,7 @@
 
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/workloads/confusions.hpp>
-#include <hpcai/workloads/probability_task.hpp>
+#include <hpcai/workloads/probabilities.hpp>
 
 namespace hpcai::workloads {
 namespace {
