@@ -48,7 +48,8 @@ def check_yaml(files, config):
     """Compares config.yaml with config in result.json."""
     stored = read_yaml(files.text("config.yaml"))
     for key in sorted(stored.keys() | config.keys()):
-        if stored.get(key) != config.get(key):
+        old, new = stored.get(key), config.get(key)
+        if old != new or isinstance(old, bool) != isinstance(new, bool):  # 1 == True
             files.findings.must_be("config.yaml", key, stored.get(key), config.get(key), "result.json")
 
 

@@ -74,7 +74,8 @@ void read_machine(PlanOptions& options) {
 void check_memory(const prediction::EstimateRequest& request, const PlanMemoryRecord& memory) {
     if (!request.machine) return;
     const bool is_gpu = request.machine->device_value("gpus_per_node").has_value();
-    const double needed = is_gpu ? memory.total_bytes : memory.fullest_node_bytes;
+    const double needed = is_gpu ? memory.total_bytes - memory.input_bytes  // on the host
+                                 : memory.fullest_node_bytes;
     const double available = request.machine->device_value("memory_gb").value_or(needed);
     if (needed <= available) return;
     std::cerr << fmt::format("the run will not fit: a {} needs {}, --machine has {}\n",

@@ -58,9 +58,11 @@ double read_number(const Origin& origin, const std::string& key, const Entry& en
 /// Reads the keys of a section. Adds its entries to machine.figures, and the name of the device.
 std::map<std::string, double> read_section(const Origin& origin, const Entry& section,
                                            Machine& machine) {
-    require(section.value.kind == NodeKind::mapping, ExitCode::usage,
-            "{}: {}: expected keys with values", origin.at(section.position),
-            in_quotes(section.name));
+    constexpr std::string_view kSections[] = {"device", "within_node", "between_nodes", "overlap"};
+    require(section.value.kind == NodeKind::mapping &&
+                std::ranges::find(kSections, section.name) != std::end(kSections),
+            ExitCode::usage, "{}: expected one of the sections {}, got {}",
+            origin.at(section.position), fmt::join(kSections, ", "), in_quotes(section.name));
     std::map<std::string, double> values;
     std::vector<std::string> figures;
     for (const Entry& entry : section.value.entries) {

@@ -3,6 +3,8 @@
 #include <hpcai/context/build.hpp>
 #include <hpcai/device/cpu_device.hpp>
 
+#include "commit.hpp"
+
 namespace hpcai::context {
 
 std::map<std::string, std::string> describe_build() {

@@ -288,7 +288,9 @@ private:
     void fill_time() {
         PlanTimeRecord& time = plan_.time;
         time.step_seconds = time.compute_seconds =
-            no_value("no rate was given (--roofline, --images-per-second, --flops-per-rank)");
+            no_value(request_.machine ? "--machine has no rate of this precision"
+                                      : "no rate was given (--roofline, --machine, "
+                                        "--images-per-second, --flops-per-rank)");
         time.communication_seconds = time.exposed_seconds =
             no_value("the time of communication is unknown (--roofline)");
         if (request_.roofline) {

@@ -83,9 +83,8 @@ private:
         const double factor = used_cores(roofline_.threads, roofline_.ranks_of_fullest_node) /
                               used_cores(threads, ranks);
         assume(
-            fmt::format("nodes of {} cores like the measured one; a rank of {} next to {} others "
-                        "takes {:.3g} times as long as one of the {} that were measured at once "
-                        "with {} each",
+            fmt::format("nodes of {} cores like that of the rates; a rank of {} next to {} others "
+                        "takes {:.3g} times as long as one of {} with {} each",
                         roofline_.cores, counted(threads, "thread"), ranks - 1, factor,
                         roofline_.ranks_of_fullest_node, roofline_.threads));
         return factor;
@@ -219,14 +218,16 @@ private:
             return;
         }
         const bool spans_nodes = plan_.layout.nodes_of_widest_group > 1;
-        const std::optional<config::Link> intra_node = link(false), inter_node = link(true);
+        const bool shares_node = layout_.degree > plan_.layout.nodes_of_widest_group;
+        const std::optional<config::Link> inter_node = link(true);
+        const std::optional<config::Link> intra_node = shares_node ? link(false) : inter_node;
         const auto missing = [&](const char* where) {
             time_.communication_seconds = time_.exposed_seconds =
                 no_value(fmt::format("no all-reduces {} were measured (--roofline), and "
                                      "--machine describes no link there",
                                      where));
         };
-        if (!intra_node) return missing("within a node");
+        if (shares_node && !intra_node) return missing("within a node");
         if (spans_nodes && !inter_node) return missing("between nodes");
         const config::Link& slowest = spans_nodes ? *inter_node : *intra_node;
         const double all_reduces = all_reduce_seconds(*intra_node, slowest, spans_nodes);

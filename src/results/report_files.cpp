@@ -57,10 +57,8 @@ void add_files(const fs::path& directory, report::PageContent& content) {
     std::vector<std::string> names{"result.json", "config.yaml", "launch.json", "environment.json"};
     const std::size_t groups = content.record.work.groups.size();
     for (std::size_t group = 0; group < std::min(groups, kLinkedGroups); ++group) {
-        for (const char* name :
-             {"steps.csv", "ranks.csv", "trace.json", "log.txt", "weights.safetensors"}) {
-            names.push_back(fmt::format("groups/{}/{}", group, name));
-        }
+        names.push_back(fmt::format("groups/{}/steps.csv", group));
+        names.push_back(fmt::format("groups/{}/ranks.csv", group));
     }
     std::error_code error;
     std::ranges::copy_if(names, std::back_inserter(content.files), [&](const std::string& name) {

@@ -88,7 +88,7 @@ void link_latest(const context::RunContext& context, Logger& log) {
     if (!directory.has_filename()) directory = directory.parent_path();
     if (context.launch.repetitions > 1) directory = directory.parent_path();
     const fs::path folder = directory.parent_path(), link = folder / "latest";
-    if (folder.empty() || context.is_resumed) return;
+    if (folder.empty() || directory == link || context.is_resumed) return;
     std::error_code error;
     const fs::file_status existing = fs::symlink_status(link, error);
     if (fs::exists(existing) && !fs::is_symlink(existing))

@@ -88,7 +88,8 @@ TEST(Writer, YamlReadsBackAsTheSameConfig) {
     EXPECT_EQ(values_of(parse(to_yaml(Config{}), "f.yaml", {})), values_of(Config{}));
     Config config;
     for (const Key& key : keys()) key.set(config, another_value(key));
-    config.run.trace = false;  // as nothing is measured
+    config.run.trace = false;        // as nothing is measured
+    config.run.keep_weights = true;  // as the run is rankable
     config.workload.kind = WorkloadKind::object_detection;
     config.workload.model = Model::faster_rcnn_r50_fpn;
     config.data.kind = DataKind::voc;
@@ -140,7 +141,7 @@ TEST(Writer, JsonHoldsEveryKey) {
     EXPECT_EQ(document["workload"]["epochs"], 90);
     EXPECT_EQ(document["data"]["mean"], (json{0.485, 0.456, 0.406}));
     for (const Key& key : keys()) EXPECT_TRUE(document[key.section].contains(key.name));
-    EXPECT_EQ(to_yaml(parse(to_json(config), "result.json", {})), to_yaml(config));
+    EXPECT_EQ(to_yaml(parse(to_json(Config{}), "result.json", {})), to_yaml(Config{}));
 }
 
 TEST(Writer, ValueTextNamesChoicesAndRefusesUnknownKeys) {

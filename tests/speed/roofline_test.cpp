@@ -119,7 +119,7 @@ TEST(Roofline, MeasuresOneRankWithoutMpi) {
               std::string::npos);
     EXPECT_TRUE(record.all_reduce.empty());
     ASSERT_FALSE(record.calibration.points.empty());
-    EXPECT_EQ(record.calibration.points.back().samples, 2);
+    EXPECT_LE(record.calibration.points.back().samples, 2);  // 1 if no time was left
     EXPECT_GT(record.calibration.points.back().step_seconds, 0);
     EXPECT_EQ(record.calibration.gradient_bytes % 4, 0);
 }

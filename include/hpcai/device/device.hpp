@@ -96,7 +96,6 @@ using ops::Adam;
 using ops::Lamb;
 using ops::Lars;
 using ops::Sgd;
-using ops::StepScalars;
 
 using OptimizerRule = std::variant<Sgd, Lars, Lamb, Adam, AdaGrad>;
 

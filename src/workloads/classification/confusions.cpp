@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <hpcai/evaluation/top_k.hpp>
 #include <hpcai/workloads/confusions.hpp>
 #include <hpcai/workloads/probabilities.hpp>
@@ -25,7 +27,8 @@ std::map<std::int32_t, std::string> class_names(const fs::path& samples,
     std::string line;
     for (const std::int32_t label : labels) {
         std::getline(lines, line);
-        names.emplace(label, std::to_string(label) + " " + line.substr(0, line.rfind('/')));
+        const std::size_t slash = std::min(line.rfind('/'), line.size());
+        names.emplace(label, fmt::format("{} {}", label, line.substr(0, slash)));
     }
     return names;
 }
