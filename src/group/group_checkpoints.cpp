@@ -167,6 +167,10 @@ bool GroupCheckpoints::must_read_results(std::int64_t steps_done) const {
     return every > 0 && steps_done % every == 0;
 }
 
+bool GroupCheckpoints::is_last(std::int64_t steps_done) const {
+    return steps_done == steps_per_epoch_ * context_.config.workload.epochs;
+}
+
 bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
     const config::RunConfig& run = context_.config.run;
     return run.checkpoint_steps == 0 && run.checkpoint_seconds > 0 &&
@@ -175,6 +179,22 @@ bool GroupCheckpoints::checks_age(std::int64_t steps_done) const {
 
 void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64_t steps_done) {
     if (must_read_results(steps_done)) checkpoint(trainer, steps_done);
+    stop_or_checkpoint(trainer, steps_done);
+    const config::RunConfig& run = context_.config.run;
+    const bool is_on = run.checkpoint_steps > 0 || run.checkpoint_seconds > 0;
+    if (is_on && is_last(steps_done) && pending_step_ != steps_done) {
+        end_of_training_ = copy_state(trainer, steps_done);
+    }
+}
+
+void GroupCheckpoints::finish() {
+    finish_write();
+    if (end_of_training_ == nullptr) return;
+    begin_write(std::exchange(end_of_training_, nullptr));
+    finish_write();
+}
+
+void GroupCheckpoints::stop_or_checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
     if (steps_done < next_poll_step_ && !phases_.is_due(steps_done) && !checks_age(steps_done))
         return;
     const auto [request, age_seconds] = agree_on_request(trainer, steps_done);
@@ -184,21 +204,30 @@ void GroupCheckpoints::after_results_read(training::Trainer& trainer, std::int64
     }
 }
 
+std::shared_ptr<training::Checkpoint> GroupCheckpoints::copy_state(training::Trainer& trainer,
+                                                                   std::int64_t steps_done) {
+    auto checkpoint = std::make_shared<training::Checkpoint>();
+    checkpoint->step = steps_done;
+    checkpoint->launch_id = launch_id_;
+    trainer.save(checkpoint->snapshot);
+    extra_state_.save(checkpoint->snapshot);
+    return checkpoint;
+}
+
+void GroupCheckpoints::begin_write(std::shared_ptr<training::Checkpoint> checkpoint) {
+    pending_step_ = checkpoint->step;
+    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
+        training::write_checkpoint(place, *checkpoint);
+    });
+}
+
 void GroupCheckpoints::checkpoint(training::Trainer& trainer, std::int64_t steps_done) {
     const Stopwatch since_begin;
     watch_.pause("checkpoint", watch_.checkpoint_timeout_seconds());
     finish_write();
     const Stopwatch copying;
     trainer.check_state();
-    auto checkpoint = std::make_shared<training::Checkpoint>();
-    checkpoint->step = steps_done;
-    checkpoint->launch_id = launch_id_;
-    trainer.save(checkpoint->snapshot);
-    extra_state_.save(checkpoint->snapshot);
-    pending_step_ = steps_done;
-    write_.start([place = location_, checkpoint = std::move(checkpoint)] {
-        training::write_checkpoint(place, *checkpoint);
-    });
+    begin_write(copy_state(trainer, steps_done));
     watch_.resume();
     since_checkpoint_.restart();
     copy_seconds_ = std::max(copy_seconds_, copying.seconds());
