@@ -13,6 +13,7 @@
 #include <hpcai/storage/manifest.hpp>
 #include <hpcai/storage/sha256.hpp>
 #include <hpcai/verification/derive.hpp>
+#include <hpcai/verification/repetitions.hpp>
 #include <hpcai/verification/verify.hpp>
 #include <hpcai/workloads/workload.hpp>
 
@@ -119,8 +120,9 @@ RunRecord recompute(const Claim& claim, const std::vector<GroupResult>& groups,
 constexpr const char* kResult = "result.json";
 
 bool is_unfinished(const Inspector& inspector) {
-    return inspector.has(kLaunchName) && !inspector.has(kResult) &&
-           !inspector.has(storage::kManifestName);
+    const bool has_begun =
+        inspector.has(kLaunchName) || inspector.has(repetition_name(1) + "/" + kLaunchName);
+    return has_begun && !inspector.has(kResult) && !inspector.has(storage::kManifestName);
 }
 
 void check_text(const std::string& file, const std::string& expected, Inspector& inspector) {
